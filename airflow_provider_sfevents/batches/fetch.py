@@ -1,0 +1,187 @@
+"""One fetch: from the bus into closed files, and the manifest last of all."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import SfEventsError, Stopped, TransportError
+from airflow_provider_sfevents.pubsub.bounds import Progress
+from airflow_provider_sfevents.staging.manifest import Manifest, Part
+from airflow_provider_sfevents.staging.marks import Anchor
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.batches.restart import Fetch
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+    from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+    from airflow_provider_sfevents.staging.claims import Claim
+    from airflow_provider_sfevents.staging.writer import PartWriter
+
+log = logging.getLogger(__name__)
+
+PROGRESS_SECONDS = 10.0
+"""How often a long fetch says how far it has come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a fetch ended.
+
+    :param latest_replay_id: of the last event or keepalive, hex; empty when nothing came.
+    """
+
+    ended_by: str
+    latest_replay_id: str = ""
+    last_event_at: str = ""
+    error: str = ""
+
+
+class BatchFetch:
+    """Fetches one batch into its folder; the claim is the caller's.
+
+    :param bounds: of the batch, what earlier attempts have kept included.
+    :param plan: where to start and which files of earlier attempts to keep.
+    """
+
+    def __init__(
+        self,
+        request: BatchRequest,
+        bounds: Bounds,
+        position: Position,
+        plan: Fetch,
+        topic_folder: TopicFolder,
+        folder: BatchFolder,
+        claim: Claim,
+    ) -> None:
+        self._request = request
+        self._bounds = bounds
+        self._position = position
+        self._plan = plan
+        self._topic_folder = topic_folder
+        self._folder = folder
+        self._claim = claim
+        self._schemas = folder.schemas()
+        self._received = plan.events
+        self._reported_at = time.monotonic()
+
+    async def run(self, client: PubSubClient, stopping: asyncio.Event) -> Manifest | Ended:
+        """The manifest of the staged batch; or how the fetch ended, when no event came.
+
+        :raises Stopped: `stopping` was set; what has been received is kept.
+        """
+        topic, plan = self._request.topic, self._plan
+        log.info("Fetching %s after %s%s.", topic, plan.resume, f"; {plan.events} events are staged already" * bool(plan.kept))
+        async with self._folder.writer(self._claim, plan.resume, plan.events) as writer:
+            ended = await self._fetch(client, writer, stopping)
+        parts = (*plan.kept, *await writer.close())
+        if ended.ended_by == "stopped":
+            events = sum(part.events for part in parts)
+            raise Stopped(f"The task was ended while it fetched {topic}; {events} events stay staged for the next try.")
+        if not parts:
+            self._write_anchor(ended)
+            return ended
+        for schema_id in {schema for part in parts for schema in part.schemas} - self._schemas:
+            await self._keep_schema(client, schema_id)
+        return self._write_manifest(parts, ended)
+
+    async def _fetch(self, client: PubSubClient, writer: PartWriter, stopping: asyncio.Event) -> Ended:
+        async def receive(delivery: Delivery) -> None:
+            await writer.append(
+                delivery.ids, delivery.replay_ids, delivery.schema_ids, delivery.payloads, delivery.received_at
+            )
+            self._report(len(delivery))
+            for schema_id in set(delivery.schema_ids) - self._schemas:
+                await self._keep_schema(client, schema_id)
+
+        try:
+            result = await client.fetch(
+                self._request.topic,
+                self._plan.resume,
+                self._bounds,
+                receive,
+                already=Progress(events=self._plan.events, bytes=self._plan.bytes),
+                stop=stopping,
+            )
+        except TransportError:
+            raise  # it passes; the next try goes on where this one was
+        except SfEventsError as error:
+            if not self._plan.kept:
+                raise
+            # What earlier attempts have paid for lands before the error is everybody's.
+            return Ended(ended_by="error", error=str(error))
+        return _ended(result)
+
+    async def _keep_schema(self, client: PubSubClient, schema_id: str) -> None:
+        """Each event is decoded with its own schema, so each is staged beside the events."""
+        self._folder.write_schema(schema_id, await client.get_schema(schema_id))
+        self._schemas.add(schema_id)
+
+    def _report(self, events: int) -> None:
+        self._received += events
+        now = time.monotonic()
+        if now - self._reported_at >= PROGRESS_SECONDS:
+            self._reported_at = now
+            log.info("%d of at most %d events received.", self._received, self._bounds.max_events)
+
+    def _write_anchor(self, ended: Ended) -> None:
+        """A quiet topic's position does not get old: the next fetch starts at the last keepalive.
+
+        Only ever while the batch is empty, since an anchor passes whatever came before it.
+        """
+        if not ended.latest_replay_id:
+            return
+        self._claim.check()
+        self._topic_folder.write_anchor(
+            Anchor(
+                epoch=self._position.epoch,
+                sequence=self._position.sequence,
+                replay_id=ended.latest_replay_id,
+                seen_at=datetime.now(UTC).isoformat(),
+            )
+        )
+
+    def _write_manifest(self, parts: tuple[Part, ...], ended: Ended) -> Manifest:
+        position = self._position
+        manifest = Manifest(
+            org_id=position.org_id,
+            instance_url=position.instance_url,
+            topic=position.topic,
+            consumer=position.consumer,
+            epoch=position.epoch,
+            sequence=position.sequence + 1,
+            batch_id=self._folder.batch_id,
+            position_start=position.start,
+            start=self._plan.start,
+            end=parts[-1].end,
+            events=sum(part.events for part in parts),
+            bytes=sum(part.bytes for part in parts),
+            ended_by=ended.ended_by,
+            parts=parts,
+            schemas=tuple(sorted({schema for part in parts for schema in part.schemas})),
+            created_at=datetime.now(UTC).isoformat(),
+            run=self._request.run,
+            error=ended.error,
+            last_event_at=ended.last_event_at,
+        )
+        self._claim.check()
+        return self._folder.create_manifest(manifest)
+
+
+def _ended(result: FetchResult) -> Ended:
+    return Ended(
+        ended_by=result.ended_by,
+        latest_replay_id=result.latest_replay_id.hex(),
+        last_event_at=result.last_event_at.isoformat() if result.last_event_at else "",
+        error=str(result.error) if result.error else "",
+    )

@@ -1,0 +1,118 @@
+"""What is asked of a batch, and what came of it. Values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.manifest import Run
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+    from airflow_provider_sfevents.staging.claims import Claim
+    from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
+
+LEARN_SECONDS = 280.0
+"""How long silence may not end a batch where nothing is known of its place yet. The service sends a keepalive within
+270 s (Pub/Sub API, Subscribe RPC); 10 s are for the way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRequest:
+    """What a task wants of the batch it asks for.
+
+    :param initial_replay: where the first run starts: `earliest`, `latest` or a replay id in hex.
+    :param run: the task that asks.
+    """
+
+    topic: str
+    consumer: str
+    bounds: Bounds = field(default_factory=Bounds)
+    run: Run = field(default_factory=Run)
+    initial_replay: str = "earliest"
+    learn_seconds: float = LEARN_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """A batch that is staged, and claimed for this process until `release`.
+
+    :param adopted: an earlier attempt had staged it; nothing was fetched.
+    :param landed: it has a receipt that adds up; only its commit is missing.
+    """
+
+    manifest: Manifest
+    topic_folder: TopicFolder
+    folder: BatchFolder
+    claim: Claim
+    store: PositionStore
+    adopted: bool = False
+    landed: bool = False
+
+    def release(self) -> None:
+        self.claim.release()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empty:
+    """No event came; nothing was staged and the position stays.
+
+    :param start: what no event came after.
+    """
+
+    batch_id: str
+    sequence: int
+    start: str
+    ended_by: str
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+    def result(self) -> dict[str, Any]:
+        return _result(self.batch_id, self.sequence, ended_by=self.ended_by)
+
+
+def result(manifest: Manifest, manifest_url: str, receipt: Receipt | None, *, adopted: bool) -> dict[str, Any]:
+    """What a task tells those after it; plain JSON, without a secret.
+
+    :param receipt: of the landed batch; without one nothing is said of tables.
+    """
+    return _result(
+        manifest.batch_id,
+        manifest.sequence,
+        manifest=manifest_url,
+        events=manifest.events,
+        size=manifest.bytes,
+        ended_by=manifest.ended_by,
+        quarantined=receipt.quarantined if receipt else 0,
+        tables=receipt.tables if receipt else {},
+        adopted=adopted,
+    )
+
+
+def _result(
+    batch_id: str,
+    sequence: int,
+    *,
+    ended_by: str,
+    manifest: str | None = None,
+    events: int = 0,
+    size: int = 0,
+    quarantined: int = 0,
+    tables: dict[str, int] | None = None,
+    adopted: bool = False,
+) -> dict[str, Any]:
+    return {
+        "batch_id": batch_id,
+        "sequence": sequence,
+        "manifest": manifest,
+        "events": events,
+        "bytes": size,
+        "ended_by": ended_by,
+        "quarantined": quarantined,
+        "tables": dict(tables or {}),
+        "adopted": adopted,
+    }

@@ -1,0 +1,36 @@
+"""The HTTP applications: one for the login host of all orgs, one for each org's My Domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+
+from airflow_provider_sfevents.emulator.admin import Admin
+from airflow_provider_sfevents.emulator.logins import Logins
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from airflow_provider_sfevents.emulator.admin import Connect
+    from airflow_provider_sfevents.emulator.oauth import TokenEndpoint
+    from airflow_provider_sfevents.emulator.org import Org
+    from airflow_provider_sfevents.emulator.state import State
+
+
+def login_app(state: State, endpoint: TokenEndpoint) -> Any:
+    return _app(state, Logins(state, endpoint).routes())
+
+
+def my_domain_app(state: State, endpoint: TokenEndpoint, org: Org, connect: Connect) -> Any:
+    """Logins, and the emulator's own face for its command line."""
+    return _app(state, [*Logins(state, endpoint).routes(), *Admin(org, connect).routes()])
+
+
+def _app(state: State, routes: list[Any]) -> Any:
+    def defect(_: Request, error: Exception) -> Response:
+        state.defect(error)
+        return PlainTextResponse(f"an error in the emulator: {error!r}", status_code=500)
+
+    return Starlette(routes=routes, exception_handlers={Exception: defect})

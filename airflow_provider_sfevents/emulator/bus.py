@@ -1,0 +1,279 @@
+"""One org's event bus: topics, schemas, one sequence of replay ids, 72 hours of events. No asyncio, no sockets.
+
+Rules, all from the Subscribe RPC and event durability pages and from live logs:
+1. one sequence of places for all topics of the org; an event has the same one on its topic and on every channel;
+2. a start is refused, always with the same code, when it is malformed, aged out, or was never given out;
+3. a keepalive's replay id is a place like any other and may be a start.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
+from airflow_provider_sfevents.emulator.replay_log import IssuedPositions, StoredEvent, TopicLog
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from airflow_provider_sfevents.emulator.clock import Clock
+    from airflow_provider_sfevents.emulator.knobs import Knobs
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What the bus knows of a topic.
+
+    :param record: API name of the platform event or entity; empty for a channel.
+    :param schema_id: of the newest version; empty for a channel.
+    :param members: topics a channel carries.
+    """
+
+    name: str
+    kind: Literal["event", "change", "channel"]
+    record: str = ""
+    schema_id: str = ""
+    can_publish: bool = False
+    can_subscribe: bool = True
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """An event ready for the bus."""
+
+    id: str
+    schema_id: str
+    payload: bytes
+
+
+class Journal(Protocol):
+    """Where a bus writes down what must survive a restart."""
+
+    def topic(self, topic: Topic) -> None: ...
+    def schema(self, schema_id: str, schema_json: str) -> None: ...
+    def events(self, events: Sequence[StoredEvent]) -> None: ...
+    def position(self, position: int, at: float) -> None: ...
+
+
+class Bus:
+    """Holds everything of one org that is published or subscribed to. Safe to use from any thread.
+
+    :param name: the org's id; makes two orgs' sequences differ.
+    """
+
+    def __init__(
+        self, *, name: str, clock: Clock, knobs: Knobs, journal: Journal | None = None
+    ) -> None:
+        self.knobs = knobs
+        self.lock = threading.RLock()
+        self._clock = clock
+        self.journal = journal
+        self._topics: dict[str, Topic] = {}
+        self._schemas: dict[str, str] = {}
+        self._logs: dict[str, TopicLog] = {}
+        self._carriers: dict[str, tuple[str, ...]] = {}
+        self._issued = IssuedPositions()
+        self._random = random.Random(f"{knobs.seed}:{name}")  # noqa: S311 - repeatable, guards nothing
+        self._position = self._random.randint(1_000_000, 20_000_000)
+        self._listeners: set[Callable[[], None]] = set()
+
+    # --- what exists -------------------------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        with self.lock:
+            return tuple(self._topics.values())
+
+    def topic(self, name: str) -> Topic | None:
+        with self.lock:
+            return self._topics.get(name)
+
+    def schema(self, schema_id: str) -> str | None:
+        """JSON text of a schema that was ever in use here."""
+        with self.lock:
+            return self._schemas.get(schema_id)
+
+    def define(self, topic: Topic) -> None:
+        """Add a topic, or put another version in its place; what it carried so far stays."""
+        with self.lock:
+            self.restore_topic(topic)
+            if self.journal:
+                self.journal.topic(topic)
+
+    def add_schema(self, schema_id: str, schema_json: str) -> None:
+        with self.lock:
+            if schema_id not in self._schemas:
+                self._schemas[schema_id] = schema_json
+                if self.journal:
+                    self.journal.schema(schema_id, schema_json)
+
+    # --- publishing --------------------------------------------------------------------------------------------------
+
+    def append(self, topic: str, events: Iterable[Encoded]) -> list[bytes]:
+        """Put events on the bus, in this order; their replay ids.
+
+        :raises EmulatorError: for a topic nobody defined, or a channel.
+        """
+        with self.lock:
+            target = self._topics.get(topic)
+            if target is None or target.kind == "channel":
+                what = (
+                    "is a channel; publish to one of its members" if target else "was never defined"
+                )
+                raise EmulatorError(
+                    f"topic {topic!r} {what}; defined: {', '.join(self._topics) or 'none'}"
+                )
+            at = self._clock.timestamp()
+            stored = [self._stored(topic, event, at) for event in events]
+            for event in stored:
+                self.restore_event(event)
+            if self.journal:
+                self.journal.events(stored)
+        self.wake()
+        return [self.replay_id(event.position) for event in stored]
+
+    def _stored(self, topic: str, event: Encoded, at: float) -> StoredEvent:
+        position = self._next_position()
+        produced = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=event.payload)
+        consumed = pb.ConsumerEvent(event=produced, replay_id=self.replay_id(position))
+        return StoredEvent(
+            position, at, topic, pb.FetchResponse(events=[consumed]).SerializeToString()
+        )
+
+    def _next_position(self) -> int:
+        # Live ids step by one more often than not, and by a few otherwise.
+        gap = (
+            1 if self._random.random() < 0.6 else self._random.randint(1, self.knobs.replay_id_gap)
+        )
+        self._position += gap
+        return self._position
+
+    # --- subscribing -------------------------------------------------------------------------------------------------
+
+    def start(self, preset: int, replay_id: bytes) -> int:
+        """Place a subscription begins after.
+
+        :raises Refusal: when there is none.
+        """
+        with self.lock:
+            self._purge()
+            if preset == pb.EARLIEST:
+                return 0
+            if preset == pb.LATEST:
+                return self._position
+            if not replay_id:
+                raise Refusal("subscription.fetch.replayid.validation.failed")
+            position = ids.position_of(replay_id)
+            if position is None or not self._issued.holds(position):
+                raise Refusal("subscription.fetch.replayid.corrupted")
+            return position
+
+    def read(self, topic: str, after: int, limit: int) -> list[StoredEvent]:
+        """At most `limit` retained events of a topic strictly after a place, oldest first."""
+        with self.lock:
+            self._purge()
+            log = self._logs.get(topic)
+            return log.after(after, limit) if log else []
+
+    def has_after(self, topic: str, after: int) -> bool:
+        with self.lock:
+            log = self._logs.get(topic)
+            return bool(log and log.has_after(after))
+
+    def retained(self, topic: str, count: int | None = None) -> list[StoredEvent]:
+        """Last events of a topic, oldest first; all of them without a count."""
+        with self.lock:
+            self._purge()
+            log = self._logs.get(topic)
+            return log.last(len(log) if count is None else count) if log else []
+
+    def keepalive_position(self) -> int:
+        """Place at the end of the bus, which a client may start after."""
+        with self.lock:
+            newest = self._issued.newest
+            if self.knobs.keepalive_drift or newest is None:
+                newest = self._next_position()
+                at = self._clock.timestamp()
+                self._issued.add(newest, at)
+                if self.journal:
+                    self.journal.position(newest, at)
+            return newest
+
+    def replay_id(self, position: int) -> bytes:
+        return ids.replay_id(position, self.knobs.replay_id_bytes)
+
+    # --- waking streams ----------------------------------------------------------------------------------------------
+
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call this, from any thread, whenever there may be something new; returns what ends it."""
+        with self.lock:
+            self._listeners.add(listener)
+
+        def end() -> None:
+            with self.lock:
+                self._listeners.discard(listener)
+
+        return end
+
+    def wake(self) -> None:
+        with self.lock:
+            listeners = tuple(self._listeners)
+        for listener in listeners:
+            listener()
+
+    # --- reading the journal back ------------------------------------------------------------------------------------
+
+    def restore_topic(self, topic: Topic) -> None:
+        self._topics[topic.name] = topic
+        if topic.kind == "channel":
+            self._logs[topic.name] = self._merged(topic.members)
+        else:
+            self._logs.setdefault(topic.name, TopicLog())
+        self._carriers = {
+            name: (name, *(other.name for other in self._topics.values() if name in other.members))
+            for name in self._topics
+        }
+
+    def restore_schema(self, schema_id: str, schema_json: str) -> None:
+        self._schemas[schema_id] = schema_json
+
+    def restore_event(self, event: StoredEvent) -> None:
+        for carrier in self._carriers[event.topic]:
+            self._logs[carrier].append(event)
+        self.restore_position(event.position, event.published_at)
+
+    def restore_position(self, position: int, at: float) -> None:
+        self._position = max(self._position, position)
+        self._issued.add(position, at)
+
+    def _merged(self, members: Sequence[str]) -> TopicLog:
+        """Gather what a channel carries of the past: ids are places on the bus, whoever looks."""
+        log = TopicLog()
+        past = [event for name in members for event in self.retained(name)]
+        for event in sorted(past, key=lambda event: event.position):
+            log.append(event)
+        return log
+
+    def _purge(self) -> None:
+        now = self._clock.timestamp()
+        kept = self.knobs.retention_hours * _HOUR
+        self._issued.drop_before(now - kept)
+        for log in self._logs.values():
+            log.drop_before(now - kept - self.knobs.purge_late_hours * _HOUR)
+
+
+def with_member(channel: Topic, member: str) -> Topic:
+    """Channel, carrying this topic too."""
+    return (
+        channel
+        if member in channel.members
+        else replace(channel, members=(*channel.members, member))
+    )

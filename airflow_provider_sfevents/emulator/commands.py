@@ -1,0 +1,165 @@
+"""What the commands do to a running emulator, and what they say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator
+
+_CHUNK = 500
+
+
+def run(args: argparse.Namespace) -> Iterator[str]:
+    """Carry out one command; its lines of output.
+
+    :raises EmulatorError: when it cannot be.
+    """
+    commands = {
+        "publish": _publish,
+        "change": _change,
+        "define": _define,
+        "look": _look,
+        "connection": _connection,
+    }
+    return commands[args.command](args, _remote(args))
+
+
+def _remote(args: argparse.Namespace) -> Remote:
+    if args.url:
+        return Remote(args.url, args.ca_file)
+    where = Whereabouts.read(Path(args.state) if args.state else state_file(args.folder))
+    return Remote(where.url, args.ca_file or where.ca_file)
+
+
+def _publish(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
+    if args.sample is not None:
+        published = remote.post("sample", count=args.sample, seed=args.seed)["published"]
+        yield from (f"{topic}: {count} published" for topic, count in sorted(published.items()))
+        return
+    if not args.topic:
+        raise EmulatorError("publish needs a topic, or --sample N")
+    if (args.json is None) == (args.file is None):
+        raise EmulatorError("publish needs either an event as JSON or --file with JSON lines")
+    last = "none"
+    count = 0
+    source = iter(_events(args))
+    while events := list(islice(source, _CHUNK)):
+        replay_ids = remote.post("events", topic=args.topic, events=events)["replay_ids"]
+        count += len(replay_ids)
+        last = replay_ids[-1]
+    yield f"{args.topic}: {count} published, last replay id {last}"
+
+
+def _events(args: argparse.Namespace) -> Iterable[Any]:
+    if args.file is not None:
+        return _lines(args.file)
+    value = _json(args.json, "the event")
+    return value if isinstance(value, list) else [value]
+
+
+def _lines(path: str) -> Iterator[Any]:
+    try:
+        with sys.stdin if path == "-" else Path(path).open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _json(line, f"line {number} of {path}")
+    except OSError as error:
+        raise EmulatorError(f"--file {path}: {error.strerror}") from error
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise EmulatorError(f"{what} is not JSON: {error}") from error
+
+
+def _change(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
+    asked = {"entity": args.entity, "change_type": args.type.upper(), "record_ids": args.record}
+    [replay_id] = remote.post("changes", **asked, fields=_fields(args.set))["replay_ids"]
+    yield f"{args.entity}: {args.type.upper()} of {', '.join(args.record)} published, replay id {replay_id}"
+
+
+def _fields(settings: list[str]) -> dict[str, Any]:
+    """Field values; members of one compound are gathered."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise EmulatorError(f"--set {setting!r} is not FIELD=VALUE")
+        parent, dot, member = name.partition(".")
+        if dot:
+            values.setdefault(parent, {})[member] = _lenient(text)
+        else:
+            values[name] = _lenient(text)
+    return values
+
+
+def _lenient(text: str) -> Any:
+    """Read null, "text", [...] and {...} as JSON; all else stays text, which the field's type reads (0123 is a phone)."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(value, int | float) else value
+
+
+def _define(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
+    if args.kind == "channel":
+        yield f"{remote.post('definitions', kind='channel', name=args.name, members=args.parts)['topic']} defined"
+        return
+    pairs = [part.partition("=") for part in args.parts]
+    if wrong := [name for name, equals, _ in pairs if not equals]:
+        raise EmulatorError(f"{wrong[0]!r} is not FIELD=TYPE")
+    fields = {name: kind for name, _, kind in pairs}
+    yield f"{remote.post('definitions', kind=args.kind, name=args.name, fields=fields)['topic']} defined"
+
+
+def _look(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
+    if args.topic:
+        found = remote.get("events", topic=args.topic, last=args.last)["events"]
+        yield from (json.dumps(event, ensure_ascii=False) for event in found)
+        return
+    seen = remote.get("topics")
+    rows = [("topic", "retained", "delivered", "subscribers", "schema")]
+    rows += [
+        (
+            one["topic"],
+            one["retained"],
+            one["delivered"],
+            one["subscribers"],
+            one["schema_id"] or "-",
+        )
+        for one in seen["topics"]
+    ]
+    yield f"org {seen['org_id']}"
+    yield from _table(rows)
+    if seen["subscriptions"]:
+        yield ""
+        rows = [("subscription", "topic", "start", "delivered", "ended")]
+        rows += [
+            (one["number"], one["topic"], one["start"], one["delivered"], one["ended"] or "open")
+            for one in seen["subscriptions"]
+        ]
+        yield from _table(rows)
+
+
+def _table(rows: list[tuple[Any, ...]]) -> Iterator[str]:
+    widths = [max(len(str(value)) for value in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(
+            str(value).ljust(width) for value, width in zip(row, widths, strict=True)
+        ).rstrip()
+
+
+def _connection(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
+    yield json.dumps(remote.get("connection", auth=args.auth))

@@ -1,0 +1,23 @@
+"""Loads what only the emulator needs, with a message that says how to get it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+
+_INSTALL = "pip install 'airflow-provider-sfevents[emulator]'"
+
+
+def require(module: str) -> Any:
+    """Import a module.
+
+    :raises EmulatorError: when it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise EmulatorError(
+            f"the emulator needs {error.name!r}, which is not installed: {_INSTALL}"
+        ) from error

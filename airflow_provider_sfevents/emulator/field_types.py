@@ -1,0 +1,123 @@
+"""How Salesforce's field types look in Avro, `doc` hints included.
+
+Source: schemas of live orgs; the table of types is in the facts of docs/emulator.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+
+Field = dict[str, Any]
+
+_AVRO = {
+    **dict.fromkeys(
+        (
+            "Text",
+            "StringPlusClob",
+            "HtmlStringPlusClob",
+            "Content",
+            "Email",
+            "Url",
+            "Phone",
+            "DynamicEnum",
+            "StaticEnum",
+            "MultiEnum",
+            "EncryptedText",
+            "EntityId",
+            "ExternalId",
+        ),
+        "string",
+    ),
+    **dict.fromkeys(("Double", "Currency", "Percent"), "double"),
+    **dict.fromkeys(("DateTime", "DateOnly", "TimeOnly", "Birthday"), "long"),
+    "Integer": "int",
+    "Boolean": "boolean",
+}
+_ALIASES = {
+    "TextArea": "Text",
+    "LongTextArea": "StringPlusClob",
+    "Html": "HtmlStringPlusClob",
+    "Picklist": "DynamicEnum",
+    "MultiselectPicklist": "MultiEnum",
+    "Checkbox": "Boolean",
+    "Number": "Double",
+    "Date": "DateOnly",
+    "Time": "TimeOnly",
+    "Reference": "Lookup",
+    "Id": "EntityId",
+}
+_NAME_PARTS = ("Salutation", "FirstName", "LastName")
+_COMPOUNDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "Address": (
+        ("Street", "StringPlusClob"),
+        ("City", "Text"),
+        ("State", "Text"),
+        ("PostalCode", "Text"),
+        ("Country", "Text"),
+        ("Latitude", "Double"),
+        ("Longitude", "Double"),
+        ("GeocodeAccuracy", "StaticEnum"),
+    ),
+    "Location": (("Latitude", "Double"), ("Longitude", "Double")),
+    "PersonName": tuple((part, "Text") for part in _NAME_PARTS),
+    "Switchable_PersonName": tuple((part, "Text") for part in _NAME_PARTS),
+}
+_STATE_CODES = (("StateCode", "DynamicEnum"), ("CountryCode", "DynamicEnum"))
+
+
+class FieldTypes:
+    """Makes the fields of one schema: a compound's record is defined where it is first used and named after that.
+
+    :param prefix: of the 15-character ids of custom fields, as the org hands them out.
+    :param state_picklists: whether addresses have codes for state and country.
+    """
+
+    def __init__(self, *, prefix: str = "00NgL00000v", state_picklists: bool = False) -> None:
+        self._prefix = prefix
+        self._state_picklists = state_picklists
+        self._defined: set[str] = set()
+        self._customs = 0
+
+    def field(self, name: str, kind: str) -> Field:
+        """Make one field of a schema; it may be null.
+
+        :raises EmulatorError: for a type that Salesforce does not have.
+        """
+        kind = _ALIASES.get(kind, kind)
+        if kind in _COMPOUNDS:
+            return self._field(name, self._compound(kind), f"Data:{kind}")
+        if kind == "Lookup":
+            return self._field(name, "string", "ForeignKey:EntityId")
+        if kind not in _AVRO:
+            known = sorted({*_AVRO, *_ALIASES, *_COMPOUNDS, "Lookup"})
+            raise EmulatorError(
+                f"field {name!r}: {kind!r} is not a type of Salesforce's; known: {', '.join(known)}"
+            )
+        role = {"CreatedDate": "CreatedDate", "CreatedById": "CreatedBy"}.get(name, "Data")
+        return self._field(name, _AVRO[kind], f"{role}:{kind}")
+
+    def _field(self, name: str, avro: Any, doc: str) -> Field:
+        if name.endswith("__c"):
+            self._customs += 1
+            doc = f"{doc}:{self._prefix}{self._customs:04d}"
+        # Account.Name of an org with person accounts: text for a business, a record for a person.
+        union = ["null", "string", avro] if doc.startswith("Data:Switchable") else ["null", avro]
+        return {"name": name, "type": union, "doc": doc, "default": None}
+
+    def _compound(self, kind: str) -> Any:
+        if kind in self._defined:
+            return kind
+        self._defined.add(kind)
+        members = list(_COMPOUNDS[kind])
+        if kind == "Address" and self._state_picklists:
+            members[5:5] = _STATE_CODES
+        return {
+            "type": "record",
+            "name": kind,
+            "fields": [
+                {"name": name, "type": ["null", _AVRO[of]], "doc": f"Data:{of}", "default": None}
+                for name, of in members
+            ],
+        }

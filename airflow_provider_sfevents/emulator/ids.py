@@ -1,0 +1,67 @@
+"""How Salesforce spells ids: orgs and records in 15 and 18 characters, replay ids, rpc ids."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+
+_SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_SHORT, _LONG = 15, 18
+_POSITION_BYTES = 8
+
+
+def long_id(short: str) -> str:
+    """18 characters of a 15-character id: three more that say which letters are capitals."""
+    if len(short) != _SHORT:
+        raise ValueError(
+            f"{short!r} has {len(short)} characters; a Salesforce id has 15 before its suffix"
+        )
+    chunks = (short[at : at + 5] for at in range(0, _SHORT, 5))
+    return short + "".join(
+        _SUFFIX[sum(1 << k for k, c in enumerate(chunk) if "A" <= c <= "Z")] for chunk in chunks
+    )
+
+
+def is_id(text: str) -> bool:
+    """Whether the text is an id of 15 characters, or of 18 with the right suffix."""
+    if not text.isalnum() or not text.isascii():
+        return False
+    return len(text) == _SHORT or (len(text) == _LONG and long_id(text[:_SHORT]) == text)
+
+
+def record_id(prefix: str, number: int) -> str:
+    """18-character id of the record with this number; `prefix` says the entity (`001` is Account)."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, 62)
+        digits = _BASE62[digit] + digits
+    return long_id(prefix + digits.rjust(_SHORT - len(prefix), "0"))
+
+
+def random_id(prefix: str, source: random.Random) -> str:
+    """18-character id that looks like a live org's."""
+    body = "".join(source.choices(_BASE62, k=6))
+    return long_id(f"{prefix}gL00000{body}"[:_SHORT].ljust(_SHORT, "0"))
+
+
+def replay_id(position: int, length: int = 10) -> bytes:
+    """Spell a place in the bus as clients see it: int64 big-endian, since 2022 followed by two zero bytes."""
+    return position.to_bytes(_POSITION_BYTES, "big").ljust(length, b"\0")
+
+
+def position_of(replay: bytes) -> int | None:
+    """Place a replay id names, if it has a shape the service accepts: 8 bytes, or 10 ending in zeros."""
+    body, rest = replay[:_POSITION_BYTES], replay[_POSITION_BYTES:]
+    if len(body) != _POSITION_BYTES or rest not in {b"", b"\0\0"}:
+        return None
+    return int.from_bytes(body, "big", signed=True)
+
+
+def rpc_id(style: str = "uuid") -> str:
+    """Make the id of one RPC call; live services show it dashed and as 32 hex digits."""
+    made = uuid.uuid4()
+    return made.hex if style == "hex32" else str(made)

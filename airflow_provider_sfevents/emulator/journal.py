@@ -1,0 +1,140 @@
+"""The folder of an emulator: what must be there again after a restart.
+
+    orgs.json               who the orgs are, and the ports their addresses name
+    <org id>/bus.log        what happened on the bus, one record after another
+
+A record of the log is its length, its CRC-32 and its body; the body is a letter for its kind and what belongs to it.
+A process killed while writing leaves half a record at the end: it was never acknowledged, and is cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from airflow_provider_sfevents.emulator.bus import Bus, Topic
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.replay_log import StoredEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_ORGS = "orgs.json"
+_VERSION = 1
+_FRAME = struct.Struct(">II")  # length of the body, its CRC-32
+_PLACE = struct.Struct(">qdH")  # position, seconds since the epoch, length of the topic's name
+_TOPIC, _SCHEMA, _EVENT, _POSITION = b"T", b"S", b"E", b"P"
+
+
+class BusLog:
+    """Appends to the log of one bus. Each write reaches the operating system before the publisher hears of it."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._file: BinaryIO = path.open("ab")
+
+    def topic(self, topic: Topic) -> None:
+        self._write(_TOPIC + json.dumps(asdict(topic)).encode())
+
+    def schema(self, schema_id: str, schema_json: str) -> None:
+        self._write(_SCHEMA + json.dumps([schema_id, schema_json]).encode())
+
+    def events(self, events: Sequence[StoredEvent]) -> None:
+        self._write(*(_event_body(event) for event in events))
+
+    def position(self, position: int, at: float) -> None:
+        self._write(_POSITION + _PLACE.pack(position, at, 0))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _write(self, *bodies: bytes) -> None:
+        self._file.write(
+            b"".join(_FRAME.pack(len(body), zlib.crc32(body)) + body for body in bodies)
+        )
+        self._file.flush()
+
+
+def read_into(bus: Bus, path: Path) -> None:
+    """Bring a bus back to where its log ends; cut off half a record there."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    whole = 0
+    with bus.lock:
+        for body, end in _bodies(content):
+            _restore(bus, body)
+            whole = end
+    if whole < len(content):
+        with path.open("r+b") as file:
+            file.truncate(whole)
+
+
+def read_orgs(folder: Path) -> dict[str, Any]:
+    """Read what was written about orgs and ports; empty for a new folder.
+
+    :raises EmulatorError: when the file is not one of ours.
+    """
+    path = folder / _ORGS
+    if not path.exists():
+        return {}
+    try:
+        value = json.loads(path.read_text())
+        known = value["version"] == _VERSION
+    except (ValueError, KeyError, TypeError) as error:
+        raise EmulatorError(
+            f"{path} is not an emulator's: {error}; name another folder, or remove it"
+        ) from error
+    if not known:
+        raise EmulatorError(
+            f"{path} has version {value['version']!r}; this release reads {_VERSION}"
+        )
+    return dict(value)
+
+
+def write_orgs(folder: Path, value: dict[str, Any]) -> None:
+    """Replace what is written about orgs and ports, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    new = folder / f"{_ORGS}.new"
+    new.touch(mode=0o600)  # it holds the secrets of orgs that do not exist; all the same
+    new.write_text(json.dumps({"version": _VERSION, **value}, indent=1))
+    new.replace(folder / _ORGS)
+
+
+def _event_body(event: StoredEvent) -> bytes:
+    topic = event.topic.encode()
+    return _EVENT + _PLACE.pack(event.position, event.published_at, len(topic)) + topic + event.wire
+
+
+def _bodies(content: bytes) -> Iterator[tuple[bytes, int]]:
+    """Every whole record's body, and where the record ends."""
+    at = 0
+    while at + _FRAME.size <= len(content):
+        length, checksum = _FRAME.unpack_from(content, at)
+        start, at = at + _FRAME.size, at + _FRAME.size + length
+        body = content[start:at]
+        if len(body) < length or not body or zlib.crc32(body) != checksum:
+            return
+        yield body, at
+
+
+def _restore(bus: Bus, body: bytes) -> None:
+    match body[:1]:
+        case b"E":
+            position, at, length = _PLACE.unpack_from(body, 1)
+            name_at = 1 + _PLACE.size
+            topic = body[name_at : name_at + length].decode()
+            bus.restore_event(StoredEvent(position, at, topic, body[name_at + length :]))
+        case b"P":
+            position, at, _ = _PLACE.unpack_from(body, 1)
+            bus.restore_position(position, at)
+        case b"S":
+            bus.restore_schema(*json.loads(body[1:]))
+        case _:
+            value = json.loads(body[1:])
+            bus.restore_topic(Topic(**{**value, "members": tuple(value["members"])}))

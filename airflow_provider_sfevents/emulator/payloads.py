@@ -1,0 +1,152 @@
+"""Between a payload and what a person writes and reads: field values in, Avro bytes out, and back."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from airflow_provider_sfevents.emulator import bitmaps
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+
+Schema = dict[str, Any]
+Kind = str | dict[str, str]
+_MILLISECOND = timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Codec:
+    """Encodes and decodes payloads of one schema; made once for each."""
+
+    def __init__(self, schema: Schema) -> None:
+        from fastavro import parse_schema
+
+        self.schema = schema
+        self._parsed = parse_schema(schema)
+        self._kinds: dict[str, Kind] = {field["name"]: _kind(field) for field in schema["fields"]}
+        for at, record in bitmaps.compounds(schema).items():
+            self._kinds[schema["fields"][at]["name"]] = {
+                member["name"]: _kind(member) for member in record["fields"]
+            }
+        self._names = frozenset(field["name"] for field in schema["fields"])
+
+    def encode(self, values: Mapping[str, Any]) -> bytes:
+        """Payload; a field that is not given is null.
+
+        :raises EmulatorError: for a field the schema does not have, or a value that does not fit it.
+        """
+        from fastavro import schemaless_writer
+
+        if not self._names.issuperset(values):
+            wrong = min(set(values) - self._names)
+            raise EmulatorError(
+                f"{self.schema['name']} has no field {wrong!r}; it has {', '.join(sorted(self._names))}"
+            )
+        record = {name: _to_avro(value, self._kinds[name]) for name, value in values.items()}
+        out = io.BytesIO()
+        try:
+            schemaless_writer(out, self._parsed, record)
+        except (TypeError, ValueError, KeyError, OverflowError, AttributeError) as error:
+            raise EmulatorError(
+                f"an event of {self.schema['name']} does not fit its schema: {error}"
+            ) from error
+        return out.getvalue()
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """Payload's fields, times as ISO-8601.
+
+        :raises EmulatorError: when the bytes are not of this schema.
+        """
+        from fastavro import schemaless_reader
+
+        source = io.BytesIO(payload)
+        try:
+            record = schemaless_reader(source, self._parsed, None)
+        except Exception as error:
+            # fastavro raises whatever the bytes lead to: EOFError, IndexError, UnicodeDecodeError, OverflowError ...
+            raise EmulatorError(f"not a payload of {self.schema['name']}: {error!r}") from error
+        if source.read(1) or not isinstance(record, dict):
+            raise EmulatorError(f"not a payload of {self.schema['name']}: bytes are left over")
+        return {name: _from_avro(value, self._kinds[name]) for name, value in record.items()}
+
+
+@lru_cache(maxsize=256)
+def codec_for(schema_json: str) -> Codec:
+    """Codec of a schema's JSON text, made once."""
+    return Codec(json.loads(schema_json))
+
+
+def milliseconds(moment: datetime) -> int:
+    """Since the epoch, as payloads hold a DateTime; a time without a zone is UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MILLISECOND
+
+
+def _kind(field: Schema) -> str:
+    """What its values are: a time of some sort, by the `doc` hint, or else the Avro type."""
+    hint = str(field.get("doc", "")).split(":")[1:2]
+    if hint and hint[0] in _TEMPORAL:
+        return hint[0]
+    avro = field["type"][1] if isinstance(field["type"], list) else field["type"]
+    return avro if isinstance(avro, str) else ""
+
+
+def _to_avro(value: Any, kind: Kind) -> Any:
+    """Turn a value into what fastavro takes; text is read as the field's type says."""
+    if isinstance(kind, str):
+        return _plain(_read(value, kind) if isinstance(value, str) else value)
+    # A compound. A person account's Name is a record, a business account's is text.
+    if not isinstance(value, Mapping):
+        return value
+    if unknown := set(value).difference(kind):
+        raise EmulatorError(f"no member {min(unknown)!r}; the compound has {', '.join(kind)}")
+    return {name: _to_avro(of, kind[name]) for name, of in value.items()}
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case datetime():
+            return milliseconds(value)
+        case date():
+            return (value - _EPOCH.date()) // _MILLISECOND
+        case time():
+            return (datetime.combine(_EPOCH, value.replace(tzinfo=UTC)) - _EPOCH) // _MILLISECOND
+        case Decimal():
+            return float(value)
+    return value
+
+
+def _read(text: str, kind: str) -> Any:
+    reader = _READERS.get(kind, str)
+    try:
+        return reader(text)
+    except (ValueError, KeyError) as error:
+        raise EmulatorError(f"{text!r} is no {kind}{_ISO if kind in _TEMPORAL else ''}") from error
+
+
+_ISO = "; write it as ISO-8601"
+_TEMPORAL: dict[str, Callable[[str], Any]] = {
+    "DateTime": datetime.fromisoformat,
+    "DateOnly": date.fromisoformat,
+    "Birthday": date.fromisoformat,
+    "TimeOnly": time.fromisoformat,
+}
+_READERS: dict[str, Callable[[str], Any]] = {
+    **_TEMPORAL,
+    "int": int,
+    "double": float,
+    "boolean": lambda text: {"true": True, "false": False}[text.lower()],
+}
+
+
+def _from_avro(value: Any, kind: Kind) -> Any:
+    if value is None or not isinstance(kind, str) or kind not in _TEMPORAL:
+        return value
+    moment = _EPOCH + value * _MILLISECOND
+    if kind == "DateTime":
+        return moment.isoformat(timespec="milliseconds")
+    return moment.time().isoformat() if kind == "TimeOnly" else moment.date().isoformat()

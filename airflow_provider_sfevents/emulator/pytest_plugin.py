@@ -1,0 +1,32 @@
+"""Fixtures for tests of DAGs that read Salesforce events. pytest loads this module in every session, hence no imports.
+
+`sfevents_emulator` is a running emulator with a fresh org; an error inside it fails the test.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_sfevents.emulator.emulator import Emulator
+    from airflow_provider_sfevents.emulator.knobs import Knobs
+
+
+@pytest.fixture
+def sfevents_knobs() -> Knobs | None:
+    """How the emulator of `sfevents_emulator` behaves; override it in a conftest.py or a test module."""
+    return None
+
+
+@pytest.fixture
+def sfevents_emulator(sfevents_knobs: Knobs | None) -> Iterator[Emulator]:
+    """Run an emulator with a fresh org, stopped after the test."""
+    from airflow_provider_sfevents.emulator.emulator import Emulator
+
+    with Emulator(knobs=sfevents_knobs) as bus:
+        yield bus
+        bus.check()

@@ -1,0 +1,152 @@
+"""What clients did: every call, every stream, every delivery. Reading hands out copies, never the live records."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One RPC or login request.
+
+    :param metadata: names of the headers it came with; never their values.
+    :param client: consumer key it was authenticated with; empty where it was not.
+    :param subject: the topic or schema id it was about.
+    """
+
+    rpc: str
+    at: datetime
+    metadata: tuple[str, ...]
+    org_id: str = ""
+    client: str = ""
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """One FetchRequest as it came in."""
+
+    topic: str
+    replay_preset: str
+    replay_id: bytes
+    num_requested: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Subscription:
+    """One Subscribe stream.
+
+    :param start: `earliest`, `latest` or the replay id in hex, from its first request.
+    :param max_outstanding: most events outstanding once a request was added, before the service clamps them to 100.
+    :param ended: how the server saw it end: a gRPC status, `CANCELLED` for a client that went away; empty while open.
+    """
+
+    number: int
+    topic: str
+    org_id: str
+    client: str
+    username: str
+    started_at: datetime
+    start: str = ""
+    requests: list[Fetch] = field(default_factory=list)
+    delivered: int = 0
+    responses: int = 0
+    keepalives: int = 0
+    max_outstanding: int = 0
+    ended: str = ""
+
+    @property
+    def open(self) -> bool:
+        return not self.ended
+
+
+class Records:
+    """The book of one emulator. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._calls: list[Call] = []
+        self._subscriptions: list[Subscription] = []
+        self._delivered: Counter[tuple[str, str]] = Counter()
+        self._recent: dict[str, deque[tuple[float, int]]] = {}
+
+    def call(self, call: Call) -> None:
+        with self._changed:
+            self._calls.append(call)
+            self._changed.notify_all()
+
+    def subscribed(self, **facts: object) -> Subscription:
+        with self._changed:
+            subscription = Subscription(number=len(self._subscriptions) + 1, **facts)  # type: ignore[arg-type]
+            self._subscriptions.append(subscription)
+            self._changed.notify_all()
+            return subscription
+
+    def asked(self, subscription: Subscription, fetch: Fetch, pending: int) -> None:
+        """Request came to a stream that had so many events outstanding."""
+        with self._changed:
+            subscription.requests.append(fetch)
+            subscription.max_outstanding = max(
+                subscription.max_outstanding, pending + fetch.num_requested
+            )
+            self._changed.notify_all()
+
+    def delivered(self, subscription: Subscription, events: int, at: float) -> None:
+        """Response was sent; without events it was a keepalive."""
+        with self._changed:
+            subscription.responses += 1
+            subscription.delivered += events
+            subscription.keepalives += events == 0
+            if events:
+                self._delivered[subscription.org_id, subscription.topic] += events
+                self._recent.setdefault(subscription.org_id, deque()).append((at, events))
+            self._changed.notify_all()
+
+    def ended(self, subscription: Subscription, status: str) -> None:
+        with self._changed:
+            subscription.ended = subscription.ended or status
+            self._changed.notify_all()
+
+    def delivered_in_a_day(self, org_id: str, now: float) -> int:
+        """Events delivered in the 24 hours before, all subscribers together: what the allocation counts."""
+        with self._changed:
+            recent = self._recent.get(org_id, deque())
+            while recent and recent[0][0] <= now - _DAY:
+                recent.popleft()
+            return sum(events for _, events in recent)
+
+    def deliveries(self, org_id: str, topic: str | None = None) -> int:
+        with self._changed:
+            return sum(
+                n
+                for (org, name), n in self._delivered.items()
+                if org == org_id and topic in {None, name}
+            )
+
+    def calls(self) -> tuple[Call, ...]:
+        with self._changed:
+            return tuple(self._calls)
+
+    def subscriptions(self) -> tuple[Subscription, ...]:
+        with self._changed:
+            return tuple(replace(one, requests=list(one.requests)) for one in self._subscriptions)
+
+    def open_streams(self) -> int:
+        with self._changed:
+            return self._open()
+
+    def wait_open_streams(self, count: int, timeout: float) -> bool:
+        """Wait until exactly so many streams are open; whether that came true."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._open() == count, timeout)
+
+    def _open(self) -> int:
+        return sum(1 for one in self._subscriptions if not one.ended)

@@ -1,0 +1,186 @@
+"""Runs the faces: one thread, one event loop, a grpc.aio server and a uvicorn server for each HTTP host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError, PortInUse
+from airflow_provider_sfevents.emulator.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from airflow_provider_sfevents.emulator.tls import Certificates
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_START_SECONDS = 30.0
+_POLL_SECONDS = 0.005
+
+
+class LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(_quiet)
+        self._thread = threading.Thread(
+            target=self.loop.run_forever, name="sfevents-emulator", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and wait for its result."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(_START_SECONDS)
+
+    def stop(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(_START_SECONDS)
+        self.loop.close()
+
+
+def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Drop one kind of noise.
+
+    grpc.aio has one completion queue for all event loops of a process: where a client runs in another loop, both are
+    woken, and the one that comes second finds nothing to read. Nothing is lost by it.
+    """
+    if isinstance(context.get("exception"), BlockingIOError):
+        return
+    loop.default_exception_handler(context)
+
+
+@dataclass(slots=True, kw_only=True)
+class HttpHost:
+    """One HTTP server on a port of its own.
+
+    :param port: the port it listens on.
+    """
+
+    port: int
+    _listener: socket.socket
+    _server: Any = None
+    _task: asyncio.Task[None] | None = field(default=None)
+
+    @classmethod
+    def bound(cls, host: str, port: int) -> HttpHost:
+        """Take the port before anything runs: addresses are part of the orgs' identities.
+
+        :raises PortInUse: when it is taken.
+        """
+        listener = _listener(host, port, "HTTP")
+        return cls(port=listener.getsockname()[1], _listener=listener)
+
+    async def start(self, app: Any, certificates: Certificates | None) -> None:
+        uvicorn = require("uvicorn")
+        tls = {"ssl_certfile": str(certificates.server_file)} if certificates else {}
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=1,
+            **tls,
+        )
+        self._server = uvicorn.Server(config)
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        while not self._server.started:  # uvicorn has no event for it
+            if self._task.done():
+                await self._task
+                raise EmulatorError(f"the HTTP server on port {self.port} did not start")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def stop(self) -> None:
+        if self._server and self._task:
+            self._server.should_exit = True
+            await self._task
+
+    def release(self) -> None:
+        """Give the port back."""
+        self._listener.close()
+
+
+class GrpcHost:
+    """The gRPC server."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._server: Any = None
+
+    async def start(
+        self, handler: Any, *, host: str, port: int, certificates: Certificates | None
+    ) -> None:
+        """Listen and answer.
+
+        :raises PortInUse: when the port is taken.
+        """
+        grpc, aio = require("grpc"), require("grpc.aio")
+        options = [
+            ("grpc.so_reuseport", 0),  # else two emulators would share a port in silence
+            (
+                "grpc.max_receive_message_length",
+                64 * 1024 * 1024,
+            ),  # too large a request is refused as the proxy does
+            # Clients may ping as often as they like; no such refusal is known of the real service.
+            ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.max_ping_strikes", 0),
+        ]
+        self._server = aio.server(options=options)
+        self._server.add_generic_rpc_handlers((handler,))
+        _listener(
+            host, port, "gRPC"
+        ).close()  # gRPC itself would log lines of its own over a taken port
+        address = f"{host}:{port}"
+        if certificates:
+            pair = (certificates.private_key, certificates.chain)
+            self.port = self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
+        else:
+            self.port = self._server.add_insecure_port(address)
+        await self._server.start()
+
+    async def stop(self) -> None:
+        if self._server:
+            await self._server.stop(grace=None)
+
+
+async def stop_all(stops: list[Callable[[], Awaitable[None]]]) -> None:
+    """Stop everything at once, and go on if one of them cannot."""
+    for outcome in await asyncio.gather(*(stop() for stop in stops), return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            _log.warning("stopping the emulator: %r", outcome)
+    pending = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in pending:
+        task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.gather(*pending, return_exceptions=True)
+
+
+def _listener(host: str, port: int, what: str) -> socket.socket:
+    """Take a port, 0 for a free one.
+
+    :raises PortInUse: when it is taken.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(socket.SOMAXCONN)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"port {port} on {host} is in use; choose another {what} port, or 0 for a free one"
+            ) from error
+        raise EmulatorError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return listener

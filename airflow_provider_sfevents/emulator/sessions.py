@@ -1,0 +1,100 @@
+"""Which tokens are good: given out, used, idle too long, revoked; and what the three headers must say."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.emulator.errors import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sfevents.emulator.clock import Clock
+
+HEADERS = ("accesstoken", "instanceurl", "tenantid")
+_HOUR = 3600.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """A token and what it stands for.
+
+    :param client: consumer key of the app it was given to; empty for one made by hand.
+    :param used_at: seconds since the epoch on the emulator's clock.
+    """
+
+    token: str
+    org_id: str
+    instance_url: str
+    user_id: str
+    username: str
+    client: str
+    used_at: float
+
+
+class Sessions:
+    """All tokens of an emulator. Safe to use from any thread."""
+
+    def __init__(self, *, clock: Clock, idle_hours: float) -> None:
+        self._clock = clock
+        self._idle_seconds = idle_hours * _HOUR
+        self._by_token: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def issue(
+        self, *, org_id: str, instance_url: str, user_id: str, username: str, client: str
+    ) -> Session:
+        token = f"{org_id[:15]}!AR{secrets.token_urlsafe(70)[:94]}"
+        session = Session(
+            token=token,
+            org_id=org_id,
+            instance_url=instance_url,
+            user_id=user_id,
+            username=username,
+            client=client,
+            used_at=self._clock.timestamp(),
+        )
+        with self._lock:
+            self._by_token[token] = session
+        return session
+
+    def find(self, token: str) -> Session | None:
+        """Session of a token that is still good; asking is using, which prolongs it."""
+        now = self._clock.timestamp()
+        with self._lock:
+            session = self._by_token.get(token)
+            if session is None or now - session.used_at > self._idle_seconds:
+                return None
+            session.used_at = now
+            return session
+
+    def authenticate(self, metadata: Mapping[str, str]) -> Session:
+        """Session an RPC's headers name.
+
+        :raises Refusal: with `service.auth.headers.invalid` where one is missing or blank, with `service.auth.error`
+            where they do not name a good session, its org and its instance.
+        """
+        given = {name: str(metadata.get(name, "")).strip() for name in HEADERS}
+        if not all(given.values()):
+            raise Refusal("service.auth.headers.invalid")
+        session = self.find(given["accesstoken"])
+        if session is None or not _matches(session, given):
+            raise Refusal("service.auth.error")
+        return session
+
+    def revoke(self, token: str) -> None:
+        with self._lock:
+            self._by_token.pop(token, None)
+
+    def expire_all(self) -> None:
+        with self._lock:
+            self._by_token.clear()
+
+
+def _matches(session: Session, given: Mapping[str, str]) -> bool:
+    """Both lengths of org id are accepted, as by the real service; the instance is compared without case."""
+    same_org = given["tenantid"] in {session.org_id, session.org_id[:15]}
+    return same_org and given["instanceurl"].rstrip("/").lower() == session.instance_url.lower()

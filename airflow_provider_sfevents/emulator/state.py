@@ -1,0 +1,56 @@
+"""What all faces of one emulator share: orgs, sessions, clock, knobs, the book, failures to come."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.emulator.faults import Faults
+from airflow_provider_sfevents.emulator.records import Records
+from airflow_provider_sfevents.emulator.sessions import Sessions
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator.bus import Bus
+    from airflow_provider_sfevents.emulator.clock import Clock
+    from airflow_provider_sfevents.emulator.knobs import Knobs
+    from airflow_provider_sfevents.emulator.oauth import Tenant
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """One emulator's state; its parts lock for themselves.
+
+    :param defects: errors of the emulator itself, which must fail the test that met them.
+    """
+
+    clock: Clock
+    knobs: Knobs
+    sessions: Sessions
+    faults: Faults
+    records: Records = field(default_factory=Records)
+    tenants: list[Tenant] = field(default_factory=list)
+    buses: dict[str, Bus] = field(default_factory=dict)
+    defects: list[BaseException] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def new(cls, *, clock: Clock, knobs: Knobs) -> State:
+        return cls(
+            clock=clock,
+            knobs=knobs,
+            sessions=Sessions(clock=clock, idle_hours=knobs.token_idle_hours),
+            faults=Faults(knobs),
+        )
+
+    def bus(self, org_id: str) -> Bus:
+        return self.buses[org_id]
+
+    def add(self, tenant: Tenant, bus: Bus) -> None:
+        with self._lock:
+            self.buses[tenant.identity.org_id] = bus
+            self.tenants.append(tenant)
+
+    def defect(self, error: BaseException) -> None:
+        with self._lock:
+            self.defects.append(error)

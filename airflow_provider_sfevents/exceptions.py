@@ -1,0 +1,80 @@
+"""Every error this package raises of its own; the axis is who has to act.
+
+- `SfEventsError`
+    - `ConfigurationError`: a user must change something; trying again changes nothing
+        - `TopicError`: the topic does not exist, or this user may not have it
+        - `ReplayIdRefused`: the bus does not know the replay id (expired, reset, rubbish)
+        - `PositionConflict`: the stored position and the staging area or org contradict each other
+    - `AuthenticationError`: Salesforce refused the credentials; trying again changes nothing
+    - `TransportError`: the wire or the service failed; trying again is right
+        - `QuotaExceeded`: an allowance of the org is used up; trying again soon is wrong
+    - `StagingError`: the staging area could not be read or written, or holds what it must not
+    - `BatchClaimed`: somebody else is at work on this batch; give way
+    - `Stopped`: somebody ended the task while it was fetching; what came is kept
+    - `NotLanded`: the Spark job left no receipt, or one that does not match the batch
+
+Messages name the thing, the value and the remedy. Nothing here carries a secret.
+"""
+
+from __future__ import annotations
+
+
+class SfEventsError(Exception):
+    """Root of all errors of this package; `str()` is fit for a user's log."""
+
+
+class ConfigurationError(SfEventsError):
+    """What the user gave cannot work; the message says what to change."""
+
+
+class TopicError(ConfigurationError):
+    """The topic does not exist, or the user may not subscribe or publish to it."""
+
+
+class ReplayIdRefused(ConfigurationError):  # noqa: N818 - what happened, not an -Error
+    """The bus refused the replay id: outside its 72 hours, from another org or instance, or rubbish."""
+
+
+class PositionConflict(ConfigurationError):  # noqa: N818
+    """The stored position contradicts the staging area, the org or another task."""
+
+
+class AuthenticationError(SfEventsError):
+    """Salesforce refused the credentials or the session."""
+
+
+class TransportError(SfEventsError):
+    """The wire or the service failed in a way that passes.
+
+    :param error_code: the service's `error-code` trailer, where it sent one.
+    :param rpc_id: what Salesforce's support asks for, where the service sent one.
+    """
+
+    def __init__(self, message: str, error_code: str = "", rpc_id: str = "") -> None:
+        super().__init__(message, error_code, rpc_id)
+        self.message = message
+        self.error_code = error_code
+        self.rpc_id = rpc_id
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class QuotaExceeded(TransportError):  # noqa: N818
+    """A daily or hourly allowance of the org is used up."""
+
+
+class StagingError(SfEventsError):
+    """The staging area could not be read or written, or its content contradicts itself."""
+
+
+class BatchClaimed(SfEventsError):  # noqa: N818
+    """Another task is at work on the same batch and is alive."""
+
+
+class Stopped(SfEventsError):  # noqa: N818
+    """The task was ended from outside while it fetched; its files are kept for the next try."""
+
+
+class NotLanded(SfEventsError):  # noqa: N818
+    """The Spark job ended without a receipt that matches the batch."""

@@ -1,0 +1,85 @@
+"""A batch in memory, for tasks that want to look at a few events themselves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One event, undecoded.
+
+    :param id: empty where the service sent none.
+    :param replay_id: hex.
+    :param schema: Avro schema it was written with, as JSON text.
+    """
+
+    id: str
+    replay_id: str
+    schema_id: str
+    schema: str
+    payload: bytes
+    received_at: datetime
+
+    def decode(self) -> dict[str, Any]:
+        """Its fields, as Avro has them: times are milliseconds, change events' changed fields are bitmaps.
+
+        :raises ValueError: when the payload does not fit its schema.
+        """
+        import fastavro
+
+        data = BytesIO(self.payload)
+        try:
+            record = fastavro.schemaless_reader(data, fastavro.parse_schema(json.loads(self.schema)), None)
+        except (EOFError, IndexError, UnicodeDecodeError, ValueError) as error:
+            raise ValueError(f"event {self.replay_id} does not decode with schema {self.schema_id}: {error}") from error
+        if data.read(1):
+            raise ValueError(f"event {self.replay_id} has bytes beyond its schema {self.schema_id}")
+        return dict(record)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """What a fetch brought, and how it ended."""
+
+    events: tuple[Event, ...]
+    result: FetchResult
+
+
+async def fetch_into_memory(client: PubSubClient, topic: str, start: str, bounds: Bounds) -> Fetched:
+    deliveries: list[Delivery] = []
+
+    async def receive(delivery: Delivery) -> None:
+        deliveries.append(delivery)
+
+    result = await client.fetch(topic, start, bounds, receive)
+    ids = {schema_id for delivery in deliveries for schema_id in delivery.schema_ids}
+    schemas = {schema_id: await client.get_schema(schema_id) for schema_id in ids}
+    events = tuple(event for delivery in deliveries for event in _events(delivery, schemas))
+    return Fetched(events=events, result=result)
+
+
+def _events(delivery: Delivery, schemas: dict[str, str]) -> list[Event]:
+    received_at = datetime.fromtimestamp(delivery.received_at / 1e6, UTC)
+    columns = zip(delivery.ids, delivery.replay_ids, delivery.schema_ids, delivery.payloads, strict=True)
+    return [
+        Event(
+            id=event_id,
+            replay_id=replay_id.hex(),
+            schema_id=schema_id,
+            schema=schemas[schema_id],
+            payload=payload,
+            received_at=received_at,
+        )
+        for event_id, replay_id, schema_id, payload in columns
+    ]

@@ -1,0 +1,94 @@
+"""Where things are kept, as Airflow names them: the staging area, a staged batch, the position store."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.configuration import AIRFLOW_HOME
+from airflow.sdk import ObjectStoragePath
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark import ship
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
+from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+from airflow_provider_sfevents.staging.durable import create_once
+from airflow_provider_sfevents.staging.places import spark_url, usable
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.staging.manifest import Manifest
+
+log = logging.getLogger(__name__)
+
+
+def staging_root(url: str | None) -> ObjectStoragePath:
+    """The staging area's root; by default the folder `sfevents` below `AIRFLOW_HOME`.
+
+    :raises ConfigurationError: for a URL of no store that is installed.
+    """
+    try:
+        root = ObjectStoragePath(url or f"file://{AIRFLOW_HOME}/sfevents")
+        root.fs  # noqa: B018 - looks the store up, which says when its package is missing
+    except (ValueError, ImportError) as error:
+        raise ConfigurationError(
+            f"staging={url!r} cannot be opened: {error}. Give a folder as file:///path or an object store as s3://bucket/path "
+            "(its Airflow provider must be installed)."
+        ) from error
+    return root
+
+
+def open_staging(url: str | None) -> StagingArea:
+    """The staging area, tried out.
+
+    :raises StagingError: it cannot be written; before anything is spent.
+    """
+    root = staging_root(url)
+    if not usable(root):
+        log.warning(
+            "%s lets two tasks create the same file at once; set max_active_runs=1 on every DAG that fetches.", root
+        )
+    return StagingArea(root)
+
+
+def open_batch(manifest_url: str, staging: str | None) -> tuple[TopicFolder, BatchFolder, Manifest]:
+    """A batch that another task has staged.
+
+    :param manifest_url: as the result of that task names it.
+    :param staging: as that task was given it; says by which connection to read.
+    :raises StagingError: there is no such batch.
+    """
+    path = ObjectStoragePath(manifest_url, conn_id=staging_root(staging).conn_id)
+    folder = path.parent
+    epoch_folder = folder.parent
+    batch = BatchFolder(folder, layout.batch_id(epoch_folder.name, int(folder.name)))
+    manifest = batch.read_manifest()
+    if manifest is None:
+        raise StagingError(f"No batch is staged at {manifest_url}; it was removed, or `staging` is not the fetch's.")
+    return TopicFolder(epoch_folder.parent), batch, manifest
+
+
+def put_job(root: ObjectStoragePath) -> Job:
+    """Put the Spark job where Spark can read it: below the staging area, once for each release.
+
+    :raises StagingError: it cannot be written.
+    """
+    folder = root / layout.JOBS
+    with tempfile.TemporaryDirectory() as temporary:
+        modules = ship.py_files(Path(temporary))
+        tag = modules.stem.rpartition("-")[2]
+        target = folder / f"land-{tag}.py"
+        create_once(folder / modules.name, modules.read_bytes())
+        create_once(target, ship.application().read_bytes())
+    return Job(application=spark_url(target), py_files=spark_url(folder / modules.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Where Spark finds the job, in Spark's spelling."""
+
+    application: str
+    py_files: str

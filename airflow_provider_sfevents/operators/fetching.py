@@ -1,0 +1,183 @@
+"""What the operators that fetch have in common: their arguments, and the way from these to a staged batch."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
+from airflow_provider_sfevents.batches.stage import stage_batch
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.failures import airflow_failures
+from airflow_provider_sfevents.hooks.places import open_staging
+from airflow_provider_sfevents.hooks.run import describe_run, refuse_repeated_topics
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from airflow.sdk import Context
+
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.staging.area import StagingArea
+
+class FetchesBatch(BaseOperator):
+    """Arguments of every operator that fetches a batch; not for use in a DAG.
+
+    :param topic: what to subscribe to: `/event/Order__e`, `/data/AccountChangeEvent`, `/data/ChangeEvents`, a
+        channel. Expand over it for many topics. (templated)
+    :param conn_id: connection of type `sfevents`.
+    :param consumer: who reads; two consumers of a topic have two positions. Default: the DAG's id. (templated)
+    :param position_store: where the position is kept: `variable`, `asset`, `xcom`; or your own store, as a dotted
+        path, a callable or a mapping.
+    :param staging: URL of the staging area, which the workers write and Spark reads; anything `ObjectStoragePath`
+        takes. Default: the folder `sfevents` below `AIRFLOW_HOME`. (templated)
+    :param staging_shared: the local folder given as `staging` is the same one wherever Spark runs.
+    :param initial_replay: where the first run starts: `earliest` (lose nothing), `latest`, or a replay id in hex.
+        (templated)
+    :param max_events: the most events of a batch; never exceeded.
+    :param max_bytes: no more events are asked for once the payloads have this many bytes.
+    :param max_seconds: no more events are asked for after this time.
+    :param idle_seconds: caught up: no event came for so long.
+    :param until: no more events are asked for after one created at or after this time; ISO 8601. (templated)
+    :param keep_batches: how many committed batches stay in the staging area.
+    :param skip_when_empty: with no event the task is skipped, and with it what comes after; otherwise it succeeds
+        with 0 `events` in its result.
+    """
+
+    template_fields: Sequence[str] = ("topic", "consumer", "staging", "initial_replay", "until")
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        conn_id: str = SfEventsHook.default_conn_name,
+        consumer: str | None = None,
+        position_store: Any = "variable",
+        staging: str | None = None,
+        staging_shared: bool = False,
+        initial_replay: str = "earliest",
+        max_events: int = 10_000,
+        max_bytes: int | None = None,
+        max_seconds: float = 600.0,
+        idle_seconds: float = 30.0,
+        until: str | datetime | None = None,
+        keep_batches: int = 10,
+        skip_when_empty: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.topic = topic
+        self.conn_id = conn_id
+        self.consumer = consumer
+        self.position_store = position_store
+        self.staging = staging
+        self.staging_shared = staging_shared
+        self.initial_replay = initial_replay
+        self.max_events = max_events
+        self.max_bytes = max_bytes
+        self.max_seconds = max_seconds
+        self.idle_seconds = idle_seconds
+        self.until = until
+        self.keep_batches = keep_batches
+        self.skip_when_empty = skip_when_empty
+        self._stop: Callable[[], object] | None = None
+        self._bounds(until=None)
+
+    @contextmanager
+    def staged_batch(self, context: Context) -> Iterator[Staged | Empty]:
+        """The batch after the position, staged; claimed for this task until the block ends.
+
+        It is adopted where an earlier try has staged it already.
+        """
+        with airflow_failures():
+            request = self._request(context)
+            area = open_staging(self.staging)
+            store = self._store_opener(context, request.consumer)
+            staged = asyncio.run(self._stage(request, area, store))
+        try:
+            yield staged
+        finally:
+            staged.release()
+
+    async def _stage(
+        self, request: BatchRequest, area: StagingArea, store: Callable[[str], PositionStore]
+    ) -> Staged | Empty:
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
+        try:
+            async with SfEventsHook(self.conn_id).client() as client:
+                return await stage_batch(request, client, area, store, stopping)
+        finally:
+            self._stop = None
+
+    def on_kill(self) -> None:
+        """End the stream; what was received stays staged. Airflow calls this on SIGTERM, in the task's process."""
+        if self._stop is not None:
+            self._stop()
+
+    def nothing_came(self, empty: Empty) -> dict[str, Any]:
+        """End the task, which found no event.
+
+        :raises AirflowSkipException: unless the operator was told `skip_when_empty=False`.
+        """
+        self.log.info("No event on %s (%s); the position stays.", self.topic, empty.ended_by)
+        if self.skip_when_empty:
+            raise AirflowSkipException(f"no event on {self.topic} after {empty.start} ({empty.ended_by})")
+        return empty.result()
+
+    def _request(self, context: Context) -> BatchRequest:
+        run = describe_run(context)
+        refuse_repeated_topics(context)
+        return BatchRequest(
+            topic=self.topic,
+            consumer=self.consumer or run.dag,
+            bounds=self._bounds(until=_instant(self.until)),
+            initial_replay=self.initial_replay,
+            run=run,
+        )
+
+    def other_writers(self, context: Context) -> list[str]:  # noqa: ARG002 - for subclasses
+        """Ids of other tasks that write this task's position."""
+        return []
+
+    def _store_opener(self, context: Context, consumer: str) -> Callable[[str], PositionStore]:
+        return lambda org_id: open_store(
+            self.position_store,
+            org_id=org_id,
+            consumer=consumer,
+            topic=self.topic,
+            context=context,
+            tasks=self.other_writers(context),
+        )
+
+    def _bounds(self, until: datetime | None) -> Bounds:
+        return Bounds(
+            max_events=self.max_events,
+            max_bytes=self.max_bytes,
+            max_seconds=self.max_seconds,
+            idle_seconds=self.idle_seconds,
+            until=until,
+        )
+
+
+def _instant(value: str | datetime | None) -> datetime | None:
+    """`until` after rendering; a template may render to nothing."""
+    if value is None or isinstance(value, datetime):
+        return value
+    if value in {"", "None"}:
+        return None
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"until={value!r} is not a time; give ISO 8601 with an offset, such as 2026-01-31T00:00:00+00:00"
+        ) from error

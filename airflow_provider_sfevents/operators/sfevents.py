@@ -1,0 +1,205 @@
+"""The operators: fetch, land with Spark, commit; in one task, or as a chain around a Spark task of your own.
+
+The order of effects is the promise: a batch is staged (durable, with its manifest) before Spark sees it, and the
+position moves only when the batch's receipt proves that it landed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException
+
+from airflow_provider_sfevents.batches.commit import commit_batch, take_staged
+from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.failures import airflow_failures
+from airflow_provider_sfevents.hooks.places import open_batch, put_job, staging_root
+from airflow_provider_sfevents.hooks.run import describe_run, tell_assets
+from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators.fetching import FetchesBatch
+from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.staging.places import spark_url
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+    from airflow_provider_sfevents.staging.manifest import Manifest
+
+
+class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
+    """Fetch the events after the position, land them with Spark, move the position.
+
+    A `SparkSubmitOperator`: every argument, template field and deploy mode of it works, but `conn_id`, which is the
+    Salesforce connection here; Spark's is `spark_conn_id`. The arguments of `FetchesBatch` say what is fetched.
+
+    With an `application` of your own, `--manifest URL` is put before your `application_args`; read the batch with
+    `airflow_provider_sfevents.spark.read_batch` and end with `write_receipt`.
+
+    Result: `batch_id`, `sequence`, `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `tables` (rows by table)
+    and `adopted`; also the `extra` of the events of the task's outlet assets.
+
+    :param table: root URL of the tables, one for each event type. (templated)
+    :param table_format: `parquet`.
+    :param max_quarantined: how many events of a batch may fail to decode before the task fails instead of landing it.
+        Default: fail when no event of the batch decodes.
+    :param spark_conn_id: connection of type `spark`; it has to exist.
+    """
+
+    template_fields: Sequence[str] = (
+        *FetchesBatch.template_fields,
+        *SparkSubmitOperator.template_fields,
+        "table",
+    )
+
+    def __init__(
+        self,
+        *,
+        table: str | None = None,
+        table_format: str = "parquet",
+        max_quarantined: int | None = None,
+        spark_conn_id: str = "spark_default",
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "sfevents")
+        super().__init__(**kwargs)
+        self._conn_id = spark_conn_id  # where SparkSubmitOperator looks; `self.conn_id` is Salesforce's
+        self.table = table
+        self.table_format = table_format
+        self.max_quarantined = max_quarantined
+        landing.check_arguments(table, table_format, max_quarantined, self.application)
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        with airflow_failures():
+            landing.prepare(self)
+        with self.staged_batch(context) as staged:
+            if isinstance(staged, Empty):
+                return self.nothing_came(staged)
+            if not staged.landed:
+                self._land(staged, context)
+            done = commit(staged, context, self.outlets, self.keep_batches)
+        fail_after_landing(staged.manifest)
+        return done
+
+    def _land(self, staged: Staged, context: Context) -> None:
+        """Launch Spark on the batch; safe with a twin of an earlier try still at it."""
+        with airflow_failures():
+            landing.aim(self, staged.folder.manifest_url)
+            landing.forget_other_jobs(context, self.external_id_key, staged.manifest.batch_id)
+        self._hook = None  # it was made before the batch was known
+        SparkSubmitOperator.execute(self, context)
+
+    def on_kill(self) -> None:
+        FetchesBatch.on_kill(self)
+        if self._hook is not None:
+            SparkSubmitOperator.on_kill(self)
+
+
+class SfEventsFetchOperator(FetchesBatch):
+    """Fetch the events after the position and stage them, for a chain: this, your Spark task, `SfEventsCommitOperator`.
+
+    Result: as `SfEventsToSparkOperator`'s, without rows by table, and with what the Spark task wants to know:
+    `spark_manifest` (the manifest's URL in Spark's spelling), `application` and `py_files` (the job of this package,
+    put into the staging area). With no event the chain is skipped, unless `skip_when_empty=False`.
+    """
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        with self.staged_batch(context) as staged:
+            if isinstance(staged, Empty):
+                return self.nothing_came(staged)
+            with airflow_failures():
+                job = put_job(staging_root(self.staging))
+        url = staged.folder.manifest_url
+        return {
+            **result(staged.manifest, url, None, adopted=staged.adopted),
+            "spark_manifest": spark_url(url),
+            "application": job.application,
+            "py_files": job.py_files,
+        }
+
+    def other_writers(self, context: Context) -> list[str]:
+        """The chain's end writes the position too; where it is kept by task (XCom), both are looked through."""
+        downstream = context["dag"].get_task(self.task_id).get_flat_relatives(upstream=False)
+        return [task.task_id for task in downstream if task.task_type == SfEventsCommitOperator.__name__]
+
+
+class SfEventsCommitOperator(BaseOperator):
+    """Move the position to the end of a batch that a chain has landed; nothing moves without the batch's receipt.
+
+    Result: as `SfEventsToSparkOperator`'s; also the `extra` of the events of the task's outlet assets.
+
+    :param batch: the result of the chain's `SfEventsFetchOperator`: `fetch.output`. (templated)
+    :param position_store: the same as the fetch's.
+    :param staging: the same as the fetch's. (templated)
+    :param keep_batches: how many committed batches stay in the staging area.
+    """
+
+    template_fields: Sequence[str] = ("batch", "staging")
+
+    def __init__(
+        self,
+        *,
+        batch: Any,
+        position_store: Any = "variable",
+        staging: str | None = None,
+        keep_batches: int = 10,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.batch = batch
+        self.position_store = position_store
+        self.staging = staging
+        self.keep_batches = keep_batches
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        with airflow_failures():
+            fetched = require_result(self.batch)
+            if not fetched["events"]:
+                return fetched
+            topic_folder, folder, manifest = open_batch(fetched["manifest"], self.staging)
+            store = open_store(
+                self.position_store,
+                org_id=manifest.org_id,
+                consumer=manifest.consumer,
+                topic=manifest.topic,
+                context=context,
+                tasks=[manifest.run.task],
+            )
+            staged = take_staged(manifest, topic_folder, folder, store, describe_run(context))
+        try:
+            done = commit(staged, context, self.outlets, self.keep_batches)
+        finally:
+            staged.release()
+        fail_after_landing(manifest)
+        return done
+
+
+def commit(staged: Staged, context: Context, outlets: Sequence[Any], keep_batches: int) -> dict[str, Any]:
+    """Commit a landed batch and tell the task's outlet assets; the task's result."""
+    with airflow_failures():
+        receipt = commit_batch(staged, describe_run(context), keep_batches)
+    done = result(staged.manifest, staged.folder.manifest_url, receipt, adopted=staged.adopted)
+    tell_assets(context, outlets, done)
+    return done
+
+
+def fail_after_landing(manifest: Manifest) -> None:
+    """A fetch that ended by an error has landed what was paid for; now the error is told.
+
+    :raises AirflowException: with that error.
+    """
+    if manifest.error:
+        raise AirflowException(
+            f"The {manifest.events} events received are landed and committed, but the fetch had ended by an error: {manifest.error}"
+        )
+
+
+def require_result(batch: Any) -> dict[str, Any]:
+    """:raises ConfigurationError: unless it is what an SfEventsFetchOperator returned."""
+    if isinstance(batch, dict) and {"manifest", "events"} <= batch.keys():
+        return batch
+    raise ConfigurationError(f"batch={batch!r} is not the result of an SfEventsFetchOperator; give `fetch.output`.")

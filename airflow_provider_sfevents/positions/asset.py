@@ -1,0 +1,88 @@
+"""A position in the state store of its topic's asset (Airflow 3.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Asset
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.positions.text import asset_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def topic_asset(org_id: str, topic: str) -> Asset:
+    """The asset that stands for a topic of an org. Name and URI are the same, and part of where positions are kept.
+
+    :param org_id: 18 characters.
+    :param topic: such as `/event/Order__e`.
+    """
+    return Asset(f"salesforce://{org_id}/{topic.strip('/')}")
+
+
+class AssetStateStore:
+    """Scoped to the topic of one org; no clash of names.
+
+    Airflow removes the state of an asset within a minute once no DAG refers to it any more, so the asset must be an inlet or outlet of
+    the task; and a state that is asked for while its asset is not active looks as if it had never been written, so that a missing value is
+    believed only after a write to the same asset went well (facts of Airflow 3.3, seen on 3.3.2).
+
+    :param context: the task's; without one (in a trigger) the asset is addressed by its name.
+    """
+
+    def __init__(
+        self, org_id: str, consumer: str, topic: str, context: Mapping[str, Any] | None = None
+    ) -> None:
+        asset = topic_asset(org_id, topic)
+        self._key = asset_key(consumer)
+        self._state = _state_of(asset, context)
+        self.where = f"State {self._key!r} of asset {asset.name}"
+        self.advice = (
+            "Another task wrote it at the same time: give each task a `consumer` of its own."
+        )
+
+    def get(self) -> str | None:
+        try:
+            record = self._state.get(self._key)
+            if record is None:
+                self._probe()
+        except Exception as error:
+            raise TransportError(
+                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched. Check that the asset is active (its DAG "
+                "is parsed and not paused by an import error), then try again."
+            ) from error
+        if record is not None and not isinstance(record, str):
+            raise ConfigurationError(
+                f"{self.where} holds a {type(record).__name__}; a position is text. Correct or delete it."
+            )
+        return record
+
+    def set(self, record: str) -> None:
+        try:
+            self._state.set(self._key, record)
+        except Exception as error:
+            raise TransportError(
+                f"{self.where} could not be written: {type(error).__name__}: {error}. The batch is landed; the next try only moves the position."
+            ) from error
+
+    def _probe(self) -> None:
+        probe = f"{self._key}.probe"
+        self._state.set(probe, "is the asset active?")
+        self._state.delete(probe)
+
+
+def _state_of(asset: Asset, context: Mapping[str, Any] | None) -> Any:
+    if context is None:
+        from airflow.sdk.execution_time.context import AssetStateStoreAccessor
+
+        return AssetStateStoreAccessor(name=asset.name)
+    try:
+        return context["asset_state_store"][asset]
+    except KeyError as error:
+        raise ConfigurationError(
+            f"position_store='asset' keeps the position with asset {asset.name}, which the task does not name. Add it to the task: "
+            f"`inlets=[topic_asset({asset.uri.split('/')[2]!r}, {'/' + '/'.join(asset.uri.split('/')[3:])!r})]`, from "
+            "airflow_provider_sfevents.positions.asset."
+        ) from error

@@ -1,0 +1,50 @@
+"""From the argument `position_store` to a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.stores import open_own
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_sfevents.positions.stores import PositionStore
+
+
+def open_store(
+    spec: Any,
+    *,
+    org_id: str,
+    consumer: str,
+    topic: str,
+    context: Mapping[str, Any] | None = None,
+    tasks: Sequence[str] = (),
+) -> PositionStore:
+    """The store of one position. Cheap; nothing is read yet.
+
+    :param spec: `variable`, `asset`, `xcom`, or a user's own (`stores.open_own`).
+    :param context: the task's; `None` in a trigger.
+    :param tasks: with `xcom`, further tasks that write this position.
+    :raises ConfigurationError: there is no such store.
+    """
+    match spec:
+        case "variable":
+            from airflow_provider_sfevents.positions.variable import VariableStore
+
+            return VariableStore(consumer, topic)
+        case "asset":
+            from airflow_provider_sfevents.positions.asset import AssetStateStore
+
+            return AssetStateStore(org_id, consumer, topic, context)
+        case "xcom":
+            from airflow_provider_sfevents.positions.xcom import XComStore
+
+            return XComStore(org_id, consumer, topic, context, tasks)
+        case None | "":
+            raise ConfigurationError(
+                "position_store is empty; give 'variable', 'asset', 'xcom' or a store of your own."
+            )
+        case _:
+            return open_own(spec, consumer=consumer, topic=topic)

@@ -1,0 +1,165 @@
+"""Where positions are kept, as far as the rest of the package knows: one text, got and set.
+
+A store tells "there is none" from "could not be read": `get` returns `None` only when it is certain that nothing is there, and
+raises otherwise. Taking an unreachable database for a first run would fetch everything again, or skip what came meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from importlib import import_module
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    PositionConflict,
+    SfEventsError,
+    TransportError,
+)
+from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.text import variable_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class PositionStore(Protocol):
+    """One position's place.
+
+    :ivar where: the place as a user finds it; begins a sentence.
+    :ivar advice: what to look at when a value that was written reads back differently.
+    """
+
+    where: str
+    advice: str
+
+    def get(self) -> str | None:
+        """The record, or `None` where there certainly is none.
+
+        :raises SfEventsError: it could not be read.
+        """
+
+    def set(self, record: str) -> None:
+        """:raises SfEventsError: it could not be written."""
+
+
+def read(store: PositionStore) -> Position | None:
+    """The position; `None` where there certainly is none.
+
+    :raises ConfigurationError: what is there is no position.
+    :raises SfEventsError: the store does not answer.
+    """
+    record = store.get()
+    return None if record is None else Position.from_json(record, store.where)
+
+
+def write(store: PositionStore, position: Position) -> None:
+    """Write once, and read back what readers will see from now on.
+
+    :raises PositionConflict: the store kept something else.
+    :raises SfEventsError: the store does not answer; whether it wrote is not known, and a commit may be repeated.
+    """
+    record = position.to_json()
+    store.set(record)
+    kept = store.get()
+    if kept != record:
+        raise PositionConflict(
+            f"{store.where} reads {'nothing' if kept is None else 'something else'} right after it was written. {store.advice}"
+        )
+
+
+class MappingStore:
+    """A position in any mapping of text to text: tests, a shelf, a database behind a dict."""
+
+    advice = "The mapping does not keep what it is given; use another one."
+
+    def __init__(self, mapping: MutableMapping[str, str], key: str) -> None:
+        self._mapping = mapping
+        self._key = key
+        self.where = f"Key {key!r} of {type(mapping).__name__}"
+
+    def get(self) -> str | None:
+        return _text(_asked(self.where, lambda: self._mapping.get(self._key)), self.where)
+
+    def set(self, record: str) -> None:
+        _asked(self.where, lambda: self._mapping.__setitem__(self._key, record))
+
+
+class OwnStore:
+    """A position in a user's own store: `get(key)`, which returns text or `None`, and `set(key, value)`."""
+
+    advice = "The store does not keep what it is given, or answers from somewhere else; it must read what it wrote."
+
+    def __init__(self, own: Any, key: str) -> None:
+        self._own = own
+        self._key = key
+        self.where = f"Key {key!r} of {type(own).__name__}"
+
+    def get(self) -> str | None:
+        return _text(_asked(self.where, lambda: self._own.get(self._key)), self.where)
+
+    def set(self, record: str) -> None:
+        _asked(self.where, lambda: self._own.set(self._key, record))
+
+
+def open_own(spec: Any, *, consumer: str, topic: str) -> PositionStore:
+    """A store that is not Airflow's.
+
+    :param spec: a mapping; an object with `get` and `set`; something to call for one of these; or the dotted path of any of them.
+    :raises ConfigurationError: it is none of these.
+    """
+    own = _imported(spec) if isinstance(spec, str) else spec
+    if callable(own) and not _keeps(own):
+        own = own()
+    key = variable_key(consumer, topic)
+    if isinstance(own, MutableMapping):
+        return MappingStore(own, key)
+    if not _keeps(own):
+        raise ConfigurationError(
+            f"position_store={spec!r} gives a {type(own).__name__}, which is neither a mapping nor has the methods `get(key)` and "
+            "`set(key, value)`."
+        )
+    if iscoroutinefunction(own.get) or iscoroutinefunction(own.set):
+        raise ConfigurationError(
+            f"position_store={spec!r}: `get` and `set` must be plain methods, not coroutines."
+        )
+    return OwnStore(own, key)
+
+
+def _keeps(own: Any) -> bool:
+    if isinstance(own, type):
+        return False  # a class has the methods too, but is to be called first
+    return isinstance(own, MutableMapping) or (
+        callable(getattr(own, "get", None)) and callable(getattr(own, "set", None))
+    )
+
+
+def _imported(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigurationError(
+            f"position_store={path!r} is not a store: {error}. Give 'variable', 'asset', 'xcom', or the dotted path of "
+            "a class or function that is importable on the workers."
+        ) from error
+
+
+def _asked(where: str, call: Callable[[], Any]) -> Any:
+    try:
+        return call()
+    except SfEventsError:
+        raise
+    except Exception as error:
+        raise TransportError(
+            f"{where} does not answer: {type(error).__name__}: {error}. The position is as it was; try again."
+        ) from error
+
+
+def _text(value: object, where: str) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode()  # Redis clients and the like
+    if value is None or isinstance(value, str):
+        return value
+    raise ConfigurationError(f"{where} holds a {type(value).__name__}; a position is text.")

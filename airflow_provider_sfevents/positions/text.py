@@ -1,0 +1,102 @@
+"""The text forms of a position: its record as JSON, its replay id, and the names under which stores keep it. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+
+PRESETS = ("earliest", "latest")
+
+_REPLAY_ID = re.compile(r"(?:[0-9a-f]{2})+")
+_EPOCH = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+_SHOWN = 100  # characters of a record that is not ours; enough to recognise it
+_KEY_LENGTH = 250  # Airflow's column of Variable keys
+
+
+def is_replay_id(value: str) -> bool:
+    """Whether the text can be a replay id: hex, lower-case, since text forms are compared."""
+    return _REPLAY_ID.fullmatch(value) is not None
+
+
+def is_epoch(value: str) -> bool:
+    """Whether the text can be an epoch: it becomes the name of a folder."""
+    return _EPOCH.fullmatch(value) is not None
+
+
+def dotted(topic: str) -> str:
+    """`/event/Order__e` as `event.Order__e`: a part of a key that any secrets backend can look up."""
+    return topic.strip("/").replace("/", ".")
+
+
+def variable_key(consumer: str, topic: str) -> str:
+    """Key of the Airflow Variable, and of users' own stores.
+
+    :raises ConfigurationError: longer than Airflow's database takes.
+    """
+    key = f"sfevents.{consumer}.{dotted(topic)}"
+    if len(key) > _KEY_LENGTH:
+        raise ConfigurationError(
+            f"The position of consumer {consumer!r} on {topic} would be Variable {key!r}, {len(key)} characters long; Airflow takes "
+            f"{_KEY_LENGTH}. Name a shorter `consumer`."
+        )
+    return key
+
+
+def asset_key(consumer: str) -> str:
+    """Key in the state store of a topic's asset."""
+    return f"sfevents.{consumer}"
+
+
+def xcom_key(topic: str) -> str:
+    return f"sfevents.position.{dotted(topic)}"
+
+
+def parse(record: str, version: int, types: dict[str, type], where: str) -> dict[str, Any]:
+    """Take a record apart: all of these fields and no others, each of its type.
+
+    :raises ConfigurationError: it is anything else, or of another version.
+    """
+    try:
+        value = json.loads(record)
+    except ValueError as error:
+        raise unusable(where, f"{_shown(record)} is not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise unusable(where, f"{_shown(record)} is not a JSON object")
+    found = value.pop("version", None)
+    if isinstance(found, int) and found > version:
+        raise ConfigurationError(
+            f"{where} is a position of version {found}, written by a newer release; this one reads version {version}. "
+            "Upgrade airflow-provider-sfevents here too, or let only the newer one work with it."
+        )
+    if found != version:
+        raise unusable(where, f"`version` is {found!r} instead of {version}")
+    if wrong := _differences(value, types):
+        raise unusable(where, wrong)
+    return value
+
+
+def unusable(where: str, why: str) -> ConfigurationError:
+    """Make the error for a record that is no position."""
+    return ConfigurationError(
+        f"{where} does not hold a position: {why}. Nothing was fetched. Correct it; or delete it, and while nothing of the topic has "
+        "landed yet the next run starts at `initial_replay`."
+    )
+
+
+def _shown(record: str) -> str:
+    return repr(record if len(record) <= _SHOWN else f"{record[:_SHOWN]}...")
+
+
+def _differences(value: dict[str, Any], types: dict[str, type]) -> str:
+    if missing := [name for name in types if name not in value]:
+        return f"it lacks {', '.join(missing)}"
+    if unknown := [name for name in value if name not in types]:
+        return f"it has unknown fields {', '.join(unknown)}"
+    wrong = [
+        name for name, kind in types.items() if type(value[name]) is not kind
+    ]  # a bool is no number here
+    return ", ".join(f"`{name}` is {value[name]!r}" for name in wrong)

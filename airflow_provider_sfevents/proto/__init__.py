@@ -1,0 +1,1 @@
+"""Generated from `pubsub_api.proto` by `make proto`; shared by client and emulator, edited by nobody."""

@@ -1,0 +1,131 @@
+"""What Airflow is told about this package: its modules and the form of its connection.
+
+Airflow calls `get_provider_info` whenever one of its processes starts, before its own configuration is
+complete, and a dict that breaks its schema stops every `airflow` command on the machine. So nothing of
+Airflow is imported here, and `tests/unit/test_provider_info.py` holds the dict against Airflow's schemas.
+
+The connection form comes from this dict alone: since 3.2 the UI ignores the hook's own form methods.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_INTEGRATION = "Salesforce Events"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """The dict behind the entry point `apache_airflow_provider`."""
+    return {
+        "package-name": "airflow-provider-sfevents",
+        "name": "Salesforce Events",
+        "description": "Salesforce platform events and change events into a data lake, with Spark.",
+        "integrations": [
+            {
+                "integration-name": _INTEGRATION,
+                "external-doc-url": "https://developer.salesforce.com/docs/platform/pub-sub-api/overview",
+                "tags": ["service"],
+            }
+        ],
+        "hooks": [_modules("airflow_provider_sfevents.hooks.sfevents")],
+        "operators": [_modules("airflow_provider_sfevents.operators.sfevents")],
+        "connection-types": [
+            {
+                "connection-type": "sfevents",
+                "hook-class-name": "airflow_provider_sfevents.hooks.sfevents.SfEventsHook",
+                "hook-name": "Salesforce Events",
+                "ui-field-behaviour": _STANDARD_FIELDS,
+                "conn-fields": _EXTRA_FIELDS,
+            }
+        ],
+    }
+
+
+def _modules(*names: str) -> dict[str, Any]:
+    return {"integration-name": _INTEGRATION, "python-modules": list(names)}
+
+
+def _text(
+    label: str, description: str, *, form: str | None = None, default: str | None = None
+) -> dict[str, Any]:
+    """A form field that may stay empty; `form` is Airflow's word for how the input looks."""
+    schema: dict[str, Any] = {"type": ["string", "null"]}
+    if form is not None:
+        schema["format"] = form
+    if default is not None:
+        schema["default"] = default
+    return {"label": label, "description": description, "schema": schema}
+
+
+_STANDARD_FIELDS: dict[str, Any] = {
+    "hidden-fields": ["schema", "port"],
+    "relabeling": {
+        "host": "My Domain URL",
+        "login": "Consumer key",
+        "password": "Consumer secret",
+    },
+    "placeholders": {
+        "host": "https://acme.my.salesforce.com",
+        "login": "Consumer key of the external client app",
+        "password": "Only to log in with client_credentials",
+    },
+}
+
+# Airflow masks an extra by its name (`private_key`, `passphrase`, `token`): keep such a word in the name of a secret.
+_EXTRA_FIELDS: dict[str, Any] = {
+    "auth": {
+        "label": "Login with",
+        "description": "client_credentials: consumer key and secret. jwt_bearer: consumer key, user name and private key."
+        " session: a session token you already have.",
+        "schema": {
+            "type": "string",
+            "enum": ["client_credentials", "jwt_bearer", "session"],
+            "default": "client_credentials",
+        },
+    },
+    "username": _text(
+        "User name",
+        "jwt_bearer: the Salesforce user to act as, for example integration@acme.com.",
+    ),
+    "private_key": _text(
+        "Private key",
+        "jwt_bearer: the PEM text of the RSA key whose certificate the app holds, with its BEGIN and END lines.",
+        form="multiline",
+    ),
+    "private_key_passphrase": _text(
+        "Private key passphrase",
+        "jwt_bearer: only if the private key is encrypted.",
+        form="password",
+    ),
+    "jwt_audience": _text(
+        "JWT audience",
+        "jwt_bearer: empty takes the My Domain URL. Else https://login.salesforce.com,"
+        " for a sandbox https://test.salesforce.com.",
+    ),
+    "session_token": _text(
+        "Session token",
+        "session: an access token or session id; it is used until Salesforce refuses it.",
+        form="password",
+    ),
+    "instance_url": _text(
+        "Instance URL",
+        "session: the org's own address. Empty takes the My Domain URL; the other logins learn it by themselves.",
+    ),
+    "org_id": _text(
+        "Org id",
+        "session: the 18 characters of the org's id. Empty asks Salesforce; the other logins learn it by themselves.",
+    ),
+    "pubsub_endpoint": _text(
+        "Pub/Sub API endpoint",
+        "host:port of the gRPC service. Empty takes the global endpoint, api.pubsub.salesforce.com:7443.",
+    ),
+    "ca_file": _text(
+        "CA file",
+        "Path, on the worker, of a PEM file with the certificates to trust instead of the usual ones.",
+    ),
+    "plaintext": {
+        "label": "No TLS",
+        "description": "gRPC without encryption, for the emulator; refused for every host but this machine.",
+        "schema": {"type": ["boolean", "null"], "default": False},
+    },
+}

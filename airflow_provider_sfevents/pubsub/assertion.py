@@ -1,0 +1,63 @@
+"""The signed assertion of the JWT bearer flow."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.settings import JwtBearer
+
+# Salesforce's page asks for at most 3 minutes; half a minute less leaves room for a clock that is ahead.
+ASSERTION_SECONDS = 150
+
+
+def sign_assertion(login: JwtBearer, now: datetime) -> str:
+    """:raises ConfigurationError: when the key is unreadable; the message holds nothing of it."""
+    import jwt
+
+    claims = {
+        "iss": login.client_id,
+        "sub": login.username,
+        "aud": login.audience or login.login_url,
+        "exp": int((now + timedelta(seconds=ASSERTION_SECONDS)).timestamp()),
+    }
+    return jwt.encode(claims, _pem(login), algorithm="RS256")
+
+
+def _pem(login: JwtBearer) -> bytes:
+    """The key, decrypted and checked; PyJWT itself takes no passphrase."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+    text = login.private_key.replace(
+        "\\n", "\n"
+    ).strip()  # a key pasted into JSON keeps its line breaks as two characters
+    try:
+        key = serialization.load_pem_private_key(text.encode(), login.passphrase.encode() or None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise ConfigurationError(
+            _unreadable(text, encrypted="encrypted" in str(error).casefold(), login=login)
+        ) from None
+    if not isinstance(key, RSAPrivateKey):
+        raise ConfigurationError(
+            "The private key is not an RSA key. The JWT bearer flow signs with RS256: give an RSA key."
+        )
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _unreadable(text: str, *, encrypted: bool, login: JwtBearer) -> str:
+    if not text.startswith("-----BEGIN"):
+        return "The private key is not PEM: it must begin with a line -----BEGIN … PRIVATE KEY-----, line breaks kept."
+    if "CERTIFICATE" in text.partition("\n")[0]:
+        return "The private key is a certificate. Give the key it was made with."
+    if login.passphrase:
+        return "The private key cannot be read with the passphrase given. Check private_key_passphrase, or leave it out."
+    if encrypted or "ENCRYPTED" in text:
+        return "The private key is encrypted. Set private_key_passphrase."
+    return "The private key is PEM but cannot be read: copy the whole file again, line breaks kept."

@@ -1,0 +1,146 @@
+"""When a batch is full, and what it still has room for. Pure: times are passed in.
+
+Each bound ends a batch alone. `max_events` is never exceeded. The others end the asking: what has been asked for by then and is still
+delivered belongs to the batch, for it has been paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub import credit
+
+EndedBy = Literal[
+    "max_events", "max_bytes", "max_seconds", "idle_seconds", "until", "error", "stopped"
+]
+
+# Beyond these a bound is a slip of the keyboard: no org may have so much delivered, and no task should run so long.
+_MOST_EVENTS = 1_000_000_000
+_MOST_BYTES = 1 << 50
+_MOST_SECONDS = 7 * 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """:param idle_seconds: caught up: no event came for so long.
+    :param until: an event created at or after this time ends the batch; one without a readable time does not count.
+    :param learn_seconds: where set, silence does not end the batch before an event or keepalive came, or so long passed. A keepalive
+        comes at least every 270 s.
+    """
+
+    max_events: int = 10_000
+    max_bytes: int | None = None
+    max_seconds: float = 600.0
+    idle_seconds: float = 30.0
+    until: datetime | None = None
+    learn_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_count("max_events", self.max_events, _MOST_EVENTS)
+        if self.max_bytes is not None:
+            _check_count("max_bytes", self.max_bytes, _MOST_BYTES)
+        _check_seconds("max_seconds", self.max_seconds)
+        _check_seconds("idle_seconds", self.idle_seconds)
+        if self.learn_seconds is not None:
+            _check_seconds("learn_seconds", self.learn_seconds)
+        if self.until is not None:
+            object.__setattr__(self, "until", _in_utc(self.until))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """What earlier parts of the batch hold already."""
+
+    events: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What a batch has taken so far. Times are monotonic seconds.
+
+    :param silent_since: when the silence began that may end the batch.
+    :param learned: an event or keepalive came.
+    """
+
+    started_at: float
+    silent_since: float
+    already: Progress = field(default_factory=Progress)
+    events: int = 0
+    bytes: int = 0
+    learned: bool = False
+    until_reached: bool = False
+
+    def count(self, events: int, size: int) -> None:
+        self.events += events
+        self.bytes += size
+        self.learned = True
+
+    @property
+    def mean_event_bytes(self) -> float:
+        events = self.events + self.already.events
+        return (self.bytes + self.already.bytes) / events if events else credit.ASSUMED_EVENT_BYTES
+
+
+def room_events(bounds: Bounds, tally: Tally) -> int:
+    return max(0, bounds.max_events - tally.already.events - tally.events)
+
+
+def wanted(bounds: Bounds, tally: Tally) -> int:
+    """The credit to have outstanding now, as far as the counted bounds go."""
+    room_bytes = (
+        None if bounds.max_bytes is None else bounds.max_bytes - tally.already.bytes - tally.bytes
+    )
+    return credit.wanted(room_events(bounds, tally), room_bytes, tally.mean_event_bytes)
+
+
+def ended_by(bounds: Bounds, tally: Tally, now: float) -> EndedBy | None:
+    """Which bound is reached; the counted ones before the timed ones."""
+    if not room_events(bounds, tally):
+        return "max_events"
+    if bounds.max_bytes is not None and tally.already.bytes + tally.bytes >= bounds.max_bytes:
+        return "max_bytes"
+    if tally.until_reached:
+        return "until"
+    if now >= tally.started_at + bounds.max_seconds:
+        return "max_seconds"
+    if now >= _idle_at(bounds, tally):
+        return "idle_seconds"
+    return None
+
+
+def seconds_left(bounds: Bounds, tally: Tally, now: float) -> float:
+    """How long to listen before one of the timed bounds is reached, should nothing come."""
+    return max(0.0, min(tally.started_at + bounds.max_seconds, _idle_at(bounds, tally)) - now)
+
+
+def _idle_at(bounds: Bounds, tally: Tally) -> float:
+    caught_up = tally.silent_since + bounds.idle_seconds
+    if bounds.learn_seconds is None or tally.learned:
+        return caught_up
+    return max(caught_up, tally.started_at + bounds.learn_seconds)
+
+
+def _check_count(name: str, value: object, most: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise ConfigurationError(f"{name} is {value!r}. Give a whole number from 1 to {most:,}.")
+
+
+def _check_seconds(name: str, value: object) -> None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not 0 < value <= _MOST_SECONDS:  # type: ignore[operator]
+        raise ConfigurationError(
+            f"{name} is {value!r}. Give seconds, above 0 and up to {_MOST_SECONDS:,.0f}."
+        )
+
+
+def _in_utc(until: object) -> datetime:
+    if not isinstance(until, datetime) or until.tzinfo is None:
+        raise ConfigurationError(
+            f"until is {until!r}. Give a time with its time zone, such as 2026-01-31T00:00:00+00:00."
+        )
+    return until.astimezone(UTC)

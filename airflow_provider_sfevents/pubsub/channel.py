@@ -1,0 +1,67 @@
+"""The HTTP/2 connection to the Pub/Sub API, and the metadata every RPC carries.
+
+A channel is opened where it is used and closed there: Airflow forks its task processes, and gRPC does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import grpc
+import grpc.aio
+
+from airflow_provider_sfevents.pubsub.trust import read_ca_file
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.settings import Settings
+
+# The service keeps a response at or below 3 MB (its allocations page); gRPC's own limit of 4 MB is too near to that.
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
+# A connection that died without a word is noticed within 40 s; the service is known to accept pings this often.
+PING_EVERY_MS = 30_000
+PING_TIMEOUT_MS = 10_000
+# How fast gRPC itself tries to connect again; how often an RPC is tried is our own policy (`reconnect`).
+_CONNECT_AGAIN_MS = 500
+_CONNECT_AGAIN_MAX_MS = 10_000
+
+_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
+    ("grpc.keepalive_time_ms", PING_EVERY_MS),
+    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", _CONNECT_AGAIN_MS),
+    ("grpc.max_reconnect_backoff_ms", _CONNECT_AGAIN_MAX_MS),
+    ("grpc.enable_retries", 0),
+    (
+        "grpc.use_local_subchannel_pool",
+        1,
+    ),  # no failure of another client's connection is held against this one
+    ("grpc.primary_user_agent", "airflow-provider-sfevents"),
+)
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+def open_channel(settings: Settings) -> grpc.aio.Channel:
+    """:raises ConfigurationError: when the CA file cannot be used. Connects on the first RPC, not here."""
+    # No proxy stands between this machine and itself, whatever http_proxy says.
+    options = (*_OPTIONS, ("grpc.enable_http_proxy", 0 if settings.endpoint_is_local else 1))
+    if settings.plaintext:
+        return grpc.aio.insecure_channel(settings.endpoint, options=options)
+    authorities = read_ca_file(settings.ca_file).encode() if settings.ca_file else None
+    return grpc.aio.secure_channel(
+        settings.endpoint, grpc.ssl_channel_credentials(authorities), options=options
+    )
+
+
+def metadata(session: Session) -> Metadata:
+    """The three headers that say who calls, and an id of this call for Salesforce's support."""
+    return (
+        ("accesstoken", session.token),
+        ("instanceurl", session.instance_url),
+        ("tenantid", session.org_id),
+        ("x-client-trace-id", str(uuid.uuid4())),
+    )

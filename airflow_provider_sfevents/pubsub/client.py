@@ -1,0 +1,295 @@
+"""The client: one for everything that talks to the Pub/Sub API, in worker and triggerer alike."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    TopicError,
+    TransportError,
+)
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
+from airflow_provider_sfevents.pubsub import publishing
+from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
+from airflow_provider_sfevents.pubsub.calls import ANSWER_SECONDS, Calls
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
+from airflow_provider_sfevents.pubsub.event_time import EventTime, event_time_reader
+from airflow_provider_sfevents.pubsub.fetch import Fetch, FetchResult, Receive
+from airflow_provider_sfevents.pubsub.publishing import PublishResult
+from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
+from airflow_provider_sfevents.pubsub.session_cache import PROCESS_SESSIONS, SessionCache
+from airflow_provider_sfevents.pubsub.start import check_start, check_topic
+from airflow_provider_sfevents.pubsub.subscription import Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from types import TracebackType
+
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.stream import Stream
+
+_LISTEN_SECONDS = 3600.0  # an endless subscription looks up this often; nothing depends on it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """:param schema_id: of the newest version; an event is decoded with its own. Empty for a channel of several types."""
+
+    name: str
+    tenant_guid: str
+    can_publish: bool
+    can_subscribe: bool
+    schema_id: str
+
+
+class PubSubClient:
+    """Use as `async with PubSubClient(settings) as client:`. Opens nothing before the first call; closes everything at the end.
+
+    Every method raises `SfEventsError`s that name the thing, what the service said, and the remedy.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        sessions: SessionCache = PROCESS_SESSIONS,
+        schemas: SchemaCache = PROCESS_SCHEMAS,
+        clock: Clock | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._clock = clock or Clock()
+        self._calls = Calls(settings, sessions, self._clock, answer_seconds)
+        self._schemas = schemas
+        self._readers: dict[str, EventTime] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._calls.close()
+
+    async def session(self) -> Session:
+        """The session in use, obtained by a login if there is none."""
+        return await self._calls.session()
+
+    async def get_topic(self, topic: str) -> Topic:
+        request = pb2.TopicRequest(topic_name=check_topic(topic))
+        info = await self._calls.unary(
+            "GetTopic", request, f"Looking up {topic} at {self._calls.endpoint}"
+        )
+        return Topic(
+            name=info.topic_name,
+            tenant_guid=info.tenant_guid,
+            can_publish=info.can_publish,
+            can_subscribe=info.can_subscribe,
+            schema_id=info.schema_id,
+        )
+
+    async def get_schema(self, schema_id: str) -> str:
+        """The Avro schema as JSON; from the process's cache when any client of the org has had it."""
+        session = await self.session()
+
+        async def fetch() -> str:
+            doing = f"Getting the schema with id {schema_id!r} of org {session.org_id} from {self._calls.endpoint}"
+            if not schema_id.strip():
+                raise ConfigurationError(
+                    f"{doing} failed: the id is blank. Give the schema id of an event or topic."
+                )
+            info = await self._calls.unary(
+                "GetSchema", pb2.SchemaRequest(schema_id=schema_id), doing
+            )
+            if not info.schema_json:
+                raise ConfigurationError(
+                    f"{doing} failed: the org has no such schema (rpc id {info.rpc_id})."
+                )
+            return str(info.schema_json)
+
+        return await self._schemas.get(session.org_id, schema_id, fetch)
+
+    async def check(self) -> Session:
+        """Logs in and makes one RPC that costs nothing: whoever returns from here can talk to the API.
+
+        :raises SfEventsError: what is wrong and what to change.
+        """
+        # A TopicError is an answer, and not for want of a valid session: the user just may not read change events.
+        with suppress(TopicError):
+            await self.get_topic("/data/ChangeEvents")
+        return await self.session()
+
+    async def fetch(
+        self,
+        topic: str,
+        start: str,
+        bounds: Bounds,
+        receive: Receive,
+        already: Progress = Progress(),  # noqa: B008 - a frozen value
+        stop: asyncio.Event | None = None,
+    ) -> FetchResult:
+        """One batch: the events strictly after `start`, handed to `receive` delivery by delivery, until a bound is reached.
+
+        `receive` is awaited with each delivery that holds events; nothing further is read meanwhile, though it is asked for. When this
+        returns or raises, no stream is open.
+
+        :param start: `earliest`, `latest` or a replay id in lower-case hex.
+        :param already: what earlier parts of the batch hold; the bounds count it.
+        :param stop: ends the batch when set, like a bound.
+        :raises SfEventsError: a terminal error before the first event; after it, the batch ends there and the result holds the error.
+        """
+        check_start(start)
+        interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
+        try:
+            await self._readable(topic)
+            subscription = Subscription(
+                _TopicStreams(self, self._calls, topic), start, self._clock, interrupt
+            )
+            batch = Fetch(
+                subscription,
+                bounds,
+                receive,
+                already=already,
+                stopped=stop.is_set if stop is not None else _never,
+                times_of=self._times_of,
+                clock=self._clock,
+            )
+            return await batch.run()
+        finally:
+            if interrupt is not None:
+                interrupt.cancel()
+
+    async def subscribe(
+        self, topic: str, start: str, *, credit: int = MAX_CREDIT
+    ) -> AsyncIterator[Delivery]:
+        """Deliveries without end, keepalives among them; lost streams are replaced. The stream closes with the iterator, so break out
+        of it within `contextlib.aclosing`.
+
+        :param credit: how many events may be asked for at once; what was asked for and comes is paid for.
+        """
+        if not 1 <= credit <= MAX_CREDIT:
+            raise ConfigurationError(f"credit is {credit!r}. Give a number from 1 to {MAX_CREDIT}.")
+        check_start(start)
+        await self._readable(topic)
+        subscription = Subscription(_TopicStreams(self, self._calls, topic), start, self._clock)
+        try:
+            await subscription.ask_up_to(credit)
+            while True:
+                delivery = await subscription.next(_LISTEN_SECONDS)
+                if delivery is not None:
+                    await subscription.ask_up_to(credit)
+                    yield delivery
+        finally:
+            await subscription.close()
+
+    async def publish(
+        self, topic: str, events: Sequence[Mapping[str, Any]], *, ids: Sequence[str] | None = None
+    ) -> list[PublishResult]:
+        """Publishes records (field name to value) to a platform event topic; one result for each, in order.
+
+        All are encoded before the first is sent. A request whose fate is unknown is not sent again by itself.
+
+        :param ids: the events' identities, so that a repetition can be recognised; made here where not given.
+        :raises ConfigurationError: a record that does not fit; nothing is sent. :raises TransportError: says how far it came.
+        """
+        info = await self.get_topic(topic)
+        if not info.can_publish or not info.schema_id:
+            raise TopicError(
+                f"Nothing can be published to {topic}: publish to a platform event (/event/Name__e) that the user the connection acts as "
+                "may create."
+            )
+        session = await self.session()
+        payloads = publishing.encode(
+            events,
+            await self.get_schema(info.schema_id),
+            now=self._clock.now(),
+            user_id=session.user_id,
+            topic=topic,
+        )
+        names = list(ids) if ids is not None else [str(uuid.uuid4()) for _ in payloads]
+        if len(names) != len(payloads):
+            raise ConfigurationError(
+                f"{len(names)} ids for {len(payloads)} events. Give one for each."
+            )
+        produced = (
+            pb2.ProducerEvent(id=name, schema_id=info.schema_id, payload=payload)
+            for name, payload in zip(names, payloads, strict=True)
+        )
+        results: list[PublishResult] = []
+        for batch in publishing.requests(produced):
+            results += await self._publish(topic, batch, done=len(results), total=len(payloads))
+        return results
+
+    async def _publish(
+        self, topic: str, batch: list[pb2.ProducerEvent], *, done: int, total: int
+    ) -> list[PublishResult]:
+        request = pb2.PublishRequest(topic_name=topic, events=batch)
+        doing = f"Publishing to {topic} at {self._calls.endpoint} (events {done + 1} to {done + len(batch)} of {total})"
+        answer = await self._calls.unary("Publish", request, doing, tries=1)
+        if len(answer.results) != len(batch):
+            raise TransportError(
+                f"{doing}: {len(answer.results)} results came for {len(batch)} events.",
+                rpc_id=answer.rpc_id,
+            )
+        return [
+            PublishResult(
+                event_id=result.correlation_key or event.id,
+                replay_id=result.replay_id,
+                error=(result.error.msg or "refused without a reason")
+                if result.HasField("error")
+                else "",
+            )
+            for event, result in zip(batch, answer.results, strict=True)
+        ]
+
+    async def _readable(self, topic: str) -> None:
+        """:raises TopicError: before anything is spent."""
+        if not (await self.get_topic(topic)).can_subscribe:
+            raise TopicError(
+                f"The user the connection acts as may not subscribe to {topic}. Grant read permission on the event, and for change events "
+                "View All Data, or View All on the object."
+            )
+
+    async def _times_of(self, schema_id: str) -> EventTime:
+        if schema_id not in self._readers:
+            try:
+                schema = await self.get_schema(schema_id)
+            except ConfigurationError:
+                schema = ""  # there is no such schema: its events have no readable time
+            self._readers[schema_id] = event_time_reader(schema)
+        return self._readers[schema_id]
+
+
+class _TopicStreams:
+    """Streams of one topic, each with the session of the moment."""
+
+    def __init__(self, client: PubSubClient, calls: Calls, topic: str) -> None:
+        self._client = client
+        self._calls = calls
+        self._topic = topic
+        self._session: Session | None = None
+
+    async def reach(self) -> None:
+        await self._client.get_topic(self._topic)
+
+    async def open(self, start: str) -> Stream:
+        self._session = await self._calls.session()
+        return await self._calls.subscribe(self._topic, start, self._session)
+
+    async def renew(self) -> None:
+        if self._session is not None:
+            await self._calls.renew(self._session)
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,25 @@
+"""The times and chances the client acts on, in one place, so that tests can hold them still."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """:param monotonic: seconds, for durations; :param now: aware UTC; :param chance: from 0 up to 1, for jitter."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    now: Callable[[], datetime] = _utc_now
+    chance: Callable[[], float] = random.random

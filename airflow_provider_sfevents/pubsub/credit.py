@@ -1,0 +1,54 @@
+"""How many events to ask for next. Pure.
+
+Credit is what was asked for and not yet delivered. The service adds each request to it and holds at most 100.
+
+Rule 1. What the batch wants is asked for as soon as a response frees the room, not when all is delivered: a client that waits for that
+        leaves the stream idle for a round trip and gets half the rate.
+Rule 2. Never more than the batch may still hold, never more than 100.
+Rule 3. We count what we asked less what came. The service's own count in a response lacks the requests that are still under way, so it
+        is believed only where it is higher, or where the response came so long after our last request that none can be under way.
+"""
+
+from __future__ import annotations
+
+import math
+
+# What the service holds per stream; more is treated as this (flow control page).
+MAX_CREDIT = 100
+# Before the first event its size is a guess; a platform event of a dozen fields has some hundred bytes.
+ASSUMED_EVENT_BYTES = 1_000.0
+# A request written this long ago has been counted by the service.
+SETTLED_SECONDS = 10.0
+
+
+def wanted(room_events: int, room_bytes: int | None, mean_event_bytes: float) -> int:
+    """The credit a batch with so much room left wants to have outstanding.
+
+    :param room_events: how many more events the batch may hold; none left, none wanted.
+    :param room_bytes: likewise bytes; None: as many as come. The last event may overstep it.
+    """
+    if room_events <= 0 or (room_bytes is not None and room_bytes <= 0):
+        return 0
+    events = min(MAX_CREDIT, room_events)
+    if room_bytes is None:
+        return events
+    return min(events, math.ceil(room_bytes / max(1.0, mean_event_bytes)))
+
+
+def to_ask(outstanding: int, wanted: int) -> int:
+    """How many events to ask for, so that the credit becomes what is wanted; it cannot be taken back."""
+    return max(0, min(wanted, MAX_CREDIT) - outstanding)
+
+
+def after_delivery(
+    outstanding: int, *, delivered: int, reported: int, waited_seconds: float
+) -> int:
+    """The credit after a response.
+
+    :param reported: `pending_num_requested` of the response.
+    :param waited_seconds: how long the client listened for this response, after it had written its last request.
+    """
+    counted = max(0, outstanding - delivered)
+    if reported > counted or waited_seconds >= SETTLED_SECONDS:
+        return min(max(0, reported), MAX_CREDIT)
+    return counted

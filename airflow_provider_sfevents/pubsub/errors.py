@@ -1,0 +1,78 @@
+"""From a failed RPC to one of our errors, which says what was tried, what the service said, and what to do."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import grpc
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    QuotaExceeded,
+    ReplayIdRefused,
+    SfEventsError,
+    TopicError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, PREFIX, Kind, meaning
+
+if TYPE_CHECKING:
+    import grpc.aio
+
+# The service ends its messages so; the id is in ours once, in one place.
+_RPC_ID = re.compile(r"\s*\brpcId:\s*[0-9A-Za-z-]+\s*$")
+
+
+class TokenRefused(AuthenticationError):  # noqa: N818 - what happened, not an -Error
+    """The service refused the session; a new one may help. Users meet it only when the new one was refused as well."""
+
+
+class OwnFault(TransportError):  # noqa: N818
+    """The service says that this client broke a rule; the next try would break it again."""
+
+
+_ERRORS: dict[Kind, type[SfEventsError]] = {
+    Kind.CONFIGURATION: ConfigurationError,
+    Kind.TOPIC: TopicError,
+    Kind.REPLAY_ID: ReplayIdRefused,
+    Kind.TOKEN: TokenRefused,
+    Kind.AUTHENTICATION: AuthenticationError,
+    Kind.TRANSIENT: TransportError,
+    Kind.OWN_FAULT: OwnFault,
+    Kind.QUOTA: QuotaExceeded,
+}
+
+
+def is_transient(error: SfEventsError) -> bool:
+    """Whether the same call may well succeed in a moment."""
+    return isinstance(error, TransportError) and not isinstance(error, (QuotaExceeded, OwnFault))
+
+
+def from_rpc(error: grpc.aio.AioRpcError, doing: str, secret: str) -> SfEventsError:
+    """:param doing: what was tried, as the beginning of a sentence, with the thing's name.
+    :param secret: the token the call carried, which must not show should the service quote it.
+    """
+    trailers = {str(key): str(value) for key, value in error.trailing_metadata() or ()}
+    return translate(
+        doing,
+        status=error.code().name,
+        details=(error.details() or "").replace(secret, "***") if secret else error.details() or "",
+        code=trailers.get("error-code", ""),
+        rpc_id=trailers.get("rpc-id", ""),
+    )
+
+
+def translate(doing: str, *, status: str, details: str, code: str, rpc_id: str) -> SfEventsError:
+    found = meaning(code, status, details)
+    said = _RPC_ID.sub("", details).strip().rstrip(".") or "no reason given"
+    labels = [code.removeprefix(PREFIX) or status]
+    if code and code.removeprefix(PREFIX) not in BY_CODE:
+        labels.append(status)  # a code newer than this release
+    labels += [f"rpc id {rpc_id}"] if rpc_id else []
+    message = f"{doing} failed: {said} ({', '.join(labels)}). {found.remedy}"
+    kind = _ERRORS[found.kind]
+    if issubclass(kind, TransportError):
+        return kind(message, error_code=code, rpc_id=rpc_id)
+    return kind(message)

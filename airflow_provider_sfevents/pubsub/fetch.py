@@ -1,0 +1,190 @@
+"""One bounded batch off a subscription.
+
+The order of effects for each delivery: count it, ask for more (or half-close, when a bound is reached), and only then hand it over.
+So the stream does not idle while the caller stages, and the caller's pace still rules: nothing is read while it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.pubsub import bounds as rules
+from airflow_provider_sfevents.pubsub.bounds import Bounds, EndedBy, Progress, Tally
+from airflow_provider_sfevents.pubsub.delivery import Delivery
+from airflow_provider_sfevents.pubsub.event_time import EventTime
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.subscription import Subscription
+
+Receive = Callable[[Delivery], Awaitable[None]]
+ReplayId = bytes  # a name of its own: `bytes` is a field below
+TimesOf = Callable[[str], Awaitable[EventTime]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResult:
+    """What one fetch took; what earlier parts of the batch hold is not in it.
+
+    :param events: handed over. :param bytes: sum of their payloads.
+    :param last_replay_id: of the last event; empty when there was none.
+    :param latest_replay_id: of the last event or keepalive, whichever came later; empty when nothing came.
+    :param last_event_at: when the last event was created; None when there is none or its time is unreadable.
+    :param deliveries: events the service delivered, which is what it counts against the org's allowance.
+    :param losses: streams lost and replaced on the way.
+    :param error: with `ended_by="error"`: what ended the batch after its first event.
+    """
+
+    ended_by: EndedBy
+    events: int
+    bytes: int
+    last_replay_id: ReplayId
+    latest_replay_id: ReplayId
+    last_event_at: datetime | None
+    deliveries: int
+    losses: int = 0
+    error: SfEventsError | None = None
+
+
+class Fetch:
+    """Runs once.
+
+    :param times_of: from a schema id to the reader of its events' times.
+    :param stopped: says whether the caller wants the batch to end; the subscription's interrupt wakes us for it.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        bounds: Bounds,
+        receive: Receive,
+        *,
+        already: Progress,
+        stopped: Callable[[], bool],
+        times_of: TimesOf,
+        clock: Clock,
+    ) -> None:
+        self._subscription = subscription
+        self._bounds = bounds
+        self._receive = receive
+        self._stopped = stopped
+        self._times_of = times_of
+        self._clock = clock
+        now = clock.monotonic()
+        self._tally = Tally(started_at=now, silent_since=now, already=already)
+        self._deliveries = 0
+        self._latest_replay_id = b""
+        self._last: Delivery | None = None
+        self._error: SfEventsError | None = None
+
+    async def run(self) -> FetchResult:
+        """:raises SfEventsError: a terminal error before the first event of this fetch, or one of `receive`."""
+        try:
+            ended = await self._take_until_ended()
+            async for delivery in self._subscription.rest():
+                await self._hand_over(self._counted(delivery))
+        finally:
+            await self._subscription.close()
+        return await self._result(ended)
+
+    async def _take_until_ended(self) -> EndedBy:
+        while (ended := self._ended_by()) is None:
+            await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
+            delivery = await self._next()
+            if delivery is not None:
+                await self._take(delivery)
+        if ended != "error" and (failure := self._subscription.failure) is not None:
+            # Time ran out while the service was away: that is no batch that ended well.
+            return self._failed(failure)
+        return ended
+
+    def _ended_by(self) -> EndedBy | None:
+        if self._error is not None:
+            return "error"
+        now = self._clock.monotonic()
+        self._tally.silent_since = max(
+            self._tally.silent_since, self._subscription.listening_since(now)
+        )
+        ended = rules.ended_by(self._bounds, self._tally, now)
+        return ended or ("stopped" if self._stopped() else None)
+
+    async def _next(self) -> Delivery | None:
+        now = self._clock.monotonic()
+        try:
+            return await self._subscription.next(rules.seconds_left(self._bounds, self._tally, now))
+        except SfEventsError as error:
+            self._failed(error)
+            return None
+
+    async def _take(self, delivery: Delivery) -> None:
+        delivery = self._counted(delivery)
+        if self._bounds.until is not None and len(delivery):
+            await self._look_for_until(delivery, self._bounds.until)
+        if self._ended_by() is None:
+            await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
+        else:
+            await self._subscription.half_close()
+        await self._hand_over(delivery)
+
+    def _counted(self, delivery: Delivery) -> Delivery:
+        """The delivery as far as there is room: `max_events` holds even against a service that sends unasked."""
+        self._deliveries += len(delivery)
+        fitting = delivery.head(rules.room_events(self._bounds, self._tally))
+        self._tally.count(len(fitting), sum(map(len, fitting.payloads)))
+        if len(fitting) or not len(delivery):
+            self._latest_replay_id = fitting.resume_after or self._latest_replay_id
+        return fitting
+
+    async def _hand_over(self, delivery: Delivery) -> None:
+        if len(delivery):
+            self._last = delivery
+            await self._receive(delivery)
+            # Silence is what we hear while we listen, not what we miss while the caller stages.
+            self._tally.silent_since = self._clock.monotonic()
+
+    async def _look_for_until(self, delivery: Delivery, until: datetime) -> None:
+        try:
+            readers = {
+                schema_id: await self._times_of(schema_id) for schema_id in set(delivery.schema_ids)
+            }
+        except SfEventsError as error:
+            self._failed(
+                error
+            )  # without the schema we cannot know; what was delivered is handed over all the same
+            return
+        times = (
+            readers[schema_id](payload)
+            for schema_id, payload in zip(delivery.schema_ids, delivery.payloads, strict=True)
+        )
+        self._tally.until_reached = any(time is not None and time >= until for time in times)
+
+    def _failed(self, error: SfEventsError) -> EndedBy:
+        if not self._tally.events:
+            raise error
+        self._error = error
+        return "error"
+
+    async def _result(self, ended: EndedBy) -> FetchResult:
+        last = self._last
+        return FetchResult(
+            ended_by=ended,
+            events=self._tally.events,
+            bytes=self._tally.bytes,
+            last_replay_id=last.replay_ids[-1] if last else b"",
+            latest_replay_id=self._latest_replay_id,
+            last_event_at=await self._time_of_last(last) if last else None,
+            deliveries=self._deliveries,
+            losses=self._subscription.losses,
+            error=self._error,
+        )
+
+    async def _time_of_last(self, last: Delivery) -> datetime | None:
+        try:
+            return (await self._times_of(last.schema_ids[-1]))(last.payloads[-1])
+        except SfEventsError:
+            return None  # good to know, not worth failing a fetched batch for

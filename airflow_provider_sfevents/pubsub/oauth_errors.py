@@ -1,0 +1,113 @@
+"""What a refusal of the token endpoint means, and what a user does about it.
+
+The pairs are those Salesforce sends with HTTP 400 as `error` and `error_description` ("OAuth 2.0 Authorization Errors" in
+its help, and answers seen from live orgs).
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+# A skew below this does not explain a refusal: assertions live for minutes.
+NOTABLE_SKEW_SECONDS = 30
+
+# (error, part of its description, what to do); the first that fits counts.
+_REMEDIES: tuple[tuple[str, str, str], ...] = (
+    (
+        "invalid_grant",
+        "not supported on this domain",
+        "Client credentials are accepted on the org's My Domain only: set the host to https://<my domain>.my.salesforce.com.",
+    ),
+    (
+        "invalid_grant",
+        "no client credentials user",
+        "The app has no run-as user: set one in the app's client credentials policy.",
+    ),
+    (
+        "invalid_grant",
+        "client credentials flow not enabled",
+        "Enable the client credentials flow in the app's OAuth settings.",
+    ),
+    (
+        "invalid_client_id",
+        "",
+        "The org does not know this consumer key: check the connection's login field, and the host.",
+    ),
+    (
+        "invalid_client",
+        "",
+        "The consumer secret is wrong: copy it again into the connection's password field.",
+    ),
+    (
+        "invalid_grant",
+        "approved",
+        "The app is not approved for this user: pre-authorise the user's profile or a permission set in the app's policies.",
+    ),
+    (
+        "invalid_app_access",
+        "",
+        "The app is not approved for this user: pre-authorise the user's profile or a permission set in the app's policies.",
+    ),
+    (
+        "app_not_found",
+        "",
+        "Install the external client app in this org, or log in to the org that has it.",
+    ),
+    (
+        "invalid_grant",
+        "audience",
+        "Set jwt_audience to https://login.salesforce.com, or to https://test.salesforce.com for a sandbox.",
+    ),
+    (
+        "invalid_grant",
+        "expired authorization code",
+        "The org took the signed assertion for expired: this machine's clock is off. Set it by NTP.",
+    ),
+    (
+        "invalid_grant",
+        "assertion",
+        "The org could not verify the signed assertion: the private key must belong to the certificate uploaded to the app, "
+        "and this machine's clock must be right.",
+    ),
+    (
+        "invalid_grant",
+        "expired access/refresh token",
+        "The grant was revoked or has expired: give new credentials.",
+    ),
+    (
+        "invalid_grant",
+        "authentication failure",
+        "Check user name and consumer key, and that the user is active and may log in from this address.",
+    ),
+    (
+        "unsupported_grant_type",
+        "",
+        "The host does not offer this flow: check that it is the org's login host.",
+    ),
+    ("inactive_user", "", "Activate the user the connection acts as."),
+    ("inactive_org", "", "The org is locked or closed: ask its administrator."),
+    ("rate_limit_exceeded", "", "Too many logins: wait, and let tasks share one connection."),
+)
+
+_DEFAULT = "Check the connection's credentials, and the app's OAuth policies in the org."
+
+
+def remedy(error: str, description: str) -> str:
+    """What to do about an OAuth refusal; always a sentence."""
+    said = description.casefold()
+    return next(
+        (text for name, part, text in _REMEDIES if name == error and part in said), _DEFAULT
+    )
+
+
+def clock_skew(date_header: str, now: datetime) -> str:
+    """A sentence about this machine's clock when the answer's `Date` header shows it to be off; else empty."""
+    try:
+        there = parsedate_to_datetime(date_header)
+    except (TypeError, ValueError):
+        return ""
+    ahead = (now - there.astimezone(UTC)).total_seconds()
+    if abs(ahead) < NOTABLE_SKEW_SECONDS:
+        return ""
+    return f"This machine's clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the server's."

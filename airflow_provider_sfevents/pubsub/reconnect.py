@@ -1,0 +1,42 @@
+"""What to do when a subscription's stream has ended or failed. Pure.
+
+The tries are counted from the last response, whatever it held: a stream that answers is a stream that works.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.pubsub.errors import TokenRefused, is_transient
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.exceptions import SfEventsError
+
+# The waits before these tries add up to 32 s at most; a service that is away longer is a matter for Airflow's own retries.
+MAX_TRIES = 7
+FIRST_WAIT_SECONDS = 0.5
+MAX_WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """Open another stream, after so long, with a new session or not."""
+
+    wait_seconds: float
+    renew: bool = False
+
+
+def next_step(
+    error: SfEventsError, *, tries: int, renewed: bool, chance: float, max_tries: int = MAX_TRIES
+) -> Again | None:
+    """:param tries: streams lost since the last response, this one not counted.
+    :param renewed: whether the session was renewed since the last response.
+    :param chance: from 0 up to 1; spreads the clients that lost their streams together.
+    :returns: None: give up; the error stands.
+    """
+    if isinstance(error, TokenRefused):
+        return None if renewed else Again(wait_seconds=0.0, renew=True)
+    if not is_transient(error) or tries + 1 >= max_tries:
+        return None
+    return Again(wait_seconds=chance * min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**tries))

@@ -1,0 +1,31 @@
+"""Schemas shared within the process. A schema id names one schema for ever, so what was fetched once stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.pubsub.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class SchemaCache:
+    """Kept by org and id: the id is a digest that leaves the fields' `doc` out, and those differ between orgs."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[tuple[str, str], str] = {}
+        self._turns = Turns()
+
+    async def get(self, org_id: str, schema_id: str, fetch: Callable[[], Awaitable[str]]) -> str:
+        """The schema; fetched once, however many ask at the same time."""
+        key = (org_id, schema_id)
+        if (known := self._schemas.get(key)) is not None:
+            return known
+        async with self._turns.take(key):
+            if key not in self._schemas:
+                self._schemas[key] = await fetch()
+            return self._schemas[key]
+
+
+PROCESS_SCHEMAS = SchemaCache()

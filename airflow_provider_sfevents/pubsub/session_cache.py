@@ -1,0 +1,61 @@
+"""Sessions shared within the process: one login however many clients, one renewal however many were refused.
+
+Only sessions are kept, nothing that belongs to an event loop. Airflow forks: a child starts with its parent's sessions, which is
+right, since they are plain values.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import AuthenticationError
+from airflow_provider_sfevents.pubsub.login import log_in
+from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+from airflow_provider_sfevents.pubsub.turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+class SessionCache:
+    """Salesforce tells no expiry of a token, so one is used until it is refused."""
+
+    def __init__(self, log_in: Callable[[Settings, Clock], Awaitable[Session]] = log_in) -> None:
+        self._log_in = log_in
+        self._sessions: dict[Settings, Session] = {}
+        self._turns = Turns()
+
+    async def get(self, settings: Settings, clock: Clock) -> Session:
+        """:raises SfEventsError: as `log_in`."""
+        known = self._sessions.get(settings)
+        return known or await self._obtain(settings, clock, refused=None)
+
+    async def renew(self, settings: Settings, refused: Session, clock: Clock) -> Session:
+        """A session other than the refused one; whoever comes second takes what the first obtained."""
+        if isinstance(settings.login, SessionToken):
+            raise AuthenticationError(
+                f"{refused.instance_url} refused the session token of org {refused.org_id}; it has expired or was revoked. Give a "
+                "fresh one, or use client credentials or JWT bearer, which renew themselves."
+            )
+        return await self._obtain(settings, clock, refused=refused)
+
+    async def _obtain(
+        self, settings: Settings, clock: Clock, *, refused: Session | None
+    ) -> Session:
+        async with self._turns.take(settings):
+            known = self._sessions.get(settings)
+            if known is not None and (refused is None or known.token != refused.token):
+                return known
+            self._sessions.pop(settings, None)
+            session = self._sessions[settings] = await self._log_in(settings, clock)
+            logger.info("Logged in to %s (org %s)", session.instance_url, session.org_id)
+            return session
+
+
+PROCESS_SESSIONS = SessionCache()

@@ -1,0 +1,116 @@
+"""An event's bytes and its own schema, to its record or to the reason why not. No I/O, no Spark; needs fastavro.
+
+A payload is Avro binary without its schema. It decodes only if it decodes to its last byte: what is left over means that it was
+written with another schema, and values read with the wrong schema look like values.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.bitmaps import Layout, field_names
+from airflow_provider_sfevents.spark.fieldtypes import record_fields, without_logical_types
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEADER = "ChangeEventHeader"
+_BITMAPS = ("changedFields", "nulledFields", "diffFields")
+_REASON_LENGTH = 500
+
+
+class Undecodable(Exception):  # noqa: N818 - an answer, not a failure
+    """An event that cannot be decoded; the message is the reason that goes to quarantine."""
+
+
+class Decoder:
+    """Decodes events written with one schema.
+
+    :raises ValueError: when made from a text that is no Avro schema.
+    """
+
+    def __init__(self, schema_json: str) -> None:
+        from fastavro import parse_schema, schemaless_reader
+        from fastavro.schema import SchemaParseException, UnknownType
+
+        raw = json.loads(schema_json)
+        try:
+            self._schema = parse_schema(without_logical_types(raw))
+        except (SchemaParseException, UnknownType) as error:
+            raise ValueError(f"it is not an Avro schema: {error}") from error
+        self._read = schemaless_reader
+        self._names = _cached_names(
+            tuple((name, kind.member_names()) for name, kind in record_fields(raw))
+        )
+
+    def decode(self, payload: bytes) -> dict[str, Any]:
+        """Make the event's record; in its change event header names stand in place of bitmaps.
+
+        :raises Undecodable: with the reason.
+        """
+        stream = io.BytesIO(payload)
+        try:
+            record: dict[str, Any] = self._read(stream, self._schema, None)
+        except (
+            Exception
+        ) as error:  # whatever the bytes of one event do to the decoder stays that event's matter
+            raise Undecodable(_reason(error)) from error
+        left = len(payload) - stream.tell()
+        if left:
+            raise Undecodable(
+                f"{left} of {len(payload)} bytes are left over after decoding with the event's schema"
+            )
+        header = record.get(HEADER)
+        if header is not None:
+            self._name_fields(header)
+        return record
+
+    def decode_all(
+        self, payloads: Sequence[bytes]
+    ) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
+        """Make records; also the index each had among the payloads, and the reasons of those that have none."""
+        records: list[dict[str, Any]] = []
+        good: list[int] = []
+        reasons: dict[int, str] = {}
+        for index, payload in enumerate(payloads):
+            try:
+                records.append(self.decode(payload))
+                good.append(index)
+            except Undecodable as undecodable:
+                reasons[index] = str(undecodable)
+        return records, good, reasons
+
+    def _name_fields(self, header: dict[str, Any]) -> None:
+        for key in _BITMAPS:
+            if not header.get(key):
+                continue
+            try:
+                header[key] = list(self._names(tuple(header[key])))
+            except ValueError as error:
+                raise Undecodable(f"{key}: {error}"[:_REASON_LENGTH]) from error
+
+
+def _cached_names(layout: Layout) -> Any:
+    """Few combinations of fields make up most changes, so that most bitmaps need not be read twice."""
+
+    @lru_cache(maxsize=4096)
+    def names(elements: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(field_names(elements, layout))
+
+    return names
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case EOFError():
+            said = "the payload ends before the event's schema does"
+        case IndexError():
+            said = "the payload names a union branch or enum symbol that the event's schema does not have"
+        case UnicodeDecodeError():
+            said = "the payload holds text that is not UTF-8"
+        case _:
+            said = "the payload does not fit the event's schema"
+    return f"{said} ({type(error).__name__}: {error})"[:_REASON_LENGTH]

@@ -1,0 +1,43 @@
+"""What went wrong in a Spark job, in one line for its log. No I/O, no Spark.
+
+An error raised on an executor reaches the driver as text: the name of its class and its message at the end of a Python traceback,
+inside a Java one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from airflow_provider_sfevents.exceptions import SfEventsError
+
+_OURS = re.compile(r"airflow_provider_sfevents\.exceptions\.\w+: (?P<said>.+)")
+_NO_PACKAGE = re.compile(
+    r"ModuleNotFoundError: No module named '(?P<name>airflow_provider_sfevents[^']*)'"
+)
+_NO_WHEEL = re.compile(
+    r"(?:No module named '|PACKAGE_NOT_INSTALLED\] )(?P<name>PyArrow|pyarrow|fastavro)"
+)
+_STORAGE = re.compile(
+    r"(?:No space left on device|Permission denied|Read-only file system|Disk quota exceeded)[^\n]*"
+)
+_PATH = re.compile(r"(?:file:|s3a?:|hdfs:|gs:|abfss?:)?/[^\s:\]]+")
+
+
+def one_line(error: BaseException) -> str:
+    """Name the cause and the remedy; empty when this is nothing we know, so that the traceback is worth its length."""
+    if isinstance(error, SfEventsError):
+        return " ".join(str(error).split())
+    text = str(error)
+    if said := _OURS.search(text):
+        return said["said"].strip()
+    if name := _NO_PACKAGE.search(text):
+        return f"The executors do not have {name['name']}. Pass it along with --py-files (airflow_provider_sfevents.spark.ship makes it)."
+    if name := _NO_WHEEL.search(text):
+        return (
+            f"The executors' Python has no {name['name'].lower()}. Install pyarrow and fastavro on every executor, or ship an "
+            'environment that has them with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+        )
+    if storage := _STORAGE.search(text):
+        where = _PATH.search(text)
+        return f"Spark could not write: {storage[0].strip()}{f' ({where[0]})' if where else ''}. Mend the storage and run the task again."
+    return ""

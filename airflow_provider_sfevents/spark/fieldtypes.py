@@ -1,0 +1,285 @@
+"""Which column type a field of an event schema becomes. No I/O, no Spark.
+
+Avro has a `long` for a date, an instant and a time of day alike; Salesforce says which it is in the field's `doc`
+(`Data:DateOnly:00N...`). Where an Avro union has both text and a record (the name of an account that may be a person), the column
+is the record with one member more, named like the field, that holds the text.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Kind = Literal[
+    "boolean",
+    "int",
+    "long",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "time",
+    "struct",
+    "array",
+    "map",
+    "json",
+]
+
+_PLAIN: Mapping[str, Kind] = {
+    "null": "string",  # a field that is always null needs some type
+    "boolean": "boolean",
+    "int": "int",
+    "long": "long",
+    "float": "double",
+    "double": "double",
+    "string": "string",
+    "enum": "string",
+    "bytes": "binary",
+    "fixed": "binary",
+}
+
+# The type part of `doc`, for fields that Avro calls long.
+_BY_DOC: Mapping[str, Kind] = {
+    "DateTime": "timestamp",
+    "DateOnly": "date",
+    "Birthday": "date",
+    "TimeOnly": "time",
+}
+
+_WIDER: Mapping[tuple[Kind, Kind], Kind] = {
+    ("int", "long"): "long",
+    ("int", "double"): "double",
+    ("long", "double"): "double",
+}
+
+_SQL: Mapping[Kind, str] = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "double": "double",
+    "string": "string",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamp",
+    "time": "string",
+    "json": "string",
+}
+
+
+class Untypeable(Exception):  # noqa: N818 - an answer, not a failure
+    """No one column type can hold this; the message says which field and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldType:
+    """A column type.
+
+    :param kind: `time` is text `HH:mm:ss.SSS`; `json` is text too, for unions that no column type has.
+    :param members: of a struct, in the schema's order.
+    :param item: of an array or the values of a map.
+    :param text_member: of a struct that may be plain text instead: the member that holds the text, last of the members.
+    """
+
+    kind: Kind
+    members: tuple[tuple[str, FieldType], ...] = ()
+    item: FieldType | None = None
+    text_member: str = ""
+
+    def sql(self) -> str:
+        """As Spark's DDL spells it."""
+        if self.kind == "struct":
+            inner = ", ".join(f"{quoted(name)}: {member.sql()}" for name, member in self.members)
+            return f"struct<{inner}>"
+        if self.item is not None:
+            return (
+                f"array<{self.item.sql()}>"
+                if self.kind == "array"
+                else f"map<string, {self.item.sql()}>"
+            )
+        return _SQL[self.kind]
+
+    def member_names(self) -> tuple[str, ...]:
+        """Names of the record's own members, in the order that bitmaps count them."""
+        return tuple(name for name, _ in self.members if name != self.text_member)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table, and the field of the event it is filled from."""
+
+    name: str
+    field: str
+    type: FieldType
+
+
+Fields = tuple[tuple[str, FieldType], ...]
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def record_fields(schema: Mapping[str, Any]) -> Fields:
+    """Types of an event schema's fields, in its order.
+
+    :param schema: the schema's JSON, a record.
+    :raises Untypeable: two names differ only in case, which no SQL engine keeps apart, or a record contains itself.
+    """
+    namespace = schema.get("namespace", "")
+    return _Reader().record(schema, namespace).members
+
+
+def merged(one: Fields, other: Fields) -> Fields:
+    """Columns that hold both: those of `one` first, then what only `other` has; numbers widened.
+
+    :raises Untypeable: a field has kinds that do not go together.
+    """
+    theirs = dict(other)
+    both = tuple(
+        (name, _merged_type(name, kind, theirs[name]) if name in theirs else kind)
+        for name, kind in one
+    )
+    ours = dict(one)
+    union = both + tuple((name, kind) for name, kind in other if name not in ours)
+    _refuse_twins(name for name, _ in union)
+    return union
+
+
+def _merged_type(name: str, one: FieldType, other: FieldType) -> FieldType:
+    if one == other:
+        return one
+    wider = _WIDER.get((one.kind, other.kind)) or _WIDER.get((other.kind, one.kind))
+    if wider:
+        return FieldType(kind=wider)
+    if one.kind != other.kind or one.text_member != other.text_member:
+        raise Untypeable(
+            f"field {name} is {one.sql()} in one schema of this batch and {other.sql()} in another"
+        )
+    if one.item is not None and other.item is not None:
+        return FieldType(kind=one.kind, item=_merged_type(name, one.item, other.item))
+    return FieldType(
+        kind="struct", members=merged(one.members, other.members), text_member=one.text_member
+    )
+
+
+def _refuse_twins(names: Iterator[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        twin = seen.setdefault(name.casefold(), name)
+        if twin != name:
+            raise Untypeable(f"fields {twin} and {name} differ only in case")
+
+
+class _Reader:
+    """One walk through a schema; remembers named types, which later fields refer to by name alone."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, FieldType] = {}
+        self._open: set[str] = set()
+
+    def record(self, schema: Mapping[str, Any], namespace: str) -> FieldType:
+        full = _full_name(schema["name"], schema.get("namespace", namespace))
+        if full in self._open:
+            raise Untypeable(f"record {full} contains itself")
+        self._open.add(full)
+        inner = full.rpartition(".")[0]
+        members = tuple(
+            (field["name"], self._field(field, inner, full)) for field in schema["fields"]
+        )
+        _refuse_twins(name for name, _ in members)
+        if len({name for name, _ in members}) < len(members):
+            raise Untypeable(f"record {full} has two fields of one name")
+        self._open.discard(full)
+        return self._remember(full, FieldType(kind="struct", members=members))
+
+    def _field(self, field: Mapping[str, Any], namespace: str, owner: str) -> FieldType:
+        found = self._type(field["type"], namespace, field["name"])
+        if found.kind != "long":
+            return found
+        if owner.endswith("ChangeEventHeader") and field["name"] == "commitTimestamp":  # has no doc
+            return FieldType(kind="timestamp")
+        hint = (field.get("doc") or "").split(":")[1:2]
+        return FieldType(kind=_BY_DOC.get(hint[0], "long")) if hint else found
+
+    def _type(self, avro: Any, namespace: str, name: str) -> FieldType:
+        if isinstance(avro, list):
+            return self._union(avro, namespace, name)
+        if isinstance(avro, str):
+            return FieldType(kind=_PLAIN[avro]) if avro in _PLAIN else self._known(avro, namespace)
+        return self._complex(avro, namespace, name)
+
+    def _complex(self, avro: Mapping[str, Any], namespace: str, name: str) -> FieldType:
+        match avro["type"]:
+            case "record":
+                return self.record(avro, namespace)
+            case "array":
+                return FieldType(kind="array", item=self._type(avro["items"], namespace, name))
+            case "map":
+                return FieldType(kind="map", item=self._type(avro["values"], namespace, name))
+            case "enum" | "fixed" as kind:
+                full = _full_name(avro["name"], avro.get("namespace", namespace))
+                return self._remember(full, FieldType(kind=_PLAIN[kind]))
+            case inner:
+                return self._type(inner, namespace, name)
+
+    def _union(self, branches: list[Any], namespace: str, name: str) -> FieldType:
+        found = [self._type(branch, namespace, name) for branch in branches if branch != "null"]
+        if len(found) == 1:
+            return found[0]
+        structs = [kind for kind in found if kind.kind == "struct"]
+        texts = [kind for kind in found if kind.kind == "string"]
+        if len(found) == 2 and len(structs) == len(texts) == 1:
+            return _struct_or_text(structs[0], name)
+        return FieldType(kind="json" if found else "string")
+
+    def _known(self, name: str, namespace: str) -> FieldType:
+        for full in (_full_name(name, namespace), name):
+            if full in self._named:
+                return self._named[full]
+            if full in self._open:
+                raise Untypeable(f"record {full} contains itself")
+        raise Untypeable(f"type {name} is nowhere defined in the schema")
+
+    def _remember(self, full: str, found: FieldType) -> FieldType:
+        self._named[full] = found
+        return found
+
+
+def _struct_or_text(struct: FieldType, name: str) -> FieldType:
+    taken = {member.casefold() for member, _ in struct.members}
+    text = name if name.casefold() not in taken else f"{name}_text"
+    members = (*struct.members, (text, FieldType(kind="string")))
+    return FieldType(kind="struct", members=members, text_member=text)
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def without_logical_types(schema: Any) -> Any:
+    """Copy a schema so that it decodes to the plain numbers it is made of: types come from `doc`, whoever wrote the schema."""
+    if isinstance(schema, list):
+        return [without_logical_types(branch) for branch in schema]
+    if isinstance(schema, dict):
+        return {
+            key: without_logical_types(value)
+            for key, value in schema.items()
+            if key != "logicalType"
+        }
+    return schema
+
+
+def event_type(schema_json: str) -> str:
+    """Name of the event type a schema describes: its record's name, without namespace.
+
+    :raises ValueError: the text is no JSON of an Avro record.
+    """
+    schema = json.loads(schema_json)
+    if not isinstance(schema, dict) or schema.get("type") != "record" or not schema.get("name"):
+        raise ValueError("it is not an Avro record")
+    return str(schema["name"]).rpartition(".")[2]

@@ -1,0 +1,146 @@
+"""Files through Spark's own file systems: whatever URL Spark can read or write, this can.
+
+On a local disk the raw file system is used, not the checksummed one that Hadoop puts before it: its hidden `.crc` files outlive
+the files they belong to, and a reader that meets a stale one fails; and only the raw one replaces a file in a single rename.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+class Files:
+    """What landing does to files, by URL. Every method raises `StagingError` when the file system refuses."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        # The only door from Python to Hadoop's file systems; Spark Connect has none.
+        self._jvm: Any = getattr(spark, "_jvm", None)
+        if self._jvm is None:
+            raise ConfigurationError(
+                "This Spark session has no JVM beside it (Spark Connect). Run the job with spark-submit or in a classic session."
+            )
+        self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above
+        self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
+
+    def exists(self, url: str) -> bool:
+        with _named(url):
+            path, fs = self._at(url)
+            return bool(fs.exists(path))
+
+    def size(self, url: str) -> int:
+        with _named(url):
+            path, fs = self._at(url)
+            return int(fs.getFileStatus(path).getLen())
+
+    def row_count(self, url: str) -> int:
+        """Rows of a Parquet file, by its footer."""
+        with _named(url):
+            source = self._jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(
+                self._at(url)[0], self._conf
+            )
+            reader = self._jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
+            try:
+                return int(reader.getRecordCount())
+            finally:
+                reader.close()
+
+    def read_text(self, url: str) -> str:
+        with _named(url):
+            path, fs = self._at(url)
+            stream = fs.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+            finally:
+                stream.close()
+
+    def write_text(self, url: str, text: str) -> None:
+        """Put a file there whole: a reader finds the old one or the new one."""
+        temporary = f"{url}.{uuid4().hex}.tmp"
+        with _named(url):
+            path, fs = self._at(temporary)
+            stream = fs.create(path, True)
+            stream.write(bytearray(text.encode()))
+            stream.close()
+        self.move(temporary, url)
+
+    def make_folder(self, url: str) -> None:
+        with _named(url):
+            path, fs = self._at(url)
+            fs.mkdirs(path)
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file, replacing what is there: in one step where the store can (disks, HDFS), by copying elsewhere."""
+        with _named(target):
+            start, fs = self._at(source)
+            end, _ = self._at(target)
+            if self._is(fs, "RawLocalFileSystem"):
+                if not fs.exists(start) or not fs.rename(start, end):
+                    raise StagingError(f"{source} could not be renamed to {target}.")
+                return
+            options = self._gateway.new_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 1)
+            options[0] = self._jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
+            self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+                start.toUri(), self._conf
+            ).rename(start, end, options)
+
+    def names(self, url: str) -> list[str]:
+        """Names of what a folder holds, sorted; none when there is no folder."""
+        with _named(url):
+            path, fs = self._at(url)
+            if not fs.exists(path):
+                return []
+            return sorted(str(status.getPath().getName()) for status in fs.listStatus(path))
+
+    def walk(self, url: str) -> Iterator[str]:
+        """Every file below a folder, as a path relative to it."""
+        with _named(url):
+            path, fs = self._at(url)
+            if not fs.exists(path):
+                return
+            above = len(fs.makeQualified(path).toString().rstrip("/")) + 1
+            found = fs.listFiles(path, True)
+            while found.hasNext():
+                yield str(found.next().getPath().toString())[above:]
+
+    def remove(self, url: str) -> None:
+        """Delete a file, or a folder with all in it; nothing there is fine."""
+        with _named(url):
+            path, fs = self._at(url)
+            fs.delete(path, True)
+
+    def remove_if_empty(self, url: str) -> None:
+        """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
+        if not self.names(url):
+            with _named(url):
+                path, fs = self._at(url)
+                fs.delete(path, False)
+
+    def _at(self, url: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(url)
+        fs = path.getFileSystem(self._conf)
+        return path, fs.getRawFileSystem() if self._is(fs, "ChecksumFileSystem") else fs
+
+    def _is(self, fs: Any, kind: str) -> bool:
+        from py4j.java_gateway import is_instance_of
+
+        return bool(is_instance_of(self._gateway, fs, f"org.apache.hadoop.fs.{kind}"))
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """Say which file it was, in one line, instead of a Java stack trace."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise StagingError(f"{url}: {error.java_exception.toString()}") from error

@@ -1,0 +1,117 @@
+"""What can be known about Spark before an event is paid for: that its two wheels agree, and that spark-submit will start.
+
+No pyspark is imported here: an Airflow worker asks, and with wheels that do not agree the import itself may fail.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SPARK_SUBMIT = "spark-submit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """How to start spark-submit.
+
+    :param env: what its environment needs on top of the worker's.
+    """
+
+    binary: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_versions(version: Callable[[str], str] = importlib.metadata.version) -> None:
+    """Make sure that `pyspark` and `pyspark-client` are of one version: both install into the same folder.
+
+    The Spark provider requires the client; pip lets the two differ, and then files of one lie over the other's jars.
+
+    :raises ConfigurationError: they differ.
+    """
+    found = {}
+    for name in ("pyspark", "pyspark-client"):
+        try:
+            found[name] = version(name)
+        except importlib.metadata.PackageNotFoundError:
+            return  # one alone cannot disagree
+    if len(set(found.values())) > 1:
+        raise ConfigurationError(
+            f"pyspark is {found['pyspark']} and pyspark-client is {found['pyspark-client']}, but both install into one folder, so that "
+            f"Spark breaks at run time. Install one version of both: pip install --force-reinstall 'pyspark=={found['pyspark']}' "
+            f"'pyspark-client=={found['pyspark']}'."
+        )
+
+
+def find_spark_submit(
+    spark_binary: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    pyspark_folder: Callable[[], Path | None] | None = None,
+) -> Launcher:
+    """Choose the spark-submit on PATH, else that of the installed pyspark: workers are often started without PATH being set.
+
+    :param spark_binary: a name or path the user asked for; then only this one will do.
+    :raises ConfigurationError: there is none.
+    """
+    environ = os.environ if environ is None else environ
+    name = spark_binary or SPARK_SUBMIT
+    found = shutil.which(name, path=environ.get("PATH", ""))
+    if found:
+        return Launcher(binary=name, env=_python_beside(Path(found), environ))
+    folder = (installed_pyspark if pyspark_folder is None else pyspark_folder)()
+    bundled = None if folder is None else folder / "bin" / SPARK_SUBMIT
+    if spark_binary or folder is None or bundled is None or not bundled.exists():
+        raise ConfigurationError(
+            f"{name} was not found on PATH{'' if spark_binary else ', and pyspark is not installed'}. Install it beside Airflow "
+            "(pip install pyspark), or add Spark's bin folder to the worker's PATH, or give its path as spark_binary."
+        )
+    return Launcher(binary=str(bundled), env={"SPARK_HOME": str(folder), **_python(environ)})
+
+
+def check_java(
+    deploy_mode: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    cache: Path | None = None,
+) -> dict[str, str]:
+    """Make sure that there is a Java for spark-submit itself.
+
+    In cluster mode the driver runs elsewhere, but spark-submit is a Java program all the same.
+
+    :return: what the environment needs on top of the worker's: `JAVA_HOME` unless it is right already.
+    :raises ConfigurationError: there is none that Spark starts on.
+    """
+    environ = os.environ if environ is None else environ
+    if deploy_mode == "cluster" and (
+        environ.get("JAVA_HOME") or shutil.which("java", path=environ.get("PATH", ""))
+    ):
+        return {}
+    home = find_java(environ, cache).home
+    return {} if environ.get("JAVA_HOME") == home else {"JAVA_HOME": home}
+
+
+def installed_pyspark() -> Path | None:
+    """Folder of the installed pyspark; None where there is only the client, which has no Spark in it, or nothing."""
+    spec = importlib.util.find_spec("pyspark")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(folders[0]) if folders and (Path(folders[0]) / "jars").is_dir() else None
+
+
+def _python_beside(submit: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """With the spark-submit of this very environment goes its Python; any other Spark brings its own."""
+    return _python(environ) if submit.parent == Path(sys.executable).parent else {}
+
+
+def _python(environ: Mapping[str, str]) -> dict[str, str]:
+    return {} if environ.get("PYSPARK_PYTHON") else {"PYSPARK_PYTHON": sys.executable}

@@ -1,0 +1,155 @@
+"""How a batch's files get from the folder they were written in to the tables. The plan is pure; `publish` acts on it.
+
+A landed file is named after its batch and the staged file its rows come from, never after how Spark split the work:
+`<root>/<event type>/event_date=2026-11-01/<batch id>-00003.parquet`. Two landings of a batch therefore replace each other's files
+one by one, whichever comes first, and a reader never finds an event in two files. What an earlier landing left under a name that
+this one does not have goes after the moves: until then the batch is there at least in its old form.
+
+`_landed/<batch id>.json` says that all of this is done. Folders that begin with an underscore are no tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_sfevents.exceptions import StagingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+LANDED = "_landed"
+LANDING = "_landing"
+QUARANTINE = "_quarantine"
+
+_WRITTEN = re.compile(
+    r"(?P<table>[^/]+)/(?P<date>event_date=[^/]+)/staged_part=(?P<part>\d+)/[^/]+\.parquet"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A file to rename. Both paths are relative: the source to the attempt's folder, the target to the table root."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """That a batch has landed, as `_landed/<batch id>.json` keeps it beside the tables.
+
+    :param attempt: which landing wrote it.
+    :param tables: rows by event type.
+    :param files: relative to the table root.
+    """
+
+    batch_id: str
+    attempt: str
+    events: int
+    tables: Mapping[str, int]
+    quarantined: int
+    files: tuple[str, ...]
+    org_id: str
+    topic: str
+    consumer: str
+    written_at: str
+
+    def to_json(self) -> str:
+        """One line, so that Spark and DuckDB read the folder as it is."""
+        return json.dumps({"version": 1, **asdict(self)})
+
+
+class FileMoves(Protocol):
+    """What publishing asks of a file system; `hadoop.Files` has it."""
+
+    def make_folder(self, url: str) -> None: ...
+
+    def move(self, source: str, target: str) -> None: ...
+
+    def remove(self, url: str) -> None: ...
+
+    def write_text(self, url: str, text: str) -> None: ...
+
+
+def landed_name(batch_id: str) -> str:
+    return f"{LANDED}/{batch_id}.json"
+
+
+def file_name(batch_id: str, part: int) -> str:
+    return f"{batch_id}-{part:05d}.parquet"
+
+
+def part_of(written: str) -> int:
+    """Which staged file the rows of a written file come from."""
+    return int(_parsed(written)["part"])
+
+
+def table_of(written: str) -> str:
+    return _parsed(written)["table"]
+
+
+def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
+    """Where each written file goes.
+
+    :param written: paths below the attempt's folder: `<table>/event_date=<date>/staged_part=<n>/<any name>.parquet`.
+    :raises StagingError: two files would get one name, so that one's rows would be lost.
+    """
+    moves: dict[str, Move] = {}
+    for source in sorted(written):
+        found = _parsed(source)
+        target = f"{found['table']}/{found['date']}/{file_name(batch_id, int(found['part']))}"
+        if target in moves:
+            raise StagingError(
+                f"Spark wrote the rows of {target} into two files, {moves[target].source} and {source}; nothing was landed. "
+                "Unset spark.sql.files.maxRecordsPerFile and spark.sql.files.maxPartitionNum for this job."
+            )
+        moves[target] = Move(source=source, target=target)
+    return tuple(moves.values())
+
+
+def left_overs(standing: Iterable[str], moves: Iterable[Move], batch_id: str) -> tuple[str, ...]:
+    """Files of this batch, in whatever table and date, that this landing does not have.
+
+    :param standing: every file below the table root, relative to it.
+    """
+    ours = {move.target for move in moves}
+    name = re.compile(rf"(?!{LANDING}/)(?:.*/)?{re.escape(batch_id)}-\d{{5,}}\.parquet")
+    return tuple(sorted(path for path in standing if path not in ours and name.fullmatch(path)))
+
+
+def publish(
+    files: FileMoves,
+    root: str,
+    attempt_folder: str,
+    moves: Iterable[Move],
+    standing: Callable[[], Iterable[str]],
+    landed: Landed,
+    step: Callable[[str], None],
+) -> None:
+    """Move, then remove left-overs, then say so. May be killed anywhere: the next landing of the batch makes it whole.
+
+    :param standing: lists the tables' files; asked after the moves.
+    :param step: called before each effect, with its name.
+    """
+    moves = tuple(moves)
+    for folder in sorted({move.target.rpartition("/")[0] for move in moves}):
+        files.make_folder(f"{root}/{folder}")
+    for move in moves:
+        step(f"move {move.target}")
+        files.move(f"{attempt_folder}/{move.source}", f"{root}/{move.target}")
+    for path in left_overs(standing(), moves, landed.batch_id):
+        step(f"remove {path}")
+        files.remove(f"{root}/{path}")
+    step("landed")
+    files.make_folder(f"{root}/{LANDED}")
+    files.write_text(f"{root}/{landed_name(landed.batch_id)}", landed.to_json())
+
+
+def _parsed(written: str) -> Mapping[str, str]:
+    found = _WRITTEN.fullmatch(written)
+    if found is None:
+        raise StagingError(f"{written} is not where a landing writes its files.")
+    return found.groupdict()

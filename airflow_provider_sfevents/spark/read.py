@@ -1,0 +1,138 @@
+"""Reading, for users' own jobs: a staged batch, and the tables that landed. Writing the receipt of a job of one's own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
+from airflow_provider_sfevents.spark import envelope, publish
+from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark.staged import StagedBatch, open_batch, write_receipt_file
+from airflow_provider_sfevents.staging.manifest import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.plan import EventType
+
+_LANDED_SQL = "batch_id string"
+
+
+def event_types(spark: SparkSession, manifest_url: str) -> list[str]:
+    """Names of the event types a staged batch holds, sorted."""
+    return [kind.name for kind in open_batch(spark, Files(spark), manifest_url).plan.types]
+
+
+def read_batch(
+    spark: SparkSession,
+    manifest_url: str,
+    event_type: str | None = None,
+    *,
+    keep_payload: bool = False,
+) -> DataFrame:
+    """Read the decoded events of a staged batch: the columns `land.py` would land, in no particular order.
+
+    Events that cannot be decoded are left out; `read_undecodable` has them.
+
+    :param event_type: which one, where the batch holds several.
+    :raises ConfigurationError: the batch holds several event types and none was named, or not this one.
+    :raises StagingError: the batch is not whole.
+    """
+    batch = open_batch(spark, Files(spark), manifest_url)
+    return batch.decoded(spark, _chosen(batch, event_type), keep_payload=keep_payload).drop(
+        envelope.PART
+    )
+
+
+def read_undecodable(spark: SparkSession, manifest_url: str) -> DataFrame:
+    """Read the events of a staged batch that cannot be decoded, with their raw payload and the reason."""
+    batch = open_batch(spark, Files(spark), manifest_url)
+    return batch.undecodable(spark, batch.manifest.parts).drop(envelope.PART)
+
+
+def write_receipt(
+    spark: SparkSession, manifest_url: str, *, tables: Mapping[str, int], quarantined: int = 0
+) -> Receipt:
+    """Say that a job of one's own has landed a batch; only then does the position move.
+
+    :param tables: rows written, by table.
+    :param quarantined: events that were put aside.
+    :raises NotLanded: they do not add up to the batch's events; no receipt is written.
+    """
+    files = Files(spark)
+    batch = open_batch(spark, files, manifest_url)
+    events = batch.manifest.events
+    if sum(tables.values()) + quarantined != events:
+        raise NotLanded(
+            f"Batch {batch.manifest.batch_id} has {events} events, but {sum(tables.values())} rows and {quarantined} quarantined were "
+            "reported. Count every event once: as a row of one table or as quarantined (read_undecodable has those)."
+        )
+    receipt = Receipt(
+        batch_id=batch.manifest.batch_id,
+        events=events,
+        tables=dict(tables),
+        quarantined=quarantined,
+        written_at=datetime.now(UTC).isoformat(),
+        writer=str(spark.sparkContext.appName),
+        application_id=str(spark.sparkContext.applicationId),
+    )
+    write_receipt_file(files, batch.folder, receipt)
+    return receipt
+
+
+def read_table(
+    spark: SparkSession, root: str, event_type: str, *, landed_only: bool = False
+) -> DataFrame:
+    """Read a landed table, with the columns of all its files.
+
+    :param root: what was given to the landing as its table.
+    :param landed_only: leave out a batch whose landing is not complete, of which parts may already be visible.
+    :raises ConfigurationError: there is no such table.
+    """
+    return _read(spark, root, event_type, landed_only=landed_only)
+
+
+def read_quarantine(spark: SparkSession, root: str, *, landed_only: bool = False) -> DataFrame:
+    """Read the events that could not be decoded when they landed, of all tables below a root.
+
+    :raises ConfigurationError: there are none.
+    """
+    return _read(spark, root, publish.QUARANTINE, landed_only=landed_only)
+
+
+def _read(spark: SparkSession, root: str, table: str, *, landed_only: bool) -> DataFrame:
+    files = Files(spark)
+    root = root.rstrip("/")
+    names = files.names(root)
+    if table not in names:
+        known = ", ".join(name for name in names if not name.startswith(("_", "."))) or "none"
+        raise ConfigurationError(f"{root} has no table {table}; it has: {known}.")
+    # What has landed is listed before the table's files: a batch landing meanwhile is missing as a whole.
+    landed = (
+        spark.read.schema(_LANDED_SQL).json(f"{root}/{publish.LANDED}/*.json")
+        if landed_only
+        else None
+    )
+    rows = spark.read.option("mergeSchema", "true").parquet(f"{root}/{table}")
+    if landed is None:
+        return rows
+    return rows.join(landed, on=envelope.BATCH_ID, how="left_semi").select(
+        *map(quoted, rows.columns)
+    )
+
+
+def _chosen(batch: StagedBatch, event_type: str | None) -> EventType:
+    known = {kind.name: kind for kind in batch.plan.types}
+    if event_type is None and len(known) == 1:
+        return next(iter(known.values()))
+    if event_type in known:
+        return known[event_type]
+    names = ", ".join(known) or "none"
+    asked = "name one as event_type" if event_type is None else f"{event_type!r} is not among them"
+    raise ConfigurationError(
+        f"Batch {batch.manifest.batch_id} holds the event types {names}: {asked}."
+    )

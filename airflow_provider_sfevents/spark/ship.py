@@ -1,0 +1,56 @@
+"""What travels to a cluster: the job's file, and a zip of the modules it needs. No pyspark here; an Airflow worker calls this."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import zipfile
+from importlib.resources import files
+from pathlib import Path
+from uuid import uuid4
+
+PACKAGE = "airflow_provider_sfevents"
+_SHARED = (
+    "__init__.py",
+    "exceptions.py",
+    "staging/__init__.py",
+    "staging/layout.py",
+    "staging/manifest.py",
+)
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip can name
+
+
+def application() -> Path:
+    """Path of the job, for `spark-submit`."""
+    return Path(str(files(PACKAGE))) / "spark" / "land.py"
+
+
+def shipped_modules() -> tuple[str, ...]:
+    """List the modules the job consists of, as paths below the package, sorted."""
+    room = Path(str(files(PACKAGE))) / "spark"
+    return tuple(sorted([*_SHARED, *(f"spark/{path.name}" for path in room.glob("*.py"))]))
+
+
+def py_files(folder: Path) -> Path:
+    """Make a zip for `--py-files` in this folder, unless it is there already; equal code makes equal bytes and one name."""
+    content = _zip()
+    target = folder / f"sfevents-{hashlib.sha256(content).hexdigest()[:16]}.zip"
+    if not target.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{uuid4().hex}")
+        temporary.write_bytes(content)
+        os.replace(temporary, target)  # noqa: PTH105 - two workers may make it at once
+    return target
+
+
+def _zip() -> bytes:
+    root = Path(str(files(PACKAGE)))
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in shipped_modules():
+            entry = zipfile.ZipInfo(f"{PACKAGE}/{name}", _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, (root / name).read_bytes())
+    return content.getvalue()

@@ -1,0 +1,159 @@
+"""The staging area as a place: its topics, their epochs, their batches. What lies where is `layout`'s; here it is read and written."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.staging import claims, durable, layout
+from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+from airflow_provider_sfevents.staging.marks import Anchor, Origin
+from airflow_provider_sfevents.staging.sweeping import KEEP_BATCHES, BatchState, to_sweep
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+log = logging.getLogger(__name__)
+
+_SEQUENCE = re.compile(r"\d{10,}")
+
+
+class StagingArea:
+    """All that is staged by this Airflow, or by several that share it.
+
+    :param root: any folder or object store prefix.
+    """
+
+    def __init__(self, root: UPath) -> None:
+        self.root = root
+
+    def topic(self, org_id: str, consumer: str, topic: str) -> TopicFolder:
+        return TopicFolder(self.root / layout.topic_folder(org_id, consumer, topic))
+
+
+class TopicFolder:
+    """What one consumer has staged of one topic of one org."""
+
+    def __init__(self, folder: UPath) -> None:
+        self.folder = folder
+
+    def batch(self, epoch: str, sequence: int) -> BatchFolder:
+        return BatchFolder(
+            self.folder / layout.batch_folder(epoch, sequence), layout.batch_id(epoch, sequence)
+        )
+
+    def read_anchor(self) -> Anchor | None:
+        """The last keepalive's replay id. One that cannot be understood is no anchor: it only saves a topic from getting old."""
+        data = durable.read(self.folder / layout.ANCHOR)
+        try:
+            return Anchor.from_json(data.decode()) if data is not None else None
+        except ValueError as error:
+            log.warning(
+                "%s is not an anchor and is left out: %s", self.folder / layout.ANCHOR, error
+            )
+            return None
+
+    def write_anchor(self, anchor: Anchor) -> None:
+        durable.replace(self.folder / layout.ANCHOR, anchor.to_json().encode())
+
+    def epochs(self) -> list[str]:
+        """Epochs that left something here, in no order."""
+        return [
+            name
+            for name in durable.names(self.folder)
+            if name != layout.ANCHOR and not name.startswith(".")
+        ]
+
+    def origins(self) -> list[Origin]:
+        """How each epoch began, oldest first.
+
+        :raises StagingError: one cannot be understood; guessing at the order of epochs would be guessing at what has landed.
+        """
+        written = {epoch: durable.read(self._origin(epoch)) for epoch in self.epochs()}
+        found = [
+            self._parse_origin(epoch, data) for epoch, data in written.items() if data is not None
+        ]
+        return sorted(found, key=lambda origin: (origin.created_at, origin.epoch))
+
+    def write_origin(self, origin: Origin) -> None:
+        """Say once how an epoch began; a second time for the same epoch changes nothing."""
+        durable.create_once(self._origin(origin.epoch), origin.to_json().encode())
+
+    def sequences(self, epoch: str) -> list[int]:
+        """Sequences of the batches that have a folder, ascending."""
+        return sorted(
+            int(name) for name in durable.names(self.folder / epoch) if _SEQUENCE.fullmatch(name)
+        )
+
+    def newest_receipt(self) -> tuple[str, int] | None:
+        """Epoch and sequence of the landed batch that is newest over all epochs; `None`: nothing of this topic ever landed here.
+
+        Lists folders, newest first. Epochs are put in order by when they began, not by when they landed: an old run that is cleared
+        lands an old batch again.
+        """
+        newest = [
+            (epoch, sequence) for epoch in self.epochs() for sequence in self._newest_landed(epoch)
+        ]
+        if len(newest) < 2:
+            return newest[0] if newest else None
+        created = {origin.epoch: origin.created_at for origin in self.origins()}
+        return max(newest, key=lambda at: created.get(at[0]) or self._landed_at(*at))
+
+    def _newest_landed(self, epoch: str) -> list[int]:
+        for sequence in reversed(self.sequences(epoch)):
+            if layout.RECEIPT in durable.names(self.batch(epoch, sequence).folder):
+                return [sequence]
+        return []
+
+    def _landed_at(self, epoch: str, sequence: int) -> str:
+        receipt = self.batch(epoch, sequence).read_receipt()
+        return receipt.written_at if receipt else ""
+
+    def sweep(self, keep_batches: int = KEEP_BATCHES) -> list[str]:
+        """Remove old batches (`sweeping.to_sweep` decides); their ids. What cannot be removed now is removed next time.
+
+        :raises ValueError: when `keep_batches` is negative.
+        """
+        if keep_batches < 0:
+            raise ValueError(f"keep_batches must be 0 or more, not {keep_batches}")
+        created = {origin.epoch: origin.created_at for origin in self.origins()}
+        epochs = sorted(self.epochs(), key=lambda epoch: (created.get(epoch, ""), epoch))
+        batches = [(epoch, sequence) for epoch in epochs for sequence in self.sequences(epoch)]
+        old = [self._state(*at) for at in batches[: max(0, len(batches) - keep_batches)]]
+        sweepable = to_sweep(old, self.newest_receipt(), epochs[-1]) if old else []
+        return [swept for state in sweepable for swept in self._remove(state.epoch, state.sequence)]
+
+    def _remove(self, epoch: str, sequence: int) -> list[str]:
+        batch = self.batch(epoch, sequence)
+        try:
+            batch.remove()
+        except StagingError as error:
+            log.warning("Old batch %s could not be removed: %s", batch.folder, error)
+            return []
+        return [batch.batch_id]
+
+    def _state(self, epoch: str, sequence: int) -> BatchState:
+        folder = self.batch(epoch, sequence).folder
+        there = durable.names(folder)
+        return BatchState(
+            epoch=epoch,
+            sequence=sequence,
+            staged=layout.MANIFEST in there,
+            landed=layout.RECEIPT in there,
+            held=claims.may_be_held(folder),
+        )
+
+    def _origin(self, epoch: str) -> UPath:
+        return self.folder / epoch / layout.ORIGIN
+
+    def _parse_origin(self, epoch: str, data: bytes) -> Origin:
+        try:
+            origin = Origin.from_json(data.decode())
+        except ValueError as error:
+            raise StagingError(
+                f"{self._origin(epoch)} does not say how an epoch began: {error}. Restore it; or, if nothing of that epoch is "
+                f"to be landed any more, remove {self.folder / epoch}."
+            ) from error
+        return origin

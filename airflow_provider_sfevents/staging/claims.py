@@ -1,0 +1,257 @@
+"""One task at a time on a batch: numbered claims of which the highest holds.
+
+    claims/0001.json   who; created exclusively
+    claims/0001.beat   a counter, written again every `beat_seconds` while the holder lives
+    claims/0001.done   let go in good order: the next one need not watch
+
+A claim is not a lock. A holder that was thought dead and wakes up again finds a higher number when it calls `Claim.check`, which
+it does before everything that cannot be undone (manifest, landing, commit), and gives way.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from airflow_provider_sfevents.exceptions import BatchClaimed, SfEventsError, StagingError
+from airflow_provider_sfevents.staging import durable, holders, layout
+from airflow_provider_sfevents.staging.holders import (
+    BEAT_SECONDS,
+    LEASE_SECONDS,
+    Holder,
+    Sighting,
+    Verdict,
+    judge,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from upath import UPath
+
+log = logging.getLogger(__name__)
+
+KEPT_CLAIMS = 5
+"""Released and dead claims that are kept for people to look at; a quiet topic's next batch may be claimed every hour for months."""
+
+_CLAIM = re.compile(r"(\d+)\.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to watch a claim, and by which clock.
+
+    :param beat_seconds: between two signs of life of ours, and between two looks at another's.
+    :param lease_seconds: silence after which another is taken for dead.
+    """
+
+    beat_seconds: float = BEAT_SECONDS
+    lease_seconds: float = LEASE_SECONDS
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Claim:
+    """A batch is ours until `release`, or until somebody took us for dead. A context manager that releases."""
+
+    def __init__(self, folder: UPath, number: int, holder: Holder, beat_seconds: float) -> None:
+        self.folder = folder
+        self.number = number
+        self.holder = holder
+        self._beat_seconds = beat_seconds
+        self._stop = threading.Event()
+        self._beats = threading.Thread(
+            target=self._beat, name=f"sfevents-claim-{number}", daemon=True
+        )
+
+    def check(self) -> None:
+        """Make sure that the batch is still ours. Call it before whatever cannot be undone.
+
+        :raises BatchClaimed: somebody took us for dead and holds it now.
+        :raises StagingError: the claim is gone, or the store does not answer.
+        """
+        numbers = claim_numbers(self.folder)
+        if numbers and numbers[-1] > self.number:
+            holder = _read_holder(self.folder, numbers[-1])
+            raise BatchClaimed(
+                f"Batch {self.folder} was taken over by {holder.describe()} (claim {numbers[-1]}): this task, with claim "
+                f"{self.number}, showed no sign of life and was thought dead. It gives way; the other one lands the batch."
+            )
+        if self.number not in numbers:
+            raise StagingError(
+                f"Claim {self.number} of batch {self.folder} is gone: somebody emptied the staging area while this task was at "
+                "work. Keep it until its batches are committed; the next try begins the batch again."
+            )
+
+    def release(self) -> None:
+        """Let go. Never raises: what cannot be released now is found dead by the next one."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._beats.join(timeout=self._beat_seconds)
+        try:
+            durable.replace(_file(self.folder, self.number, "done"), b"released\n")
+        except StagingError as error:
+            log.warning(
+                "Claim %d of batch %s could not be released: %s", self.number, self.folder, error
+            )
+        holders.forget(self.holder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def show_life(self) -> None:
+        """Begin the heartbeat; `take` has done so."""
+        self._write_beat(0)
+        self._beats.start()
+
+    def _beat(self) -> None:
+        count = 0
+        while not self._stop.wait(self._beat_seconds):
+            count += 1
+            self._write_beat(count)
+
+    def _write_beat(self, count: int) -> None:
+        try:
+            durable.replace(
+                _file(self.folder, self.number, "beat"), f"{count}\n".encode(), durable=False
+            )
+        except StagingError as error:  # one missed beat is no harm, and after three `check` tells
+            log.warning(
+                "No sign of life for claim %d of batch %s: %s", self.number, self.folder, error
+            )
+
+
+def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Claim:
+    """Take a batch, from a holder that is gone where need be.
+
+    Blocks up to `lease_seconds` to watch a claim of another machine that was not released; not for an event loop.
+
+    :raises BatchClaimed: another holder is alive.
+    :raises StagingError: the store does not answer.
+    """
+    patience = patience or Patience()
+    holders.remember(holder)
+    try:
+        while True:
+            number = _next_number(folder, patience)
+            if durable.create_once(_file(folder, number, "json"), holder.to_json().encode()):
+                break  # else somebody was quicker by a moment: look again
+    except SfEventsError:
+        holders.forget(holder)
+        raise
+    claim = Claim(folder, number, holder, patience.beat_seconds)
+    claim.show_life()
+    _remove_old(folder, number)
+    return claim
+
+
+def may_be_held(folder: UPath) -> bool:
+    """Whether somebody may be at work on a batch; answers at once, and rather yes than no."""
+    numbers = claim_numbers(folder)
+    if not numbers:
+        return False
+    seen = _look(folder, numbers[-1], _read_holder(folder, numbers[-1]))
+    return judge(seen) in (Verdict.ALIVE, Verdict.WATCH)
+
+
+def holder_of(folder: UPath) -> tuple[int, Holder] | None:
+    """Number and holder of the claim that counts, dead or alive; `None` where the batch was never claimed."""
+    numbers = claim_numbers(folder)
+    return (numbers[-1], _read_holder(folder, numbers[-1])) if numbers else None
+
+
+def claim_numbers(folder: UPath) -> list[int]:
+    """Numbers of the claims on a batch, ascending."""
+    found = (_CLAIM.fullmatch(name) for name in durable.names(folder / layout.CLAIMS))
+    return sorted(int(match[1]) for match in found if match)
+
+
+def _next_number(folder: UPath, patience: Patience) -> int:
+    """:raises BatchClaimed: the highest claim's holder is alive."""
+    numbers = claim_numbers(folder)
+    if not numbers:
+        return 1
+    holder = _read_holder(folder, numbers[-1])
+    verdict = _watch(folder, numbers[-1], holder, patience)
+    if verdict is Verdict.ALIVE:
+        raise BatchClaimed(
+            f"Batch {folder} is held by {holder.describe()} (claim {numbers[-1]}). This task gives way and has spent nothing. "
+            "Let the other one finish, or end it and try again; `max_active_runs=1` keeps runs of one DAG apart, and two DAGs "
+            "on one topic each need a `consumer` of their own."
+        )
+    if verdict is Verdict.DEAD:
+        log.warning(
+            "Batch %s was held by %s, which is gone; taking it over.", folder, holder.describe()
+        )
+    return numbers[-1] + 1
+
+
+def _watch(folder: UPath, number: int, holder: Holder, patience: Patience) -> Verdict:
+    begun = patience.monotonic()
+    first = seen = _look(folder, number, holder)
+    while (verdict := judge(seen, patience.lease_seconds)) is Verdict.WATCH:
+        log.info(
+            "Batch %s is held by %s; watching whether it is still at work.",
+            folder,
+            holder.describe(),
+        )
+        patience.sleep(min(patience.beat_seconds, patience.lease_seconds) / 2)
+        seen = _look(folder, number, holder, first.first_beat, patience.monotonic() - begun)
+    return verdict
+
+
+_FIRST_LOOK = "\0"
+
+
+def _look(
+    folder: UPath,
+    number: int,
+    holder: Holder,
+    first_beat: str | None = _FIRST_LOOK,
+    watched_seconds: float = 0.0,
+) -> Sighting:
+    beat = durable.read(_file(folder, number, "beat"))
+    last_beat = None if beat is None else beat.decode(errors="replace")
+    return Sighting(
+        released=durable.read(_file(folder, number, "done")) is not None,
+        process_alive=holders.is_alive(holder),
+        first_beat=last_beat if first_beat == _FIRST_LOOK else first_beat,
+        last_beat=last_beat,
+        watched_seconds=watched_seconds,
+    )
+
+
+def _read_holder(folder: UPath, number: int) -> Holder:
+    data = durable.read(_file(folder, number, "json"))
+    return Holder.from_json((data or b"").decode(errors="replace"))
+
+
+def _remove_old(folder: UPath, number: int) -> None:
+    for old in claim_numbers(folder):
+        if old <= number - KEPT_CLAIMS:
+            for suffix in (
+                "beat",
+                "done",
+                "json",
+            ):  # the claim itself last: without it the others say nothing
+                with suppress(StagingError):
+                    durable.remove(_file(folder, old, suffix))
+
+
+def _file(folder: UPath, number: int, suffix: str) -> UPath:
+    return folder / layout.CLAIMS / f"{number:04d}.{suffix}"

@@ -1,0 +1,304 @@
+"""Files that are there whole or not at all, and who was first: how everything in the staging area is written.
+
+Two kinds of store are known. A local folder (any mounted file system with hard links): bytes go to a hidden file beside the
+target, are forced to the disk, and get their name in one step. Everything else goes through `fsspec`, where an object appears
+with all of its bytes or not at all.
+
+Whatever a store answers other than "not there" and "was there before" is a `StagingError`: nobody may take trouble for absence.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+import re
+import secrets
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import SfEventsError, StagingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upath import UPath
+
+_LOCAL = frozenset({"", "file", "local"})
+
+_EXCLUSIVE = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
+"""Stores whose service refuses to create what exists: S3 `If-None-Match: *` (since 2024; most imitations too), Google
+`ifGenerationMatch=0`, Azure `If-None-Match: *`; and `memory`, within its one process."""
+
+_REMEDIES = {
+    errno.ENOSPC: "Free space there, or name another place by `staging`.",
+    errno.EDQUOT: "Free space there, or name another place by `staging`.",
+    errno.EACCES: "Let the user that Airflow's workers run as write there, or name another place by `staging`.",
+    errno.EPERM: "Let the user that Airflow's workers run as write there, or name another place by `staging`.",
+    errno.EROFS: "It is mounted read-only; name another place by `staging`.",
+    errno.EEXIST: "A file is where a folder must be: remove it, or name another place by `staging`.",
+    errno.ENOTDIR: "A file is where a folder must be: remove it, or name another place by `staging`.",
+    errno.ENOENT: "It was removed while in use; a staging area must be kept until its batches are committed.",
+}
+_OTHERWISE = (
+    "Check that the store is there and answers, then try again; or name another place by `staging`."
+)
+
+
+def is_local(path: UPath) -> bool:
+    """Whether the path is in this machine's file tree (which may be a network mount)."""
+    return path.protocol in _LOCAL
+
+
+def local_path(path: UPath) -> Path:
+    """:raises ValueError: for a path that is not local."""
+    if not is_local(path):
+        raise ValueError(f"{path} is not a local path")
+    return Path(path.path).absolute()
+
+
+def url(path: UPath) -> str:
+    """Where a path is, absolute and with its scheme, without an Airflow connection in it; `UPath` takes it back."""
+    if is_local(path):
+        return f"file://{local_path(path)}"
+    scheme, found, rest = str(path).partition("://")
+    authority, slash, key = rest.partition("/")
+    # In `abfs://container@account.dfs.core.windows.net` what precedes the @ is no connection but the container.
+    bare = authority if scheme.startswith("abfs") else authority.rpartition("@")[2]
+    return f"{scheme}{found}{bare}{slash}{key}"
+
+
+def supports_exclusive_create(path: UPath) -> bool:
+    """Whether, of two that create the same file at once, the store lets one win; otherwise `max_active_runs=1` is needed."""
+    if is_local(path):
+        return True
+    return path.protocol in _EXCLUSIVE and _takes_create_mode(path.fs)
+
+
+def create_once(path: UPath, data: bytes) -> bool:
+    """Create a file with this content, unless there is one; `False`: there is one, and it was left alone.
+
+    Where an answer got lost on the way the content decides who created it, so give each writer's data something of its own.
+
+    :raises StagingError: nothing was written.
+    """
+    with told(path, "be created"):
+        if is_local(path):
+            return _link_once(local_path(path), data)
+        if supports_exclusive_create(path):
+            return _create_object(path, data)
+        if read(path) is not None:
+            return False
+        path.fs.pipe_file(path.path, data)
+        return read(path) == data
+
+
+def replace(path: UPath, data: bytes, *, durable: bool = True) -> None:
+    """Put the content there, whoever was there before; readers see the old or the new, never a mixture.
+
+    :param durable: `False` saves the wait for the disk; for what may be forgotten in a power cut.
+    """
+    with told(path, "be written"):
+        if not is_local(path):
+            path.fs.pipe_file(path.path, data)
+            return
+        target = local_path(path)
+        with _hidden(target, data, durable=durable) as hidden:
+            hidden.replace(target)
+        if durable:
+            _sync_folder(target.parent)
+
+
+def read(path: UPath) -> bytes | None:
+    """Content of a file, or `None` where there is certainly no such file."""
+    with told(path, "be read"):
+        try:
+            return (
+                local_path(path).read_bytes()
+                if is_local(path)
+                else bytes(path.fs.cat_file(path.path))
+            )
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+
+def read_tail(path: UPath, size: int = 65_536) -> bytes | None:
+    """The last bytes of a file, all of it if it is shorter; `None` where there is certainly no such file."""
+    with told(path, "be read"):
+        try:
+            with path.fs.open(path.path, "rb") as file:
+                end = file.seek(0, os.SEEK_END)
+                file.seek(max(0, end - size))
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+
+
+@contextmanager
+def reading(path: UPath) -> Iterator[Any]:
+    """A file open for reading anywhere in it."""
+    with told(path, "be read"), path.fs.open(path.path, "rb") as file:
+        yield file
+
+
+def names(folder: UPath) -> list[str]:
+    """Names of what lies directly in a folder, sorted; empty where there is no such folder."""
+    with told(folder, "be listed"):
+        try:
+            if is_local(folder):
+                return sorted(os.listdir(local_path(folder)))  # noqa: PTH208 - names, not paths
+            folder.fs.invalidate_cache(folder.path)  # other processes write there
+            found = folder.fs.ls(folder.path, detail=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    listed = {name.rstrip("/") for name in found} - {
+        folder.path.rstrip("/"),
+        folder.path.strip("/"),
+    }  # some list the folder too
+    return sorted(name.rpartition("/")[2] for name in listed)
+
+
+def remove(path: UPath) -> None:
+    """Remove a file or a folder with all in it; nothing happens where it is gone already."""
+    with told(path, "be removed"):
+        if is_local(path):
+            target = local_path(path)
+            with suppress(FileNotFoundError):
+                shutil.rmtree(target) if target.is_dir() else target.unlink()
+            return
+        with suppress(FileNotFoundError):
+            path.fs.invalidate_cache(path.path)
+            path.fs.rm(path.path, recursive=True)
+
+
+def hidden_beside(target: UPath) -> Path:
+    """A place for a local file that is still being written; its folder is made.
+
+    :raises StagingError: the folder cannot be made.
+    """
+    with told(target, "be created"):
+        path = local_path(target)
+        _make_folder(path.parent)
+        return path.with_name(_hidden_name(path.name))
+
+
+def reveal(hidden: Path, target: UPath) -> None:
+    """Give a closed file from `hidden_beside` its name, once its bytes are on the disk; or remove it.
+
+    :raises StagingError: it has no name and is gone.
+    """
+    with told(target, "be written"):
+        try:
+            with hidden.open("rb") as file:
+                os.fsync(file.fileno())
+            hidden.replace(local_path(target))
+            _sync_folder(hidden.parent)
+        finally:
+            hidden.unlink(missing_ok=True)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file was never finished: its writer was killed or is still at it."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def _hidden_name(name: str) -> str:
+    """A name that nobody takes for a finished file, and that is nobody else's."""
+    return f".{name}.{secrets.token_hex(6)}.tmp"
+
+
+def _create_object(path: UPath, data: bytes) -> bool:
+    try:
+        path.fs.pipe_file(path.path, data, mode="create")
+    except Exception as error:
+        # The clients repeat a request whose answer was lost; the second then finds the first one's object. And S3 answers a
+        # close race with a conflict of its own. In both cases the content tells.
+        there = read(path)
+        if there is None or not isinstance(error, OSError):
+            raise
+        return there == data
+    return True
+
+
+def _takes_create_mode(fs: Any) -> bool:
+    """Whether the file system itself, not fsspec's stand-in (look, then write), knows `mode="create"`."""
+    method = getattr(fs, "_pipe_file", None) or fs.pipe_file
+    if getattr(method, "__module__", "").startswith(("fsspec.spec", "fsspec.asyn")):
+        return False
+    parameters = inspect.signature(method).parameters
+    return "mode" in parameters or (
+        "overwrite" in parameters and "kwargs" in parameters
+    )  # the latter: adlfs
+
+
+def _link_once(target: Path, data: bytes) -> bool:
+    with _hidden(target, data, durable=True) as hidden:
+        try:
+            os.link(hidden, target)
+        except FileExistsError:
+            if not target.samefile(hidden):  # a network file system may have lost its answer to us
+                return False
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
+                raise
+            raise StagingError(
+                f"{target} cannot be created: the file system there has no hard links, without which two tasks could take "
+                "the same batch. Name a place on a local disk, NFS or an object store by `staging`."
+            ) from error
+    _sync_folder(target.parent)
+    return True
+
+
+@contextmanager
+def _hidden(target: Path, data: bytes, *, durable: bool) -> Iterator[Path]:
+    """A file with this content beside the target, gone afterwards unless it was moved."""
+    _make_folder(target.parent)
+    hidden = target.with_name(_hidden_name(target.name))
+    try:
+        with hidden.open("xb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        yield hidden
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    missing = [folder] if not folder.is_dir() else []
+    while missing and not missing[-1].parent.is_dir():
+        missing.append(missing[-1].parent)
+    for one in reversed(missing):
+        one.mkdir(exist_ok=True)
+        _sync_folder(one.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def told(path: UPath, doing: str) -> Iterator[None]:
+    """Turn whatever a store's client raises into one sentence for the user."""
+    try:
+        yield
+    except SfEventsError:
+        raise
+    except Exception as error:
+        code = error.errno if isinstance(error, OSError) else None
+        said = (
+            (error.strerror if isinstance(error, OSError) else None)
+            or str(error)
+            or type(error).__name__
+        )
+        said = re.sub(r"\?\S+", "?...", said)[:500]  # the query of a URL may carry a signature
+        raise StagingError(
+            f"{path} cannot {doing}: {said}. {_REMEDIES.get(code or 0, _OTHERWISE)}"
+        ) from error

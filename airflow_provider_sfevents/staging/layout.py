@@ -1,0 +1,69 @@
+"""What lies where in the staging area, and what a staged file holds. Names only; the Spark side imports it too.
+
+<staging>/<org>/<consumer>/<topic>/anchor.json                  a keepalive's replay id
+<staging>/<org>/<consumer>/<topic>/<epoch>/origin.json          the position at sequence 0
+<staging>/<org>/<consumer>/<topic>/<epoch>/<sequence>/          one batch:
+    claims/0001.json                    who is at work; the highest number holds the batch
+    attempts/0001/part-0000000000.parquet   closed files of that claim, named by first ordinal
+    schemas/<schema_id>.avsc            every schema its events were written with
+    manifest.json                       created once, last: the batch is staged
+    landed.json                         the receipt: the batch is landed
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+ANCHOR = "anchor.json"
+ORIGIN = "origin.json"
+CLAIMS = "claims"
+ATTEMPTS = "attempts"
+SCHEMAS = "schemas"
+MANIFEST = "manifest.json"
+RECEIPT = "landed.json"
+JOBS = "_jobs"  # beside the orgs: the Spark job as it is shipped
+
+# Columns of a staged Parquet file, in order.
+ORDINAL = "ordinal"  # int64, from 0 within the batch
+EVENT_ID = "event_id"  # string, empty where the service sent none
+REPLAY_ID = "replay_id"  # binary, opaque
+SCHEMA_ID = "schema_id"  # string
+RECEIVED_AT = "received_at"  # timestamp, microseconds, UTC
+PAYLOAD = "payload"  # binary: Avro, without its schema
+STAGED_COLUMNS = (ORDINAL, EVENT_ID, REPLAY_ID, SCHEMA_ID, RECEIVED_AT, PAYLOAD)
+
+FOOTER = "sfevents"  # key in a staged file's Parquet footer; its value is `Part` as JSON
+
+
+def topic_folder(org_id: str, consumer: str, topic: str) -> str:
+    """Path of a consumer's topic below the staging root; each name is one path segment."""
+    return "/".join(
+        (_segment(org_id), _segment(consumer), _segment(topic.lstrip("/").replace("/", ".")))
+    )
+
+
+def batch_folder(epoch: str, sequence: int) -> str:
+    """Path of a batch below its topic's folder; zero-padded so that names sort as numbers do."""
+    return f"{epoch}/{sequence:010d}"
+
+
+def batch_id(epoch: str, sequence: int) -> str:
+    return f"{epoch}-{sequence}"
+
+
+def attempt_folder(claim: int) -> str:
+    return f"{ATTEMPTS}/{claim:04d}"
+
+
+def part_name(first_ordinal: int) -> str:
+    return f"part-{first_ordinal:010d}.parquet"
+
+
+def schema_name(schema_id: str) -> str:
+    return f"{SCHEMAS}/{_segment(schema_id)}.avsc"
+
+
+def _segment(name: str) -> str:
+    """One path segment any store takes, different for different names."""
+    quoted = quote(name, safe="@+ ")
+    return quoted.replace(".", "%2E") if set(name) == {"."} else quoted

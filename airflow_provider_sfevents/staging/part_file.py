@@ -1,0 +1,156 @@
+"""One staged file on its way: chunks of events in, a closed Parquet file with its footer out. Runs in the writer's thread."""
+
+from __future__ import annotations
+
+from array import array
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_provider_sfevents.staging import durable, layout
+from airflow_provider_sfevents.staging.checksum import Checksum
+from airflow_provider_sfevents.staging.parts import SCHEMA, footer_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upath import UPath
+
+    from airflow_provider_sfevents.staging.manifest import Part
+
+
+COMPRESSION = "zstd"
+COMPRESSION_LEVEL = 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Chunk:
+    """Events in columns, waiting to become one row group.
+
+    :param size: sum of the payloads' sizes, in bytes.
+    :param received: per delivery, when it came and how many events it brought.
+    """
+
+    ordinal: int
+    size: int = 0
+    ids: list[str] = field(default_factory=list)
+    replay_ids: list[bytes] = field(default_factory=list)
+    schema_ids: list[str] = field(default_factory=list)
+    payloads: list[bytes] = field(default_factory=list)
+    received: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(
+        self,
+        ids: Sequence[str],
+        replay_ids: Sequence[bytes],
+        schema_ids: Sequence[str],
+        payloads: Sequence[bytes],
+        received_at: int,
+    ) -> int:
+        """Add a delivery; returns the sum of its payloads' sizes."""
+        size = sum(map(len, payloads))
+        self.size += size
+        self.ids += ids
+        self.replay_ids += replay_ids
+        self.schema_ids += schema_ids
+        self.payloads += payloads
+        self.received.append((received_at, len(ids)))
+        return size
+
+    def rows(self) -> pa.RecordBatch:
+        received_at = array("q")
+        for at, count in self.received:
+            received_at.extend(array("q", [at]) * count)
+        columns = [
+            _fixed(layout.ORDINAL, array("q", range(self.ordinal, self.ordinal + len(self.ids)))),
+            _varying(layout.EVENT_ID, [one.encode() for one in self.ids]),
+            _varying(layout.REPLAY_ID, self.replay_ids),
+            _varying(layout.SCHEMA_ID, [one.encode() for one in self.schema_ids]),
+            _fixed(layout.RECEIVED_AT, received_at),
+            _varying(layout.PAYLOAD, self.payloads),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+# Arrow arrays from buffers rather than by `pa.array(values)`: that would import pandas first, which costs a task most of a second
+# and 40 MB, to see whether a list may be a pandas object.
+
+
+def _fixed(name: str, values: array[int]) -> pa.Array:
+    return pa.Array.from_buffers(SCHEMA.field(name).type, len(values), [None, pa.py_buffer(values)])
+
+
+def _varying(name: str, values: list[bytes]) -> pa.Array:
+    offsets = array("i", accumulate(map(len, values), initial=0))
+    return pa.Array.from_buffers(
+        SCHEMA.field(name).type,
+        len(values),
+        [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(values))],
+    )
+
+
+class PartFile:
+    """A file that nobody sees before `close` has given it its name.
+
+    On a local disk it grows under a hidden name beside its place; for an object store it is kept in memory, which a part's limits
+    bound, so that a killed task leaves nothing behind in a temporary folder.
+
+    :param folder: the attempt's folder.
+    :raises StagingError: it cannot be created.
+    """
+
+    def __init__(self, folder: UPath, first_ordinal: int) -> None:
+        self._target = folder / layout.part_name(first_ordinal)
+        self._hidden = durable.hidden_beside(self._target) if durable.is_local(folder) else None
+        with durable.told(self._target, "be created"):
+            self._sink: Any = self._hidden.open("xb") if self._hidden else pa.BufferOutputStream()
+        self._checksum = Checksum(SCHEMA)
+        self._parquet = pq.ParquetWriter(
+            self._sink,
+            SCHEMA,
+            # Replay ids, event ids and payloads hardly ever repeat: a dictionary of them is work for nothing.
+            use_dictionary=[layout.SCHEMA_ID],
+            compression=COMPRESSION,
+            compression_level=COMPRESSION_LEVEL,
+            write_statistics=False,
+        )
+
+    def write(self, chunk: Chunk) -> None:
+        """:raises StagingError:"""
+        rows = chunk.rows()
+        self._checksum.update(rows)
+        with durable.told(self._target, "be written"):
+            self._parquet.write_batch(rows)
+
+    def close(self, said: Part) -> Part:
+        """Finish the file and give it its place; from here on it survives us.
+
+        :param said: the part without its checksum.
+        :raises StagingError:
+        """
+        part = replace(said, sha256=self._checksum.hexdigest())
+        with durable.told(self._target, "be written"):
+            self._parquet.add_key_value_metadata(footer_of(part))
+            self._parquet.close()
+        if self._hidden is None:
+            durable.replace(self._target, self._sink.getvalue().to_pybytes())
+            return part
+        with durable.told(self._target, "be written"):
+            self._sink.close()
+        durable.reveal(self._hidden, self._target)
+        return part
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        for close in (self._parquet.close, self._sink.close):
+            with suppress(
+                Exception
+            ):  # it is given up because it could not be written; closing may fail likewise
+                close()
+        if self._hidden is not None:
+            with suppress(OSError):
+                self._hidden.unlink(missing_ok=True)

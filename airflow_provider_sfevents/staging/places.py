@@ -1,0 +1,89 @@
+"""Whether a place can be a staging area: for us, and for Spark."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.staging import durable
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+_SPARK_SCHEMES = {"s3": "s3a", "gcs": "gs"}
+"""What fsspec and Hadoop call differently."""
+
+_LOCAL_SCHEMES = frozenset({"file", "local"})
+
+
+def usable(root: UPath) -> bool:
+    """Try all that a staging area needs; returns whether the store lets only one of two create the same file.
+
+    :raises StagingError: it cannot be written, read, listed or emptied; says which and what to do.
+    """
+    probe = root / f".sfevents-probe-{secrets.token_hex(6)}"
+    try:
+        exclusive = _probe(root, probe)
+    except StagingError:
+        with suppress(StagingError):
+            durable.remove(probe)
+        raise
+    durable.remove(probe)
+    return exclusive
+
+
+def _probe(root: UPath, folder: UPath) -> bool:
+    file = folder / "file"
+    durable.create_once(file, b"1")
+    again = durable.create_once(file, b"2")
+    _expect(
+        durable.read(file) == (b"2" if again else b"1"), root, "what was written does not read back"
+    )
+    _expect(durable.names(folder) == ["file"], root, "what was written is not listed")
+    durable.replace(file, b"3")
+    _expect(durable.read(file) == b"3", root, "what was replaced reads as it was before")
+    return durable.supports_exclusive_create(root) and not again
+
+
+def spark_url(place: UPath | str) -> str:
+    """The same place as Spark spells it: Hadoop's scheme, absolute, no Airflow connection in it.
+
+    :raises ConfigurationError: Spark cannot get there at all.
+    """
+    scheme, found, rest = str(place).partition("://")
+    if not found or scheme in _LOCAL_SCHEMES:
+        return f"file://{Path(rest if found else scheme).absolute()}"
+    if scheme == "memory":
+        raise ConfigurationError(
+            f"Spark cannot read {place}: it is in the memory of one Python process. Name a folder or an object store by `staging`."
+        )
+    authority, slash, key = rest.partition("/")
+    # In `abfs://container@account.dfs.core.windows.net` what precedes the @ is no connection but the container.
+    bare = authority if scheme.startswith("abfs") else authority.rpartition("@")[2]
+    return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{bare}{slash}{key}"
+
+
+def ensure_spark_can_read(path: UPath | str, master: str, *, shared: bool = False) -> None:
+    """Refuse a folder of this machine for a Spark that runs on others.
+
+    :param master: Spark's master URL; `local`, `local[2]`, `local-cluster[...]` run here.
+    :param shared: the user says that all machines see the same folder there (NFS, a shared volume).
+    :raises ConfigurationError: before anything is spent.
+    """
+    url = spark_url(path)
+    if not url.startswith("file:") or shared or master.startswith("local"):
+        return
+    raise ConfigurationError(
+        f"Staging area {url} is a folder of this machine, and Spark runs at {master}, where it is likely not to be seen. Name an object "
+        "store by `staging`; or, if all machines mount the same folder there, declare it with `staging_shared=True`."
+    )
+
+
+def _expect(fulfilled: bool, root: UPath, otherwise: str) -> None:
+    if not fulfilled:
+        raise StagingError(
+            f"{root} cannot be a staging area: {otherwise}. Name another place by `staging`."
+        )

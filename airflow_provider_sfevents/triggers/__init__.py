@@ -1,0 +1,3 @@
+"""What waits in the triggerer until events are pending."""
+
+from __future__ import annotations

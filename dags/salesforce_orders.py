@@ -1,0 +1,34 @@
+"""Orders from Salesforce into a lake table: one operator fetches, lands and commits.
+
+Every run takes what came since the last one, at most `max_events`. Try it with `make demo`.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+
+LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+
+with DAG(
+    "salesforce_orders",
+    schedule=timedelta(minutes=15),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    doc_md=__doc__,
+    tags=["sfevents"],
+):
+    SfEventsToSparkOperator(
+        task_id="land_orders",
+        topic="/event/Order__e",
+        table=LAKE,
+        idle_seconds=5,
+        driver_memory="1g",
+        retries=2,
+        retry_delay=timedelta(seconds=30),
+    )

@@ -1,0 +1,88 @@
+"""What every test stands on: an Airflow home of its own, set before anything imports Airflow."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.harness.airflow_home import AirflowHome
+
+_HOME = Path(tempfile.mkdtemp(prefix="sfevents-tests-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+
+
+def _isolate() -> None:
+    """Airflow reads its settings from the environment when it is first imported; a developer's own must not count."""
+    for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
+        del os.environ[name]
+    os.environ.update(
+        {
+            "AIRFLOW_HOME": str(_HOME),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(_HOME / "dags"),
+            # Without a key the database holds plain text, which tests may read.
+            "AIRFLOW__CORE__FERNET_KEY": "",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+    )
+
+
+_isolate()
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The folder of the checkout."""
+    return Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def airflow_db() -> None:
+    """Airflow's database for tests that use it within this process; `airflow_home` is for whole commands."""
+    from airflow.utils.db import initdb
+
+    (_HOME / "dags").mkdir(exist_ok=True)
+    initdb()
+
+
+@pytest.fixture(scope="session")
+def spark_environment() -> dict[str, str]:
+    """Environment variables that a `spark-submit` needs on this machine: Java, this Python, loopback."""
+    from tests.harness.spark import environment
+
+    return environment()
+
+
+@pytest.fixture(scope="session")
+def airflow_database_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh Airflow database, made once; every `airflow_home` begins with a copy."""
+    from tests.harness.airflow_home import make_database
+
+    return make_database(tmp_path_factory.mktemp("airflow-database"))
+
+
+@pytest.fixture
+def airflow_home(tmp_path: Path, airflow_database_file: Path) -> Iterator[AirflowHome]:
+    """An Airflow of the test's own, whose commands run as processes."""
+    from tests.harness.airflow_home import AirflowHome
+
+    home = AirflowHome.create(tmp_path / "airflow", airflow_database_file)
+    yield home
+    home.end_processes()
+
+
+@pytest.fixture
+def airflow_with_spark(airflow_home: AirflowHome, spark_environment: dict[str, str]) -> AirflowHome:
+    """The same with what `spark-submit` needs, and with the connection `spark_default` on `local[2]`."""
+    airflow_home.environment.update(spark_environment)
+    airflow_home.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
+    return airflow_home

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_provider_sfevents.batches.commit import commit_batch
+from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.exceptions import (
+    BatchClaimed,
+    NotLanded,
+    PositionConflict,
+    ReplayIdRefused,
+    Stopped,
+    TopicError,
+)
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
+
+
+def staged_replay_ids(staged: Staged) -> list[str]:
+    tables = [pq.read_table(str(staged.folder.folder / part.path)) for part in staged.manifest.parts]
+    return [value.hex() for table in tables for value in table["replay_id"].to_pylist()]
+
+
+def test_each_run_takes_what_came_since(bus: Emulator, consumer: Consumer) -> None:
+    """Two runs stage every event once, in order, and the position ends at the last one."""
+    first = publish(bus, 1, 25)
+    one = consumer.run_once()
+    second = publish(bus, 26, 7)
+    two = consumer.run_once()
+    assert isinstance(one, Staged)
+    assert isinstance(two, Staged)
+    assert staged_replay_ids(one) == first
+    assert staged_replay_ids(two) == second
+    assert (consumer.position.sequence, consumer.position.replay_id, consumer.position.events_total) == (2, second[-1], 32)
+    assert bus.deliveries(TOPIC) == 32
+    assert bus.open_streams == 0
+
+
+def test_position_is_kept_before_anything_is_asked_for(bus: Emulator, consumer: Consumer) -> None:
+    """The epoch is in the store at sequence 0 even when the first fetch brings nothing."""
+    assert isinstance(consumer.run_once(), Empty)
+    assert (consumer.position.sequence, consumer.position.start) == (0, "earliest")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "ended_by", "events"),
+    [
+        (Bounds(max_events=10, idle_seconds=5), "max_events", 10),
+        (Bounds(idle_seconds=0.3), "idle_seconds", 30),
+        (Bounds(max_seconds=0.5, idle_seconds=5), "max_seconds", 30),
+    ],
+)
+def test_the_manifest_says_which_bound_ended_the_batch(
+    bus: Emulator, consumer: Consumer, bounds: Bounds, ended_by: str, events: int
+) -> None:
+    """Each bound ends a batch alone."""
+    publish(bus, 1, 30)
+    consumer.bounds = bounds
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.ended_by, staged.manifest.events) == (ended_by, events)
+
+
+def test_a_staged_batch_is_adopted_and_not_fetched_again(bus: Emulator, consumer: Consumer) -> None:
+    """A try that died after its manifest costs no delivery."""
+    publish(bus, 1, 5)
+    before = consumer.stage()
+    before.release()
+    publish(bus, 6, 5)
+    after = consumer.stage()
+    assert isinstance(before, Staged)
+    assert isinstance(after, Staged)
+    assert (after.adopted, after.landed, after.manifest) == (True, False, before.manifest)
+    assert bus.deliveries(TOPIC) == 5
+
+
+def test_a_landed_batch_is_only_committed(bus: Emulator, consumer: Consumer) -> None:
+    """A try that died between receipt and commit does not land again."""
+    ids = publish(bus, 1, 5)
+    before = consumer.stage()
+    assert isinstance(before, Staged)
+    write_receipt(before)
+    before.release()
+    after = consumer.stage()
+    assert isinstance(after, Staged)
+    assert (after.adopted, after.landed) == (True, True)
+    commit_batch(after, consumer.run, keep_batches=10)
+    assert consumer.position.replay_id == ids[-1]
+
+
+def test_committing_twice_moves_once(bus: Emulator, consumer: Consumer) -> None:
+    """A commit whose answer was lost may be repeated."""
+    publish(bus, 1, 5)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    write_receipt(staged)
+    commit_batch(staged, consumer.run, keep_batches=10)
+    once = consumer.positions["orders"]
+    commit_batch(staged, consumer.run, keep_batches=10)
+    assert consumer.positions["orders"] == once
+
+
+def test_without_a_receipt_that_adds_up_nothing_moves(bus: Emulator, consumer: Consumer) -> None:
+    """A Spark job that succeeded without landing all of it has landed nothing."""
+    publish(bus, 1, 5)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    before = dict(consumer.positions)
+    with pytest.raises(NotLanded, match="left no receipt"):
+        commit_batch(staged, consumer.run, keep_batches=10)
+    write_receipt(staged, missing=1)
+    with pytest.raises(NotLanded, match="do not add up to the 5 events"):
+        commit_batch(staged, consumer.run, keep_batches=10)
+    assert consumer.positions == before
+
+
+def test_a_second_one_gives_way(bus: Emulator, consumer: Consumer) -> None:
+    """While a batch is claimed another run spends nothing and is told who has it."""
+    publish(bus, 1, 5)
+    holding = consumer.stage()
+    delivered = bus.deliveries(TOPIC)
+    consumer.run = replace(consumer.run, run="r2")
+    with pytest.raises(BatchClaimed, match=r"orders\.land of run r1"):
+        consumer.stage()
+    holding.release()
+    assert bus.deliveries(TOPIC) == delivered
+
+
+def test_what_was_received_before_a_kill_is_kept(bus: Emulator, consumer: Consumer) -> None:
+    """A fetch ended from outside stages what came, and the next try goes on after it."""
+    publish(bus, 1, 20)
+    consumer.bounds = Bounds(idle_seconds=30)
+
+    async def stage_and_kill() -> None:
+        stopping = asyncio.Event()
+        staging = asyncio.create_task(consumer.stage_until(stopping))
+        while bus.deliveries(TOPIC) < 20:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        stopping.set()
+        await staging
+
+    with pytest.raises(Stopped, match="20 events stay staged"):
+        asyncio.run(stage_and_kill())
+    consumer.bounds = Bounds(idle_seconds=0.3)
+    publish(bus, 21, 3)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, bus.deliveries(TOPIC)) == (23, 23)
+
+
+def test_a_quiet_topic_goes_on_from_a_keepalive(bus: Emulator, consumer: Consumer) -> None:
+    """A position outlives retention: the next fetch starts at the anchor, and the position has not moved."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    committed = consumer.positions["orders"]
+    consumer.bounds = Bounds(idle_seconds=1)
+    for _ in range(4):
+        bus.clock.advance(hours=40)
+        assert isinstance(consumer.run_once(), Empty)
+    assert consumer.positions["orders"] == committed
+    ids = publish(bus, 6, 5)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged_replay_ids(staged) == ids
+
+
+def test_first_run_at_latest_learns_its_place(bus: Emulator, consumer: Consumer) -> None:
+    """Nothing published between two runs falls through, though the first saw no event."""
+    publish(bus, 1, 5)
+    consumer.initial_replay = "latest"
+    assert isinstance(consumer.run_once(), Empty)
+    ids = publish(bus, 6, 5)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged_replay_ids(staged) == ids
+
+
+def test_an_expired_replay_id_moves_nothing(bus: Emulator, consumer: Consumer) -> None:
+    """The bus does not know the place any more: one error that names it, and no fallback by itself."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    committed = consumer.positions["orders"]
+    bus.clock.advance(hours=80)
+    publish(bus, 6, 5)
+    with pytest.raises(ReplayIdRefused, match=consumer.position.replay_id):
+        consumer.run_once()
+    assert consumer.positions["orders"] == committed
+    assert bus.deliveries(TOPIC) == 5
+
+
+def test_an_unknown_topic_begins_nothing(bus: Emulator, consumer: Consumer) -> None:
+    """A mistyped topic leaves neither position nor folder behind."""
+    consumer.topic = "/event/Oder__e"
+    with pytest.raises(TopicError, match="/event/Oder__e"):
+        consumer.stage()
+    assert consumer.positions == {}
+    assert not consumer.root.exists()
+
+
+def test_a_lost_position_is_no_first_run(bus: Emulator, consumer: Consumer) -> None:
+    """With receipts in the staging area a missing position is refused, and nothing is delivered."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    consumer.positions.clear()
+    with pytest.raises(PositionConflict, match="is missing, but batch .*-1 of this consumer and topic has landed"):
+        consumer.run_once()
+    assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 5)
+
+
+def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
+    """A backup of the database that is behind the staging area must not land batches again under new numbers."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    old = consumer.positions["orders"]
+    for first in (6, 11):
+        publish(bus, first, 5)
+        consumer.run_once()
+    consumer.positions["orders"] = old
+    with pytest.raises(PositionConflict, match="stands at sequence 1, but batch .*-3 has landed"):
+        consumer.run_once()
+
+
+def test_a_second_task_is_told_to_name_its_own_consumer(bus: Emulator, consumer: Consumer) -> None:
+    """Two tasks on one position would each get half of the events."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    consumer.run = Run(dag="orders", run="r2", task="other")
+    with pytest.raises(PositionConflict, match="consumer"):
+        consumer.run_once()
+
+
+def test_a_topic_twice_in_one_mapping_is_refused(bus: Emulator, consumer: Consumer) -> None:
+    """Two mapped tasks of one run on one topic: the second is told, and fetches nothing."""
+    publish(bus, 1, 5)
+    consumer.run = Run(dag="orders", run="r1", task="land", map_index=0)
+    consumer.run_once()
+    publish(bus, 6, 5)
+    consumer.run = Run(dag="orders", run="r1", task="land", map_index=1)
+    with pytest.raises(PositionConflict, match="twice, at map index 0 and 1"):
+        consumer.run_once()
+    consumer.run = Run(dag="orders", run="r2", task="land", map_index=1)
+    assert isinstance(consumer.run_once(), Staged)
+
+
+def test_old_batches_are_swept(bus: Emulator, consumer: Consumer) -> None:
+    """The staging area keeps the last batches only."""
+    for number in range(4):
+        publish(bus, number, 1)
+        staged = consumer.stage()
+        assert isinstance(staged, Staged)
+        write_receipt(staged)
+        commit_batch(staged, consumer.run, keep_batches=2)
+        staged.release()
+    kept = sorted(int(path.name) for path in consumer.root.glob("*/*/*/*/0*"))
+    assert kept == [3, 4]
+
+
+def test_the_manifest_holds_no_secret(bus: Emulator, consumer: Consumer) -> None:
+    """Secrets stay in the connection."""
+    publish(bus, 1, 1)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    written = "".join(path.read_text(errors="replace") for path in consumer.root.rglob("*") if path.is_file())
+    assert bus.connection()["password"] not in written
+    assert "!" not in json.dumps(json.loads(staged.manifest.to_json())["org_id"])

@@ -1,0 +1,398 @@
+"""A bounded batch, from the first request to the closed stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from airflow_provider_sfevents.exceptions import ReplayIdRefused, StagingError
+from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+    from tests.integration.pubsub.conftest import ScriptedBus, SeenStream
+
+pytestmark = pytest.mark.anyio
+TOPIC = "/event/Order__e"
+LONG = 20.0
+
+
+class Received:
+    """What a batch handed over, in the form `receive` takes."""
+
+    def __init__(self) -> None:
+        self.deliveries: list[Delivery] = []
+
+    async def __call__(self, delivery: Delivery) -> None:
+        self.deliveries.append(delivery)
+
+    @property
+    def numbers(self) -> list[int]:
+        return [_number(id) for delivery in self.deliveries for id in delivery.replay_ids]
+
+
+def _number(replay_id: bytes) -> int:
+    return int.from_bytes(replay_id[:8], "big")
+
+
+async def fetch(client: PubSubClient, receive: Any, start: str = "earliest", **bounds: Any) -> FetchResult:
+    """A fetch that ends by the bounds given here, not by the defaults of the timed ones."""
+    timed = {"max_seconds": LONG, "idle_seconds": LONG}
+    async with asyncio.timeout(LONG):
+        return await client.fetch(TOPIC, start, Bounds(**{**timed, **bounds}), receive)
+
+
+async def endless(stream: SeenStream) -> AsyncIterator[Any]:
+    """Delivers what is asked for in responses of 1 to 16, until the client half-closes."""
+    at = 0
+    while not stream.half_closed:
+        await stream.until(lambda: stream.credit > 0 or stream.half_closed)
+        if stream.half_closed:
+            return
+        size = min(1 + at * 7 % 16, stream.credit)
+        yield stream.deliver(range(at, at + size))
+        at += size
+
+
+async def a_few(stream: SeenStream) -> AsyncIterator[Any]:
+    """Delivers three events, then is quiet until the client half-closes."""
+    yield stream.deliver(range(3))
+    await stream.closed()
+
+
+@pytest.mark.parametrize("max_events", [1, 99, 100, 101, 250, 1000])
+async def test_max_events_is_met_exactly(
+    bus: ScriptedBus, client: PubSubClient, max_events: int
+) -> None:
+    """A batch ends with exactly as many events as it may hold, having asked for not one more."""
+    bus.scripts, received = [endless], Received()
+
+    result = await fetch(client, received, max_events=max_events)
+
+    assert (result.ended_by, result.events, result.deliveries) == ("max_events", max_events, max_events)
+    assert received.numbers == list(range(max_events))
+    assert sum(request.num_requested for request in bus.streams[0].requests) == max_events
+
+
+async def test_credit_is_kept_up_and_never_above_100(bus: ScriptedBus, client: PubSubClient) -> None:
+    """While a batch wants more, all but the last two responses' worth is asked for again: no stop-and-wait, no flood."""
+    total = 2000
+
+    async def demanding(stream: SeenStream) -> AsyncIterator[Any]:
+        while stream.delivered < total:
+            await stream.asked(min(100 - 2 * 16, total - stream.delivered))
+            at = stream.delivered
+            yield stream.deliver(range(at, at + min(1 + at * 7 % 16, stream.credit)))
+        await stream.closed()
+
+    bus.scripts = [demanding]
+
+    result = await fetch(client, Received(), max_events=total)
+
+    assert (result.ended_by, result.events) == ("max_events", total)
+    assert bus.streams[0].highest_credit == 100
+
+
+async def test_start_is_said_in_the_first_request_only(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Preset and replay id travel once; repeating them has an error code of its own."""
+    bus.scripts = [endless]
+    await fetch(client, Received(), start="0000000000000007beef", max_events=150)
+
+    first, *others = bus.streams[0].requests
+    assert (first.replay_preset, first.replay_id.hex()) == (2, "0000000000000007beef")
+    assert others
+    assert {(request.replay_preset, request.replay_id) for request in others} == {(0, b"")}
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+async def test_presets(bus: ScriptedBus, client: PubSubClient, start: str) -> None:
+    """A first run asks for the preset it was told."""
+    bus.scripts = [a_few]
+    await fetch(client, Received(), start=start, max_events=3)
+    assert bus.streams[0].start == start
+
+
+async def test_silence_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Caught up: no event for `idle_seconds`; what came before is the batch."""
+    bus.scripts, received = [a_few], Received()
+    result = await fetch(client, received, idle_seconds=0.2)
+    assert (result.ended_by, received.numbers) == ("idle_seconds", [0, 1, 2])
+
+
+async def test_keepalives_do_not_break_the_silence(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Keepalives carry no event, so silence goes on; the latest replay id of the result is theirs."""
+
+    async def keepalives(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([1])
+        for number in range(10, 1000):
+            if stream.half_closed:
+                return
+            message = stream.deliver([])
+            message.latest_replay_id = number.to_bytes(8, "big")
+            yield message
+            await asyncio.sleep(0.02)
+
+    bus.scripts = [keepalives]
+    result = await fetch(client, Received(), idle_seconds=0.3)
+
+    assert (result.ended_by, result.events) == ("idle_seconds", 1)
+    assert _number(result.last_replay_id) == 1
+    assert _number(result.latest_replay_id) > 10
+
+
+async def test_learning_outlasts_silence_until_a_keepalive(bus: ScriptedBus, client: PubSubClient) -> None:
+    """With `learn_seconds`, silence ends nothing before the first keepalive, and at once with it."""
+
+    async def late_keepalive(stream: SeenStream) -> AsyncIterator[Any]:
+        await asyncio.sleep(0.4)
+        message = stream.deliver([])
+        message.latest_replay_id = b"\1\2"
+        yield message
+        await stream.closed()
+
+    bus.scripts = [late_keepalive]
+    result = await fetch(client, Received(), start="latest", idle_seconds=0.1, learn_seconds=LONG)
+    assert (result.ended_by, result.events, result.latest_replay_id) == ("idle_seconds", 0, b"\1\2")
+
+
+async def test_time_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
+    """`max_seconds` ends the asking even while events keep coming."""
+
+    async def trickle(stream: SeenStream) -> AsyncIterator[Any]:
+        at = 0
+        while not stream.half_closed:
+            await stream.asked()
+            yield stream.deliver([at])
+            at += 1
+            await asyncio.sleep(0.01)
+
+    bus.scripts, received = [trickle], Received()
+    result = await fetch(client, received, max_seconds=0.4)
+    assert result.ended_by == "max_seconds"
+    assert received.numbers == list(range(result.events))
+
+
+async def test_bytes_end_a_batch_and_credit_runs_down_before(bus: ScriptedBus, client: PubSubClient) -> None:
+    """`max_bytes` is overstepped by less than the events it takes to see their size."""
+    bus.scripts = [endless]  # events of 10 bytes
+    result = await fetch(client, Received(), max_bytes=5_000)
+    assert result.ended_by == "max_bytes"
+    assert 5_000 <= result.bytes <= 5_000 + 10 * 10
+
+
+async def test_until_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
+    """The first event created at or after `until` ends the asking, and belongs to the batch."""
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+    def payload(minutes: int) -> bytes:
+        created = int((noon + timedelta(minutes=minutes)).timestamp() * 1000)
+        record = {"CreatedDate": created, "CreatedById": "005000000000000AAA", "City__c": None}
+        out = BytesIO()
+        fastavro.schemaless_writer(out, schema, record)
+        return out.getvalue()
+
+    schema = fastavro.parse_schema(json.loads(bus.schemas["S"]))
+
+    async def minutes(stream: SeenStream) -> AsyncIterator[Any]:
+        for minute in range(-5, 60):
+            if stream.half_closed:
+                return
+            yield stream.deliver([minute + 100], payload(minute))
+            await asyncio.sleep(0.01)
+
+    bus.scripts, received = [minutes], Received()
+    result = await fetch(client, received, until=noon)
+
+    assert result.ended_by == "until"
+    assert received.numbers[:6] == [95, 96, 97, 98, 99, 100]
+    assert result.last_event_at is not None
+    assert result.last_event_at >= noon
+
+
+async def test_what_is_delivered_after_the_half_close_belongs_to_the_batch(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """Paid for is paid for: a batch reads to the end of its stream, and leaves none open."""
+
+    async def late(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([1, 2])
+        await stream.closed()
+        yield stream.deliver([3, 4, 5])
+
+    bus.scripts, received = [late], Received()
+    result = await fetch(client, received, idle_seconds=0.1)
+
+    assert (result.events, received.numbers) == (5, [1, 2, 3, 4, 5])
+    assert _number(result.last_replay_id) == 5
+    assert bus.open_streams == 0
+
+
+async def test_a_full_batch_half_closes_before_it_is_staged(bus: ScriptedBus, client: PubSubClient) -> None:
+    """The stream is half-closed while the last delivery is still being received, not after."""
+    bus.scripts = [a_few]
+
+    async def receive(delivery: Delivery) -> None:
+        await bus.streams[0].closed()
+
+    result = await fetch(client, receive, max_events=3)
+    assert result.ended_by == "max_events"
+
+
+async def test_credit_is_topped_up_before_receive_is_awaited(bus: ScriptedBus, client: PubSubClient) -> None:
+    """However long staging takes, the service already has the next request."""
+    bus.scripts = [a_few]
+
+    async def receive(delivery: Delivery) -> None:
+        await bus.streams[0].asked(100)
+
+    result = await fetch(client, receive, idle_seconds=0.1)
+    assert [request.num_requested for request in bus.streams[0].requests] == [100, 3]
+    assert result.events == 3
+
+
+async def test_slow_staging_is_not_silence(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Time spent in `receive` does not count as idle: what came meanwhile is taken."""
+
+    async def two(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([1])
+        yield stream.deliver([2])
+        await stream.closed()
+
+    async def receive(delivery: Delivery) -> None:
+        await asyncio.sleep(0.3)
+
+    bus.scripts = [two]
+    result = await fetch(client, receive, idle_seconds=0.15)
+    assert result.events == 2
+
+
+async def test_a_batch_that_is_full_already_asks_for_nothing(bus: ScriptedBus, client: PubSubClient) -> None:
+    """What earlier parts hold counts: nothing left to fetch, no stream opened."""
+    result = await client.fetch(
+        TOPIC, "earliest", Bounds(max_events=10), Received(), Progress(events=10, bytes=1)
+    )
+    assert (result.ended_by, result.events, bus.streams) == ("max_events", 0, [])
+
+
+async def test_earlier_parts_take_their_share_of_the_bound(bus: ScriptedBus, client: PubSubClient) -> None:
+    """A batch that goes on after 60 of 100 events takes 40."""
+    bus.scripts = [endless]
+    result = await client.fetch(
+        TOPIC, "earliest", Bounds(max_events=100), Received(), Progress(events=60, bytes=600)
+    )
+    assert (result.ended_by, result.events) == ("max_events", 40)
+
+
+async def test_more_than_asked_for_is_not_handed_over(bus: ScriptedBus, client: PubSubClient) -> None:
+    """`max_events` holds even against a service that delivers unasked; the excess is counted."""
+
+    async def generous(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver(range(8))
+        await stream.closed()
+
+    bus.scripts, received = [generous], Received()
+    result = await fetch(client, received, max_events=5)
+
+    assert (result.events, result.deliveries, received.numbers) == (5, 8, [0, 1, 2, 3, 4])
+    assert _number(result.last_replay_id) == _number(result.latest_replay_id) == 4
+
+
+async def test_stop_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
+    """The caller's event ends a batch like a bound: at once, with what there is."""
+    bus.scripts = [a_few]
+    stop = asyncio.Event()
+
+    async def receive(delivery: Delivery) -> None:
+        stop.set()
+
+    result = await client.fetch(
+        TOPIC, "earliest", Bounds(max_seconds=LONG, idle_seconds=LONG), receive, stop=stop
+    )
+    assert (result.ended_by, result.events, bus.open_streams) == ("stopped", 3, 0)
+
+
+async def test_stop_wakes_a_batch_that_listens(bus: ScriptedBus, client: PubSubClient) -> None:
+    """A stop in the middle of a silence is not noticed only at its end."""
+
+    async def quiet(stream: SeenStream) -> AsyncIterator[Any]:
+        stop.set()
+        await stream.closed()
+        return
+        yield
+
+    stop = asyncio.Event()
+    bus.scripts = [quiet]
+    async with asyncio.timeout(5):
+        result = await client.fetch(
+            TOPIC, "latest", Bounds(max_seconds=LONG, idle_seconds=LONG), Received(), stop=stop
+        )
+    assert result.ended_by == "stopped"
+
+
+async def test_a_cancelled_batch_leaves_no_stream(bus: ScriptedBus, client: PubSubClient) -> None:
+    """A task that is killed mid-batch leaves nothing that the org pays for."""
+    bus.scripts = [a_few]
+    reached = asyncio.Event()
+
+    async def receive(delivery: Delivery) -> None:
+        reached.set()
+
+    task = asyncio.ensure_future(fetch(client, receive))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(5):
+        await bus.none_open.wait()
+
+
+async def test_an_error_of_receive_is_the_callers(bus: ScriptedBus, client: PubSubClient) -> None:
+    """A staging area that fails is no fault of the wire: raised as it is, not retried, nothing left open."""
+    bus.scripts = [endless]
+
+    async def receive(delivery: Delivery) -> None:
+        raise StagingError("disk full")
+
+    with pytest.raises(StagingError, match="disk full"):
+        await fetch(client, receive)
+    async with asyncio.timeout(5):
+        await bus.none_open.wait()
+    assert len(bus.streams) == 1
+
+
+async def test_a_terminal_error_before_the_first_event_is_raised(bus: ScriptedBus, client: PubSubClient) -> None:
+    """A refused replay id is an error, never another start."""
+
+    async def refused(stream: SeenStream) -> AsyncIterator[Any]:
+        await stream.fail("INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted")
+        yield
+
+    bus.scripts = [refused]
+    with pytest.raises(ReplayIdRefused, match="rpc-9"):
+        await fetch(client, Received(), start="00ff")
+    assert len(bus.streams) == 1
+
+
+async def test_a_terminal_error_after_the_first_event_ends_the_batch(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """What came before the error is a batch, and the result holds the error."""
+
+    async def used_up(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([1, 2])
+        await stream.fail("RESOURCE_EXHAUSTED", "subscription.limit.exceeded")
+
+    bus.scripts, received = [used_up], Received()
+    result = await fetch(client, received)
+
+    assert (result.ended_by, received.numbers, len(bus.streams)) == ("error", [1, 2], 1)
+    assert "allowance" in str(result.error)

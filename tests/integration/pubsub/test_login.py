@@ -1,0 +1,299 @@
+"""Logging in: what a session is made of, how often it is asked for, and what a refusal says."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    SfEventsError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.login import log_in
+from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.settings import (
+    ClientCredentials,
+    JwtBearer,
+    Login,
+    SessionToken,
+    Settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from airflow_provider_sfevents.pubsub.session import Session
+    from tests.integration.pubsub.conftest import LoginServer
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Emulator]:
+    with Emulator() as bus:
+        yield bus
+        bus.check()
+
+
+def by_secret(bus: Emulator, **changes: str) -> ClientCredentials:
+    known = ClientCredentials(
+        login_url=bus.my_domain_url,
+        client_id=bus.org.consumer_key,
+        client_secret=bus.org.consumer_secret,
+    )
+    return replace(known, **changes)
+
+
+def by_key(bus: Emulator, **changes: str) -> JwtBearer:
+    known = JwtBearer(
+        login_url=bus.login_url,
+        client_id=bus.org.consumer_key,
+        username=bus.org.username,
+        private_key=bus.org.private_key_pem,
+    )
+    return replace(known, **changes)
+
+
+async def session_of(login: Login, clock: Clock | None = None) -> Session:
+    return await log_in(Settings(login=login), clock or Clock())
+
+
+@pytest.mark.parametrize("way", [by_secret, by_key])
+async def test_a_login_yields_what_every_call_carries(bus: Emulator, way: Any) -> None:
+    """Both flows end in token, instance URL and the org's 18-character id."""
+    session = await session_of(way(bus))
+    assert (session.org_id, session.instance_url) == (bus.org.org_id, bus.my_domain_url)
+    assert session.token.startswith(bus.org.org_id[:15] + "!")
+
+
+async def test_a_key_pasted_into_json_is_read(bus: Emulator) -> None:
+    """Line breaks that became two characters do not make a key unreadable."""
+    pasted = bus.org.private_key_pem.replace("\n", "\\n")
+    assert (await session_of(by_key(bus, private_key=pasted))).org_id == bus.org.org_id
+
+
+async def test_an_encrypted_key_is_read_with_its_passphrase(bus: Emulator) -> None:
+    """A key on disk is often encrypted; its passphrase opens it."""
+    login = by_key(bus, private_key=encrypted(bus.org.private_key_pem), passphrase="open")
+    assert (await session_of(login)).org_id == bus.org.org_id
+
+
+def encrypted(pem: str) -> str:
+    from cryptography.hazmat.primitives import serialization
+
+    key = serialization.load_pem_private_key(pem.encode(), None)
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"open"),
+    ).decode()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        pytest.param({"client_secret": "wr0ng-secret"}, "consumer secret is wrong", id="secret"),
+        pytest.param({"client_id": "3MVG9unknown-key"}, "does not know this consumer key", id="key"),
+    ],
+)
+async def test_refused_credentials(bus: Emulator, changes: dict[str, str], said: str) -> None:
+    """A refusal names the host and the remedy, never the secret."""
+    with pytest.raises(AuthenticationError, match=said) as raised:
+        await session_of(by_secret(bus, **changes))
+    assert bus.my_domain_url in str(raised.value)
+    assert "wr0ng-secret" not in str(raised.value)
+    assert bus.org.consumer_secret not in str(raised.value)
+
+
+async def test_client_credentials_on_the_login_host(bus: Emulator) -> None:
+    """The host most people try first refuses this flow; the message says which host to set."""
+    with pytest.raises(AuthenticationError, match="My Domain"):
+        await session_of(by_secret(bus, login_url=bus.login_url))
+
+
+async def test_a_user_who_is_not_authorised(bus: Emulator) -> None:
+    """A JWT for a user the app is not approved for says to approve it."""
+    with pytest.raises(AuthenticationError, match="pre-authorise"):
+        await session_of(by_key(bus, username="nobody@acme.example"))
+
+
+async def test_a_key_of_another_app(bus: Emulator) -> None:
+    """A readable key that does not belong to the app's certificate is told apart from an unreadable one."""
+    other = bus.add_org().private_key_pem
+    with pytest.raises(AuthenticationError, match="certificate uploaded to the app"):
+        await session_of(by_key(bus, private_key=other))
+
+
+async def test_a_wrong_audience(bus: Emulator) -> None:
+    """The remedy for a refused audience is the setting that changes it."""
+    with pytest.raises(AuthenticationError, match="jwt_audience"):
+        await session_of(by_key(bus, audience="https://nowhere.example"))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(-10, "behind"), (10, "ahead of")], ids=["behind", "ahead"]
+)
+async def test_a_skewed_clock(bus: Emulator, minutes: int, said: str) -> None:
+    """A clock that is off makes assertions invalid; the message says by how much it is off."""
+    clock = Clock(now=lambda: datetime.now(UTC) + timedelta(minutes=minutes))
+    with pytest.raises(AuthenticationError, match=f"clock is (59[789]|60[0123]) s {said} the server"):
+        await session_of(by_key(bus), clock)
+
+
+@pytest.mark.parametrize(
+    ("change", "passphrase", "said"),
+    [
+        pytest.param(lambda pem: "MIIEpAIBAAKCAQEA", "", "is not PEM", id="no pem"),
+        pytest.param(lambda pem: pem[:200] + pem[300:], "", "copy the whole file", id="cut"),
+        pytest.param(encrypted, "", "is encrypted", id="no passphrase"),
+        pytest.param(encrypted, "shut", "with the passphrase given", id="wrong passphrase"),
+        pytest.param(
+            lambda pem: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+            "",
+            "is a certificate",
+            id="certificate",
+        ),
+    ],
+)
+async def test_an_unreadable_key(bus: Emulator, change: Any, passphrase: str, said: str) -> None:
+    """What is wrong with a key is said without showing any of it."""
+    key = change(bus.org.private_key_pem)
+    with pytest.raises(ConfigurationError, match=said) as raised:
+        await session_of(by_key(bus, private_key=key, passphrase=passphrase))
+    assert key.splitlines()[-1][:12] not in str(raised.value).replace("-----BEGIN", "")
+    assert raised.value.__cause__ is None
+
+
+async def test_a_key_that_is_not_rsa(bus: Emulator) -> None:
+    """RS256 needs an RSA key; an elliptic one is named as such."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    with pytest.raises(ConfigurationError, match="not an RSA key"):
+        await session_of(by_key(bus, private_key=key.decode()))
+
+
+async def test_a_session_token_needs_no_login(bus: Emulator) -> None:
+    """A classic token tells its org itself; an opaque one makes us ask the org."""
+    connection = bus.connection("session")
+    token = connection["extra"]["session_token"]
+    before = len(bus.requests)
+    session = await session_of(SessionToken(token=token, instance_url=bus.my_domain_url))
+    assert (session.org_id, len(bus.requests)) == (bus.org.org_id, before)
+
+
+async def test_the_org_of_an_opaque_token_is_asked_for(login_server: LoginServer) -> None:
+    """Tokens that are JWTs do not begin with the org id; userinfo knows it."""
+    login_server.answers = [(200, {}, {"organization_id": "00D000000000001EAA"})]
+    session = await session_of(SessionToken(token="eyJhbGciOi", instance_url=login_server.url))
+    assert session.org_id == "00D000000000001EAA"
+    assert login_server.paths == ["/services/oauth2/userinfo"]
+
+
+async def test_a_refused_session_token(login_server: LoginServer) -> None:
+    """A bad token that must be asked about is an authentication matter; it is not shown."""
+    login_server.answers = [(403, {}, "Bad_OAuth_Token")]
+    with pytest.raises(AuthenticationError, match="HTTP 403") as raised:
+        await session_of(SessionToken(token="eyJhbGciOi", instance_url=login_server.url))
+    assert "eyJhbGciOi" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "error", "said"),
+    [
+        pytest.param(200, {}, "<html>welcome", ConfigurationError, "not as a Salesforce", id="page"),
+        pytest.param(404, {}, "", ConfigurationError, "HTTP 404", id="not found"),
+        pytest.param(
+            302, {"location": "https://moved.example/x?y=1"}, "", ConfigurationError,
+            "pointing to https://moved.example/x, not", id="moved",
+        ),
+        pytest.param(503, {}, "", TransportError, "HTTP 503", id="down"),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_is_no_login(
+    login_server: LoginServer,
+    status: int,
+    headers: dict[str, str],
+    body: str,
+    error: type[SfEventsError],
+    said: str,
+) -> None:
+    """A host that is not Salesforce's is the user's to change; one that is down is not."""
+    login_server.answers = [(status, headers, body)]
+    with pytest.raises(error, match=said):
+        await session_of(credentials(login_server))
+
+
+def credentials(server: LoginServer) -> ClientCredentials:
+    return ClientCredentials(login_url=server.url, client_id="key", client_secret="s3cret")
+
+
+async def test_an_unreachable_host() -> None:
+    """Nobody listens: the URL and what to check, as an error that is worth another try."""
+    login = ClientCredentials(login_url="http://127.0.0.1:1", client_id="k", client_secret="s")
+    with pytest.raises(TransportError, match=r"http://127\.0\.0\.1:1 cannot be reached"):
+        await session_of(login)
+
+
+async def test_a_login_host_without_tls(login_server: LoginServer) -> None:
+    """https:// towards a host that speaks plain HTTP is a mistake in the connection."""
+    login = replace(credentials(login_server), login_url=login_server.url.replace("http:", "https:"))
+    with pytest.raises(ConfigurationError, match="does not speak TLS"):
+        await session_of(login)
+
+
+async def test_a_session_is_shared_by_equal_settings(login_server: LoginServer) -> None:
+    """However many clients ask at once or later, the process logs in once."""
+    login_server.grant()
+    cache, settings = SessionCache(), Settings(login=credentials(login_server))
+    at_once = await asyncio.gather(*(cache.get(settings, Clock()) for _ in range(10)))
+    later = await cache.get(replace(settings), Clock())
+    assert {session.token for session in (*at_once, later)} == {"00D000000000001!granted"}
+    assert len(login_server.forms) == 1
+
+
+async def test_a_refused_session_is_renewed_once(login_server: LoginServer) -> None:
+    """Ten that were refused the same token get one new one between them."""
+    login_server.grant("00D000000000001!first")
+    login_server.grant("00D000000000001!second")
+    cache, settings = SessionCache(), Settings(login=credentials(login_server))
+    first = await cache.get(settings, Clock())
+    renewed = await asyncio.gather(*(cache.renew(settings, first, Clock()) for _ in range(10)))
+    assert {session.token for session in renewed} == {"00D000000000001!second"}
+    assert len(login_server.forms) == 2
+
+
+async def test_a_failed_login_is_not_kept(login_server: LoginServer) -> None:
+    """After a refusal the next call logs in again; nothing of the failure stays."""
+    login_server.refuse("invalid_grant", "authentication failure")
+    login_server.grant()
+    cache, settings = SessionCache(), Settings(login=credentials(login_server))
+    with pytest.raises(AuthenticationError):
+        await cache.get(settings, Clock())
+    assert (await cache.get(settings, Clock())).org_id == "00D000000000001EAA"
+
+
+def test_a_session_outlives_its_event_loop() -> None:
+    """One `asyncio.run` per task: the second one still has the first one's session, and no lock of its loop."""
+    cache = SessionCache()
+    with Emulator(knobs=Knobs()) as bus:
+        settings = Settings(login=by_secret(bus))
+
+        async def together() -> set[str]:
+            found = await asyncio.gather(*(cache.get(settings, Clock()) for _ in range(3)))
+            return {session.token for session in found}
+
+        assert asyncio.run(together()) == asyncio.run(together())
+        assert [call.rpc for call in bus.requests] == ["token"]

@@ -1,0 +1,206 @@
+"""Streams that are lost inside a batch: what is replaced, from where, and when it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import AuthenticationError, QuotaExceeded, TransportError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from tests.integration.pubsub.conftest import ScriptedBus, SeenStream
+
+pytestmark = pytest.mark.anyio
+TOPIC = "/event/Order__e"
+QUIET = Bounds(max_events=5, max_seconds=20, idle_seconds=20)
+
+
+async def three(stream: SeenStream) -> AsyncIterator[Any]:
+    yield stream.deliver([3, 4, 5])
+    await stream.closed()
+
+
+def losing(status: str, code: str = "") -> Any:
+    """Two events, then an end of this kind; `OK` is the polite one."""
+
+    async def script(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([1, 2])
+        if status != "OK":
+            await stream.fail(status, code)
+
+    return script
+
+
+class Received(list[int]):
+    async def __call__(self, delivery: Delivery) -> None:
+        self.extend(int.from_bytes(id[:8], "big") for id in delivery.replay_ids)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("OK", ""),
+        ("UNAVAILABLE", ""),
+        ("INTERNAL", ""),
+        ("INTERNAL", "service.unavailable"),
+        ("CANCELLED", ""),
+    ],
+)
+async def test_a_lost_stream_is_replaced(
+    bus: ScriptedBus, client: PubSubClient, status: str, code: str
+) -> None:
+    """The next stream starts strictly after the last event received: none is missed, none comes twice."""
+    bus.scripts, received = [losing(status, code), three], Received()
+
+    result = await client.fetch(TOPIC, "earliest", QUIET, received)
+
+    assert (result.ended_by, received, result.losses) == ("max_events", [1, 2, 3, 4, 5], 1)
+    assert [stream.start for stream in bus.streams] == ["earliest", "00000000000000020000"]
+    assert bus.streams[1].requests[0].num_requested == 3
+
+
+@pytest.mark.parametrize("status", ["OK", "UNAVAILABLE"])
+async def test_what_was_delivered_before_the_end_is_not_lost(
+    bus: ScriptedBus, client: PubSubClient, status: str
+) -> None:
+    """A stream that ends behind a burst of responses, while we still write, yields all of them: they are paid for."""
+
+    async def burst(stream: SeenStream) -> AsyncIterator[Any]:
+        for number in range(20):
+            yield stream.deliver([number])
+        if status != "OK":
+            await stream.fail(status)
+
+    async def last(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([20])
+        await stream.closed()
+
+    async def receive(delivery: Delivery) -> None:
+        await received(delivery)
+        if len(received) == 1:
+            await bus.none_open.wait()  # from here on every request meets a stream that has ended
+
+    bus.scripts, received = [burst, last], Received()
+    bounds = Bounds(max_seconds=20, idle_seconds=0.2)
+    result = await client.fetch(TOPIC, "earliest", bounds, receive)
+
+    assert (received, result.losses, result.deliveries) == (list(range(21)), 1, 21)
+    assert bus.streams[1].start == "00000000000000130000"
+
+
+async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: PubSubClient) -> None:
+    """A first run at `latest` that has had a keepalive does not start at `latest` again, which would miss events."""
+
+    async def keepalive(stream: SeenStream) -> AsyncIterator[Any]:
+        message = stream.deliver([])
+        message.latest_replay_id = b"\xab\xcd"
+        yield message
+
+    bus.scripts, received = [keepalive, three], Received()
+    bounds = Bounds(max_events=3, max_seconds=20, idle_seconds=20)
+
+    await client.fetch(TOPIC, "latest", bounds, received)
+
+    assert [stream.start for stream in bus.streams] == ["latest", "abcd"]
+
+
+async def test_a_service_that_stays_away_is_given_up(bus: ScriptedBus, client: PubSubClient) -> None:
+    """After so many streams without an answer the error stands, with what support asks for."""
+
+    async def down(stream: SeenStream) -> AsyncIterator[Any]:
+        await stream.fail("INTERNAL", "service.unavailable")
+        yield
+
+    bus.scripts = [down]
+    with pytest.raises(TransportError) as raised:
+        await client.fetch(TOPIC, "earliest", QUIET, Received())
+
+    assert len(bus.streams) == MAX_TRIES
+    assert (raised.value.error_code[-19:], raised.value.rpc_id) == ("service.unavailable", "rpc-9")
+
+
+async def test_a_used_up_allowance_is_not_tried_again(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Each further subscription would be refused as well, and fill the log."""
+
+    async def used_up(stream: SeenStream) -> AsyncIterator[Any]:
+        await stream.fail("RESOURCE_EXHAUSTED", "subscription.limit.exceeded")
+        yield
+
+    bus.scripts = [used_up]
+    with pytest.raises(QuotaExceeded):
+        await client.fetch(TOPIC, "earliest", QUIET, Received())
+    assert len(bus.streams) == 1
+
+
+async def test_time_that_runs_out_while_the_service_is_away_is_an_error(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """An empty batch "ended by max_seconds" would hide that nothing could be read."""
+    lost = 0
+
+    async def down(stream: SeenStream) -> AsyncIterator[Any]:
+        nonlocal lost
+        lost += 1
+        await asyncio.sleep(0.05 if lost < 3 else 30)
+        await stream.fail("UNAVAILABLE")
+        yield
+
+    bus.scripts = [down]
+    bounds = Bounds(max_seconds=0.5, idle_seconds=20)
+    with pytest.raises(TransportError, match="it broke"):
+        await client.fetch(TOPIC, "earliest", bounds, Received())
+
+
+async def test_a_session_token_that_is_refused_mid_stream_says_so(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """A ready session token cannot be renewed: the batch ends there and the error says what to do, without the token."""
+    bus.scripts = [losing("UNAUTHENTICATED", "service.auth.error")]
+    result = await client.fetch(TOPIC, "earliest", QUIET, Received())
+
+    assert (result.ended_by, result.events) == ("error", 2)
+    assert isinstance(result.error, AuthenticationError)
+    assert "fresh one" in str(result.error)
+    assert "secret" not in str(result.error)
+
+
+async def test_a_subscription_goes_on_over_lost_streams(bus: ScriptedBus, client: PubSubClient) -> None:
+    """The endless iterator hands out every event once, and closes its stream when it is closed."""
+    bus.scripts = [losing("UNAVAILABLE"), three]
+    numbers: list[int] = []
+    async with aclosing(client.subscribe(TOPIC, "earliest")) as deliveries:  # type: ignore[type-var]
+        async for delivery in deliveries:
+            numbers += [int.from_bytes(id[:8], "big") for id in delivery.replay_ids]
+            if len(numbers) == 5:
+                break
+    assert numbers == [1, 2, 3, 4, 5]
+    async with asyncio.timeout(5):
+        await bus.none_open.wait()
+
+
+async def test_a_subscription_asks_for_no_more_than_its_credit(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """A watcher that wants one event at a time is not sent a hundred."""
+
+    async def one_by_one(stream: SeenStream) -> AsyncIterator[Any]:
+        for number in range(5):
+            await stream.asked()
+            yield stream.deliver([number])
+
+    bus.scripts = [one_by_one]
+    async with aclosing(client.subscribe(TOPIC, "latest", credit=1)) as deliveries:  # type: ignore[type-var]
+        count = 0
+        async for _ in deliveries:
+            count += 1
+            if count == 5:
+                break
+    assert bus.streams[0].highest_credit == 1

@@ -1,0 +1,87 @@
+"""Bitmaps name fields as documented, checked on the documented and on observed examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.emulator import bitmaps, schemas
+from airflow_provider_sfevents.emulator.field_types import FieldTypes
+from airflow_provider_sfevents.emulator.sample import ACCOUNT, CONTACT
+
+
+def _schema(entity: str, fields: dict[str, str]) -> dict[str, Any]:
+    return schemas.change_event_schema(entity, fields, FieldTypes(), snapshot=True)
+
+
+ACCOUNTS = _schema("Account", ACCOUNT)
+CONTACTS = _schema("Contact", CONTACT)
+
+
+@pytest.mark.parametrize(
+    ("names", "encoded"),
+    [
+        pytest.param(["Industry", "LastModifiedDate"], ["0x400800"], id="two plain fields"),
+        pytest.param(
+            ["LastModifiedDate", "BillingAddress.Street"],
+            ["0x400000", "4-0x01"],
+            id="member of a compound",
+        ),
+        pytest.param(["Description"], ["0x010000"], id="leading zero for an even number of digits"),
+        pytest.param(["Name"], ["0x02"], id="one byte"),
+        pytest.param(
+            ["BillingAddress.City"], ["0x00", "4-0x02"], id="a child element never comes alone"
+        ),
+        pytest.param(
+            ["ShippingAddress.Country", "BillingAddress.City"],
+            ["0x00", "4-0x02", "5-0x10"],
+            id="two compounds in order",
+        ),
+        pytest.param([], [], id="nothing"),
+    ],
+)
+def test_examples_on_account(names: list[str], encoded: list[str]) -> None:
+    """Field positions of an Account without record types give the bitmaps seen on live orgs."""
+    assert bitmaps.encode(ACCOUNTS, names) == encoded
+
+
+def test_documented_example() -> None:
+    """The guide's example: top bits 5,6,7,10,24,26,29,30, child bit 4 of field 4, child bits 1,2 of field 7."""
+    assert bitmaps.positions("0x650004E0") == [5, 6, 7, 10, 24, 26, 29, 30]
+    assert bitmaps.positions("0x10") == [4]
+    assert bitmaps.positions("0x06") == [1, 2]
+    assert bitmaps.to_hex([5, 6, 7, 10, 24, 26, 29, 30]) == "0x650004E0"
+
+
+def test_second_address_refers_to_the_first_ones_record() -> None:
+    """A compound that is only named in the schema has the members of the record it names."""
+    assert bitmaps.decode(CONTACTS, ["0x00", "4-0x02"]) == ["MailingAddress.City"]
+
+
+def test_member_of_a_name() -> None:
+    """A person's name is a compound too."""
+    assert bitmaps.encode(CONTACTS, ["Name.LastName"]) == ["0x00", "2-0x04"]
+
+
+@given(st.sets(st.integers(0, 200)))
+def test_positions_undo_to_hex(bits: set[int]) -> None:
+    """What is encoded decodes to the same bits, in an even number of upper-case digits."""
+    text = bitmaps.to_hex(bits)
+    assert set(bitmaps.positions(text)) == bits
+    assert len(text) % 2 == 0
+    assert text[2:] == text[2:].upper()
+
+
+@given(st.sets(st.sampled_from([*ACCOUNT, "BillingAddress.City", "ShippingAddress.Latitude"])))
+def test_names_survive_both_ways(names: set[str]) -> None:
+    """Names that are encoded are the names that are decoded."""
+    assert set(bitmaps.decode(ACCOUNTS, bitmaps.encode(ACCOUNTS, names))) == names
+
+
+@pytest.mark.parametrize("name", ["Nope", "BillingAddress.Nope", "Phone.Area"])
+def test_unknown_field_is_named(name: str) -> None:
+    """A field the schema does not have is refused by its whole name."""
+    with pytest.raises(ValueError, match=name):
+        bitmaps.encode(ACCOUNTS, [name])

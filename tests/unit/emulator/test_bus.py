@@ -1,0 +1,187 @@
+"""The bus keeps order, ids and retention as documented."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+A, B, BOTH = "/event/A__e", "/event/B__e", "/event/Both__chn"
+NOWHERE = b""
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def _bus(clock: Clock, **knobs: object) -> Bus:
+    bus = Bus(name="00D", clock=clock, knobs=Knobs(**knobs))  # type: ignore[arg-type]
+    bus.define(Topic(name=A, kind="event", record="A__e", schema_id="a"))
+    bus.define(Topic(name=B, kind="event", record="B__e", schema_id="b"))
+    bus.define(Topic(name=BOTH, kind="channel", members=(A, B)))
+    return bus
+
+
+def _publish(bus: Bus, topic: str, *payloads: bytes) -> list[bytes]:
+    return bus.append(topic, [Encoded(payload.decode(), "s", payload) for payload in payloads])
+
+
+def _payloads(bus: Bus, topic: str, after: int, limit: int = 100) -> list[bytes]:
+    return [
+        pb.FetchResponse.FromString(e.wire).events[0].event.payload
+        for e in bus.read(topic, after, limit)
+    ]
+
+
+def test_one_sequence_for_all_topics(clock: Clock) -> None:
+    """Ids grow across topics, have ten bytes, and are not contiguous; a channel shows the same ids."""
+    bus = _bus(clock)
+    ids = [_publish(bus, topic, b"x")[0] for topic in [A, B] * 50]
+    numbers = [int.from_bytes(one[:8], "big") for one in ids]
+    assert {len(one) for one in ids} == {10}
+    assert numbers == sorted(set(numbers))
+    assert numbers[-1] - numbers[0] > len(numbers) - 1
+    assert [bus.replay_id(event.position) for event in bus.read(BOTH, 0, 1000)] == ids
+
+
+def test_the_same_seed_gives_the_same_ids(clock: Clock) -> None:
+    """Ids repeat from run to run, but not from org to org."""
+    first, second = _publish(_bus(clock), A, b"x", b"y"), _publish(_bus(clock), A, b"x", b"y")
+    other = Bus(name="other", clock=clock, knobs=Knobs())
+    other.define(Topic(name=A, kind="event"))
+    assert first == second
+    assert _publish(other, A, b"x", b"y") != first
+
+
+def test_a_start_is_strictly_after_its_id(clock: Clock) -> None:
+    """CUSTOM begins after the id, EARLIEST with the oldest, LATEST with what is yet to come."""
+    bus = _bus(clock)
+    ids = _publish(bus, A, b"1", b"2", b"3")
+    latest = bus.start(pb.LATEST, NOWHERE)
+    _publish(bus, A, b"4")
+    assert _payloads(bus, A, bus.start(pb.CUSTOM, ids[0])) == [b"2", b"3", b"4"]
+    assert _payloads(bus, A, bus.start(pb.EARLIEST, NOWHERE)) == [b"1", b"2", b"3", b"4"]
+    assert _payloads(bus, A, latest) == [b"4"]
+
+
+def test_an_id_of_another_topic_is_a_start(clock: Clock) -> None:
+    """Ids are places on the org's bus, whichever topic they were seen on; eight bytes will do."""
+    bus = _bus(clock)
+    [first] = _publish(bus, B, b"b")
+    _publish(bus, A, b"a")
+    assert _payloads(bus, A, bus.start(pb.CUSTOM, first[:8])) == [b"a"]
+
+
+@pytest.mark.parametrize(
+    "replay_id",
+    [b"rubbish", b"\xff" * 10, (0).to_bytes(10, "big"), (2**40).to_bytes(8, "big") + b"\0\0"],
+)
+def test_ids_never_given_out_are_refused(clock: Clock, replay_id: bytes) -> None:
+    """Malformed ids and places the bus never named end with the one code there is for it."""
+    bus = _bus(clock)
+    _publish(bus, A, b"1")
+    with pytest.raises(Refusal) as refused:
+        bus.start(pb.CUSTOM, replay_id)
+    assert refused.value.code == "subscription.fetch.replayid.corrupted"
+    assert refused.value.status == "INVALID_ARGUMENT"
+
+
+def test_an_id_between_two_events_is_refused(clock: Clock) -> None:
+    """A gap in the sequence is no place, however near."""
+    bus = _bus(clock)
+    numbers = [int.from_bytes(one[:8], "big") for one in _publish(bus, A, *[b"x"] * 50)]
+    between = next(number + 1 for number in numbers[:-1] if number + 1 not in numbers)
+    with pytest.raises(Refusal, match="corrupted"):
+        bus.start(pb.CUSTOM, bus.replay_id(between))
+
+
+def test_custom_without_an_id_is_refused(clock: Clock) -> None:
+    """CUSTOM needs an id, and says so with a code of its own."""
+    with pytest.raises(Refusal, match="validation.failed"):
+        _bus(clock).start(pb.CUSTOM, NOWHERE)
+
+
+def test_events_age_out_after_72_hours(clock: Clock) -> None:
+    """What is older is gone, and its id no longer a start; what is younger stays."""
+    bus = _bus(clock)
+    [old] = _publish(bus, A, b"old")
+    clock.advance(hours=71)
+    [young] = _publish(bus, A, b"young")
+    assert _payloads(bus, A, bus.start(pb.CUSTOM, old)) == [b"young"]
+    clock.advance(hours=2)
+    assert _payloads(bus, A, 0) == _payloads(bus, BOTH, 0) == [b"young"]
+    assert bus.start(pb.CUSTOM, young)
+    with pytest.raises(Refusal, match="corrupted"):
+        bus.start(pb.CUSTOM, old)
+
+
+def test_the_purge_may_be_late(clock: Clock) -> None:
+    """EARLIEST may still find what is too old to be a start."""
+    bus = _bus(clock, purge_late_hours=10)
+    [old] = _publish(bus, A, b"old")
+    clock.advance(hours=75)
+    assert _payloads(bus, A, 0) == [b"old"]
+    with pytest.raises(Refusal, match="corrupted"):
+        bus.start(pb.CUSTOM, old)
+
+
+def test_a_keepalive_is_a_start_that_loses_nothing(clock: Clock) -> None:
+    """A keepalive's place lies after all that was published and before all that will be; it ages like any other."""
+    bus = _bus(clock)
+    _publish(bus, A, b"before")
+    keepalive = bus.replay_id(bus.keepalive_position())
+    _publish(bus, A, b"after")
+    assert _payloads(bus, A, bus.start(pb.CUSTOM, keepalive)) == [b"after"]
+    clock.advance(hours=73)
+    with pytest.raises(Refusal, match="corrupted"):
+        bus.start(pb.CUSTOM, keepalive)
+
+
+def test_without_drift_a_keepalive_repeats_the_last_id(clock: Clock) -> None:
+    """The knob keeps the bus from moving by itself."""
+    bus = _bus(clock, keepalive_drift=False)
+    [last] = _publish(bus, A, b"1")
+    assert bus.replay_id(bus.keepalive_position()) == last
+
+
+def test_a_channel_carries_the_past_of_its_members(clock: Clock) -> None:
+    """A channel defined later shows what is on the bus, in order."""
+    bus = _bus(clock)
+    _publish(bus, A, b"1")
+    _publish(bus, B, b"2")
+    _publish(bus, A, b"3")
+    bus.define(Topic(name="/event/Late__chn", kind="channel", members=(B, A)))
+    assert _payloads(bus, "/event/Late__chn", 0) == [b"1", b"2", b"3"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"), [(BOTH, "is a channel"), ("/event/Nope__e", "was never defined")]
+)
+def test_publishing_nowhere_is_refused(clock: Clock, topic: str, why: str) -> None:
+    """Events go to defined topics, not to channels."""
+    with pytest.raises(EmulatorError, match=why):
+        _publish(_bus(clock), topic, b"x")
+
+
+def test_listeners_hear_of_events_until_they_end(clock: Clock) -> None:
+    """A stream is woken by what is published, and no longer when it is gone."""
+    bus, heard = _bus(clock), []
+    end = bus.listen(lambda: heard.append(1))
+    _publish(bus, A, b"1")
+    end()
+    _publish(bus, A, b"2")
+    assert heard == [1]
+
+
+def test_reading_is_bounded(clock: Clock) -> None:
+    """No more events are read than were asked for."""
+    bus = _bus(clock)
+    _publish(bus, A, b"1", b"2", b"3")
+    assert _payloads(bus, A, 0, limit=2) == [b"1", b"2"]

@@ -1,0 +1,115 @@
+"""A stream's next step follows the documented rules of credit, keepalive and closing."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.emulator.errors import Refusal
+from airflow_provider_sfevents.emulator.flow import Close, Flow, Keepalive, Send, Wait
+from airflow_provider_sfevents.emulator.knobs import Knobs
+
+
+def _flow(**knobs: object) -> Flow:
+    return Flow(knobs=Knobs(**knobs), sizes=random.Random(1), at=0.0)  # type: ignore[arg-type]
+
+
+def test_credit_is_clamped_at_100() -> None:
+    """What is asked beyond 100 outstanding is as if not asked."""
+    flow = _flow()
+    flow.request(70)
+    flow.request(70)
+    assert flow.pending == 100
+
+
+def test_credit_beyond_100_can_be_refused() -> None:
+    """One client says the service refuses it; the knob does so."""
+    flow = _flow(over_limit="reject")
+    flow.request(70)
+    with pytest.raises(Refusal, match="overflow"):
+        flow.request(31)
+
+
+@pytest.mark.parametrize("asked", [0, -1])
+def test_asking_for_nothing_is_refused(asked: int) -> None:
+    """num_requested must be more than zero."""
+    with pytest.raises(Refusal, match="requested.events.invalid"):
+        _flow().request(asked)
+
+
+def test_a_response_holds_what_the_knob_says_and_credit_allows() -> None:
+    """A fixed size is kept, but never beyond what is outstanding."""
+    flow = _flow(response_events=4)
+    flow.request(6)
+    assert flow.next_step(0.0, ready=True) == Send(4)
+    flow.responded(0.0, 4)
+    assert (flow.pending, flow.next_step(0.0, ready=True)) == (2, Send(2))
+
+
+def test_random_sizes_lie_within_their_bounds_and_repeat() -> None:
+    """Responses hold 1 to 16 events, the same for the same seed, and not always as many."""
+
+    def sizes() -> list[Send | Keepalive | Close | Wait]:
+        flow = _flow()
+        flow.request(100)
+        return [flow.next_step(0.0, ready=True) for _ in range(200)]
+
+    counts = {step.events for step in sizes() if isinstance(step, Send)}
+    assert sizes() == sizes()
+    assert counts == set(range(1, 17))
+
+
+def test_silence_then_keepalive_every_so_often() -> None:
+    """Nothing is said before the first keepalive, which costs no credit and starts the next wait."""
+    flow = _flow(keepalive_seconds=120)
+    flow.request(10)
+    assert flow.next_step(1.0, ready=False) == Wait(119.0)
+    assert flow.next_step(120.0, ready=False) == Keepalive()
+    flow.responded(120.0)
+    assert (flow.pending, flow.next_step(121.0, ready=False)) == (10, Wait(119.0))
+
+
+def test_without_credit_the_server_closes_after_a_minute() -> None:
+    """60 s from the last response; events that wait change nothing."""
+    flow = _flow(response_events=5, idle_close_status="UNAVAILABLE")
+    flow.request(5)
+    flow.responded(10.0, 5)
+    assert flow.next_step(11.0, ready=True) == Wait(59.0)
+    assert flow.next_step(70.0, ready=True) == Close("UNAVAILABLE")
+
+
+def test_new_credit_in_time_keeps_it_open() -> None:
+    """A request within the minute revives the stream."""
+    flow = _flow(response_events=5)
+    flow.request(5)
+    flow.responded(10.0, 5)
+    flow.request(1)
+    assert flow.next_step(75.0, ready=True) == Send(1)
+
+
+def test_half_close_ends_it_without_another_message() -> None:
+    """Pending events stay unsent; the end comes a moment later, with OK."""
+    flow = _flow()
+    flow.request(10)
+    flow.half_close(5.0)
+    step = flow.next_step(5.1, ready=True)
+    assert isinstance(step, Wait)
+    assert step.seconds == pytest.approx(0.2)
+    assert flow.next_step(5.31, ready=True) == Close("OK")
+
+
+@given(st.lists(st.one_of(st.integers(1, 150), st.none()), max_size=60))
+def test_outstanding_never_leaves_its_bounds(moves: list[int | None]) -> None:
+    """However requests and responses alternate, credit is never negative nor above 100, and a response never exceeds it."""
+    flow = _flow()
+    for asked in moves:
+        if asked is not None:
+            flow.request(asked)
+            continue
+        step = flow.next_step(0.0, ready=True)
+        if isinstance(step, Send):
+            assert 1 <= step.events <= min(flow.pending, 16)
+            flow.responded(0.0, step.events)
+        assert 0 <= flow.pending <= 100

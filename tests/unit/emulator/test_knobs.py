@@ -1,0 +1,85 @@
+"""Knobs and clock refuse what makes no sense, and the command line can set every knob."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from dataclasses import fields
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_sfevents.emulator import cli
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.knobs import Knobs
+
+
+def test_every_knob_says_what_the_real_service_does() -> None:
+    """Each field is followed by a text that tells the real behaviour."""
+    body = ast.parse(inspect.getsource(Knobs)).body[0]
+    assert isinstance(body, ast.ClassDef)
+    documented = {
+        first.target.id
+        for first, second in zip(body.body, body.body[1:], strict=False)
+        if isinstance(first, ast.AnnAssign) and isinstance(first.target, ast.Name)
+        if isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant)
+    }
+    assert documented == {field.name for field in fields(Knobs)}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"response_events": 0},
+        {"response_events": (5, 2)},
+        {"keepalive_seconds": 0},
+        {"max_outstanding": -1},
+    ],
+)
+def test_senseless_knobs_are_refused(wrong: dict[str, object]) -> None:
+    """A knob that could not work is named."""
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Knobs(**wrong)  # type: ignore[arg-type]
+
+
+def test_clock_moves_forward_only() -> None:
+    """A clock that stands still moves by what it is told, never back."""
+    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    clock.advance(hours=73)
+    assert clock.now() == datetime(2026, 1, 4, 1, tzinfo=UTC)
+    assert clock.unmoved() == datetime(2026, 1, 1, tzinfo=UTC)
+    with pytest.raises(ValueError, match="forward"):
+        clock.advance(hours=-1)
+
+
+def test_clock_wants_a_time_zone() -> None:
+    """A naive start would mean another moment on another machine."""
+    with pytest.raises(ValueError, match="time zone"):
+        Clock(datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_knobs_from_the_command_line() -> None:
+    """Numbers, ranges, words and switches are read by the kind of their default."""
+    settings = [
+        "response_events=2-5",
+        "spread_seconds=0.08",
+        "unknown_topic=NOT_FOUND",
+        "keepalive_drift=false",
+        "delivery_allocation=25000",
+    ]
+    assert cli.knobs(settings, 3.0) == Knobs(
+        keepalive_seconds=3.0,
+        response_events=(2, 5),
+        spread_seconds=0.08,
+        unknown_topic="NOT_FOUND",
+        keepalive_drift=False,
+        delivery_allocation=25_000,
+    )
+
+
+@pytest.mark.parametrize("setting", ["nope=1", "max_outstanding=many", "keepalive_seconds=0"])
+def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
+    """A knob that does not exist, or a value it does not take, is one clear error."""
+    with pytest.raises(EmulatorError, match=setting.partition("=")[0]):
+        cli.knobs([setting], None)

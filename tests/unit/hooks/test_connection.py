@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.connection import pem, settings_from
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials, JwtBearer, SessionToken
+
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\nAgEA\n-----END PRIVATE KEY-----\n"
+
+
+@dataclass
+class FakeConnection:
+    conn_id: str = "sfevents_default"
+    host: str | None = "https://acme.my.salesforce.com"
+    login: str | None = "key"
+    password: str | None = "hush-hush"
+    extra_dejson: dict[str, Any] = field(default_factory=dict)
+
+
+def test_client_credentials_are_the_default() -> None:
+    """A connection with host, login and password and nothing else is client credentials over TLS."""
+    settings = settings_from(FakeConnection())
+    assert settings.login == ClientCredentials(
+        login_url="https://acme.my.salesforce.com", client_id="key", client_secret="hush-hush"
+    )
+    assert (settings.endpoint, settings.plaintext) == ("api.pubsub.salesforce.com:7443", False)
+
+
+def test_a_host_without_scheme_is_https() -> None:
+    """Users paste the host as the browser shows it."""
+    login = settings_from(FakeConnection(host="acme.my.salesforce.com")).login
+    assert login.login_url == "https://acme.my.salesforce.com"
+
+
+def test_jwt_bearer() -> None:
+    """The key of the form's text box arrives whole."""
+    extra = {"auth": "jwt_bearer", "username": "a@b.c", "private_key": KEY, "jwt_audience": "https://login.salesforce.com"}
+    login = settings_from(FakeConnection(extra_dejson=extra)).login
+    assert isinstance(login, JwtBearer)
+    assert (login.username, login.private_key.strip(), login.audience) == (
+        "a@b.c",
+        KEY.strip(),
+        "https://login.salesforce.com",
+    )
+
+
+def test_session_token_takes_its_instance_from_the_host() -> None:
+    """A ready token needs no second URL when the host is the org's own."""
+    login = settings_from(FakeConnection(extra_dejson={"auth": "session", "session_token": "00Dx!y"})).login
+    assert login == SessionToken(token="00Dx!y", instance_url="https://acme.my.salesforce.com")
+
+
+@pytest.mark.parametrize(
+    "mangled",
+    [KEY, KEY.replace("\n", " ").strip(), KEY.replace("\n", "\\n"), KEY.strip()],
+    ids=["as it is", "spaces", "escaped", "without its last line break"],
+)
+def test_a_mangled_key_is_made_whole(mangled: str) -> None:
+    """Forms and environment variables turn line breaks into spaces or backslash-n."""
+    assert pem(mangled).strip() == KEY.strip()
+
+
+@pytest.mark.parametrize(
+    ("connection", "says"),
+    [
+        (FakeConnection(host=None), r"login URL ''"),
+        (FakeConnection(host="http://acme.my.salesforce.com"), "is not HTTPS"),
+        (FakeConnection(login=" "), "no consumer key"),
+        (FakeConnection(password=None), "no consumer secret"),
+        (FakeConnection(extra_dejson={"auth": "password"}), "unknown login 'password'.*client_credentials, jwt_bearer, session"),
+        (FakeConnection(extra_dejson={"auth": "jwt_bearer"}), "no username"),
+        (FakeConnection(extra_dejson={"auth": "session"}), "no session token"),
+        (FakeConnection(extra_dejson={"plaintext": True}), "plaintext is set.*not on this machine"),
+        (FakeConnection(extra_dejson={"plaintext": "perhaps"}), "`plaintext` must be true or false, not 'perhaps'"),
+        (FakeConnection(extra_dejson={"pubsub_endpoint": "api"}), "endpoint 'api' is not of the form host:port"),
+        (FakeConnection(extra_dejson={"ca_file": 7}), "`ca_file` must be text, not int"),
+    ],
+)
+def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> None:
+    """One error names the connection, the field and the remedy, and never the secret."""
+    with pytest.raises(ConfigurationError, match=rf"connection 'sfevents_default': .*{says}") as raised:
+        settings_from(connection)
+    assert "hush" not in str(raised.value)

@@ -1,0 +1,122 @@
+"""Deliveries, parts, manifests and holders as the tests of the staging area need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt, Run
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.staging.writer import PartWriter
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Events `first` to `first + count` of a made-up bus: the n-th has n in its replay id, and a payload of n bytes or `size`."""
+
+    first: int
+    count: int
+    size: int | None = None
+    received_at: int = 1_700_000_000_000_000
+
+    @property
+    def ids(self) -> list[str]:
+        return [f"event-{n}" for n in self._numbers]
+
+    @property
+    def replay_ids(self) -> list[bytes]:
+        return [replay_id(n) for n in self._numbers]
+
+    @property
+    def schema_ids(self) -> list[str]:
+        return [f"schema-{n % 2}" for n in self._numbers]
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [bytes(n if self.size is None else self.size) for n in self._numbers]
+
+    @property
+    def _numbers(self) -> range:
+        return range(self.first, self.first + self.count)
+
+
+def replay_id(number: int) -> bytes:
+    return number.to_bytes(10, "big")
+
+
+async def append(writer: PartWriter, delivered: Delivered) -> None:
+    await writer.append(
+        delivered.ids,
+        delivered.replay_ids,
+        delivered.schema_ids,
+        delivered.payloads,
+        delivered.received_at,
+    )
+
+
+def part(
+    start: str, end: str, first_ordinal: int, events: int, path: str = "attempts/0001/p"
+) -> Part:
+    return Part(
+        path=path,
+        start=start,
+        end=end,
+        first_ordinal=first_ordinal,
+        events=events,
+        bytes=1,
+        sha256="",
+        schemas=(),
+    )
+
+
+def manifest(
+    sequence: int = 1,
+    epoch: str = "e1",
+    parts: tuple[Part, ...] = (),
+    created_at: str = "2026-01-01",
+) -> Manifest:
+    return Manifest(
+        org_id="00D000000000001AAA",
+        instance_url="https://acme.my.salesforce.com",
+        topic="/event/Order__e",
+        consumer="orders",
+        epoch=epoch,
+        sequence=sequence,
+        batch_id=f"{epoch}-{sequence}",
+        position_start="earliest",
+        start="earliest",
+        end="0a",
+        events=sum(one.events for one in parts),
+        bytes=0,
+        ended_by="idle_seconds",
+        parts=parts,
+        schemas=(),
+        created_at=created_at,
+    )
+
+
+def receipt(sequence: int = 1, epoch: str = "e1", written_at: str = "2026-01-01") -> Receipt:
+    return Receipt(
+        batch_id=f"{epoch}-{sequence}", events=0, tables={}, quarantined=0, written_at=written_at
+    )
+
+
+def here() -> Holder:
+    """The holder that the running test is."""
+    return Holder.here(
+        Run(dag="load", run="run-1", task="fetch", try_number=2), "2026-01-01T00:00:00+00:00"
+    )
+
+
+def elsewhere(host: str = "worker-2") -> Holder:
+    """A process on another machine, of which nothing can be seen but its beat."""
+    return Holder(
+        host=host,
+        pid=4711,
+        pid_space="another boot of another kernel",
+        process_start="1",
+        claimed_at="2026-01-01T00:00:00+00:00",
+        run=Run(dag="load", run="run-0", task="fetch", try_number=1),
+    )

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from typing_extensions import override
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
+from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+from airflow_provider_sfevents.staging.marks import Anchor, Origin
+from tests.unit.staging.building import here, manifest, receipt
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+
+@pytest.fixture
+def topic(place: UPath) -> TopicFolder:
+    return StagingArea(place).topic("00D000000000001AAA", "orders", "/event/Order__e")
+
+
+def begin(topic: TopicFolder, epoch: str, created_at: str) -> None:
+    topic.write_origin(Origin(epoch=epoch, created_at=created_at, position="{}"))
+
+
+def stage(
+    topic: TopicFolder,
+    epoch: str,
+    sequence: int,
+    *,
+    landed: bool = True,
+    written_at: str = "2026-01-01",
+) -> None:
+    batch = topic.batch(epoch, sequence)
+    batch.create_manifest(manifest(sequence, epoch))
+    if landed:
+        text = receipt(sequence, epoch, written_at).to_json()
+        durable.replace(batch.folder / "landed.json", text.encode())
+
+
+def test_consumers_topics_and_orgs_do_not_meet(place: UPath) -> None:
+    """Whatever they are called, two of them never share a folder."""
+    area = StagingArea(place)
+    folders = [
+        area.topic(org, consumer, topic).folder
+        for org in ("00D1", "00D2")
+        for consumer in ("a", "a/b", "a%2Fb", "..")
+        for topic in ("/event/A__e", "/data/A__e")
+    ]
+    assert len(set(map(str, folders))) == len(folders)
+    assert all(len(folder.relative_to(place).parts) == 3 for folder in folders)
+
+
+def test_an_anchor_is_replaced(topic: TopicFolder) -> None:
+    """The last keepalive's place is what is read."""
+    assert topic.read_anchor() is None
+    first = Anchor(epoch="e1", sequence=3, replay_id="0a", seen_at="2026-01-01")
+    second = Anchor(epoch="e1", sequence=3, replay_id="0b", seen_at="2026-01-02")
+    topic.write_anchor(first)
+    topic.write_anchor(second)
+    assert topic.read_anchor() == second
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        b"[1]",
+        b"\xff",
+        b'{"epoch": "e1", "sequence": "1", "replay_id": "", "seen_at": ""}',
+    ],
+)
+def test_a_damaged_anchor_is_none(
+    topic: TopicFolder, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An anchor only keeps a quiet topic fresh; without it the position stands."""
+    durable.replace(topic.folder / "anchor.json", content)
+    assert topic.read_anchor() is None
+    assert "is not an anchor" in caplog.text
+
+
+def test_origins_are_in_the_order_of_their_making(topic: TopicFolder) -> None:
+    """Epochs are random words; their origins put them in order, and the first word on each stays."""
+    begin(topic, "zz", "2026-01-01")
+    begin(topic, "aa", "2026-02-01")
+    begin(topic, "zz", "2026-03-01")
+    topic.write_anchor(Anchor(epoch="aa", sequence=0, replay_id="0a", seen_at="2026"))
+    assert [(origin.epoch, origin.created_at) for origin in topic.origins()] == [
+        ("zz", "2026-01-01"),
+        ("aa", "2026-02-01"),
+    ]
+
+
+def test_a_damaged_origin_is_named(topic: TopicFolder) -> None:
+    """Which epoch is the newest is not guessed."""
+    durable.replace(topic.folder / "e1" / "origin.json", b"{}")
+    with pytest.raises(StagingError, match=r"e1/origin\.json does not say"):
+        topic.origins()
+
+
+def test_nothing_landed_no_receipt(topic: TopicFolder) -> None:
+    """A staged batch is not a landed one."""
+    assert topic.newest_receipt() is None
+    begin(topic, "e1", "2026-01-01")
+    stage(topic, "e1", 1, landed=False)
+    assert topic.newest_receipt() is None
+
+
+def test_the_newest_receipt_of_an_epoch_has_the_highest_sequence(topic: TopicFolder) -> None:
+    """Sequences are numbers: 10 comes after 9, and a batch that is only staged does not count."""
+    begin(topic, "e1", "2026-01-01")
+    for sequence in (9, 10):
+        stage(topic, "e1", sequence)
+    stage(topic, "e1", 11, landed=False)
+    assert topic.newest_receipt() == ("e1", 10)
+
+
+def test_the_newest_epoch_counts_though_an_old_batch_was_landed_again(topic: TopicFolder) -> None:
+    """An old run that is cleared writes its receipt anew; its epoch stays the older one."""
+    begin(topic, "zz", "2026-01-01")
+    stage(topic, "zz", 7, written_at="2026-09-09")
+    begin(topic, "aa", "2026-02-01")
+    stage(topic, "aa", 1, written_at="2026-02-02")
+    assert topic.newest_receipt() == ("aa", 1)
+
+
+def test_an_epoch_without_origin_is_not_overlooked(topic: TopicFolder) -> None:
+    """Where an origin was lost, the receipt's own time stands in."""
+    begin(topic, "e1", "2026-01-01")
+    stage(topic, "e1", 1)
+    stage(topic, "lost", 4, written_at="2026-05-05")
+    assert topic.newest_receipt() == ("lost", 4)
+
+
+def test_sweeping_keeps_the_newest_batches(topic: TopicFolder) -> None:
+    """Landed batches beyond those to keep are removed, oldest first, with all that is in them."""
+    begin(topic, "e1", "2026-01-01")
+    for sequence in range(1, 6):
+        stage(topic, "e1", sequence)
+    assert topic.sweep(3) == ["e1-1", "e1-2"]
+    assert topic.sequences("e1") == [3, 4, 5]
+    assert topic.sweep(3) == []
+
+
+def test_sweeping_takes_the_older_epoch_first(topic: TopicFolder) -> None:
+    """Order is by when epochs began, not by their random words."""
+    begin(topic, "zz", "2026-01-01")
+    begin(topic, "aa", "2026-02-01")
+    stage(topic, "zz", 1)
+    stage(topic, "aa", 1)
+    assert topic.sweep(1) == ["zz-1"]
+
+
+def test_what_is_needed_is_not_swept(topic: TopicFolder) -> None:
+    """Held batches, the newest receipt and what is staged but not landed stay, however few are to be kept."""
+    begin(topic, "e1", "2026-01-01")
+    for sequence in (1, 2, 3):
+        stage(topic, "e1", sequence)
+    stage(topic, "e1", 4, landed=False)
+    with topic.batch("e1", 1).claim(here()):
+        assert topic.sweep(0) == ["e1-2"]
+    assert topic.sweep(0) == ["e1-1"]
+
+
+def test_what_cannot_be_removed_is_left_for_next_time(
+    local_place: UPath, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch that resists fails nobody's task."""
+
+    class ResistingBatch(BatchFolder):
+        @override
+        def remove(self) -> None:
+            raise StagingError("it resists")
+
+    class Resisting(TopicFolder):
+        @override
+        def batch(self, epoch: str, sequence: int) -> BatchFolder:
+            batch = super().batch(epoch, sequence)
+            return ResistingBatch(batch.folder, batch.batch_id)
+
+    topic = Resisting(local_place)
+    begin(topic, "e1", "2026-01-01")
+    stage(topic, "e1", 1)
+    stage(topic, "e1", 2)
+    assert topic.sweep(1) == []
+    assert "it resists" in caplog.text
+
+
+def test_a_negative_number_to_keep_is_refused(topic: TopicFolder) -> None:
+    """The mistake is named."""
+    with pytest.raises(ValueError, match="keep_batches must be 0 or more, not -1"):
+        topic.sweep(-1)

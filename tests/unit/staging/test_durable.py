@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import errno
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from typing_extensions import override
+from upath import UPath
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.staging import durable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class FakeStore:
+    """An object store that answers as it is told, as the file system of a path."""
+
+    def __init__(self, fs: Any) -> None:
+        self.fs = fs
+        self.path = "bucket/key"
+        self.protocol = "s3"
+
+    @override
+    def __str__(self) -> str:
+        return "s3://bucket/key"
+
+
+class Conditional:
+    """What s3fs looks like: creates conditionally, and may raise or lose its answer."""
+
+    def __init__(self, error: Exception | None = None, there: bytes | None = None) -> None:
+        self.error = error
+        self.there = there
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite") -> None:
+        if self.error:
+            raise self.error
+        self.there = value
+
+    def cat_file(self, path: str) -> bytes:
+        if self.there is None:
+            raise FileNotFoundError(path)
+        return self.there
+
+
+class Plain(Conditional):
+    """A store without a conditional create."""
+
+    @override
+    def pipe_file(self, path: str, value: bytes) -> None:  # type: ignore[override]
+        self.there = value
+
+
+def test_the_first_creates_and_the_second_does_not(place: UPath) -> None:
+    """Of two that create one file the first wins, and its content stays."""
+    assert durable.create_once(place / "a", b"first")
+    assert not durable.create_once(place / "a", b"second")
+    assert durable.read(place / "a") == b"first"
+
+
+def test_of_many_at_once_exactly_one_creates(local_place: UPath) -> None:
+    """Exclusive creation holds between threads that all start together."""
+    with ThreadPoolExecutor(8) as pool:
+        created = list(
+            pool.map(lambda n: durable.create_once(local_place / "a", b"%d" % n), range(40))
+        )
+    assert created.count(True) == 1
+    assert durable.read(local_place / "a") == b"%d" % created.index(True)
+
+
+def test_only_the_file_itself_is_left(local_place: UPath) -> None:
+    """Creating, failing to create and replacing leave no temporary file."""
+    durable.create_once(local_place / "a", b"1")
+    durable.create_once(local_place / "a", b"2")
+    durable.replace(local_place / "a", b"3")
+    assert [path.name for path in durable.local_path(local_place).iterdir()] == ["a"]
+
+
+def test_replace_replaces(place: UPath) -> None:
+    """The last writer's content is what is read."""
+    durable.replace(place / "deep" / "a", b"1")
+    durable.replace(place / "deep" / "a", b"2", durable=False)
+    assert durable.read(place / "deep" / "a") == b"2"
+
+
+def test_what_is_not_there_reads_as_none(place: UPath) -> None:
+    """Absence is an answer, for a file, below a missing folder and below a file."""
+    durable.replace(place / "file", b"")
+    assert durable.read(place / "none") is None
+    assert durable.read(place / "no" / "folder") is None
+    assert durable.read_tail(place / "none") is None
+    assert durable.names(place / "none") == []
+
+
+def test_names_lists_one_level(place: UPath) -> None:
+    """Files and folders directly inside, by name, also a folder named as its parent."""
+    for name in ("b", "a", "sub/c", "staging/d"):
+        durable.replace(place / name, b"")
+    assert durable.names(place) == ["a", "b", "staging", "sub"]
+
+
+def test_remove_takes_a_folder_or_a_file_and_does_not_mind_absence(place: UPath) -> None:
+    """What is removed is gone with all in it; twice is once."""
+    durable.replace(place / "sub" / "deep" / "a", b"")
+    durable.replace(place / "b", b"")
+    for target in (place / "sub", place / "sub", place / "b", place / "b"):
+        durable.remove(target)
+    assert durable.names(place) == []
+
+
+def test_the_tail_is_the_end_of_a_file(place: UPath) -> None:
+    """A footer is read without the file."""
+    durable.replace(place / "a", bytes(100) + b"end")
+    assert durable.read_tail(place / "a", 5) == b"\0\0end"
+    assert durable.read_tail(place / "a") == bytes(100) + b"end"
+
+
+def test_an_unwritable_folder_is_named_with_its_remedy(tmp_path: Path) -> None:
+    """The error names the path, the system's reason and what to do."""
+    (tmp_path / "file").write_text("")
+    named = re.escape(
+        f"{tmp_path}/file/a cannot be created: File exists. A file is where a folder must be: remove it"
+    )
+    with pytest.raises(StagingError, match=named):
+        durable.create_once(UPath(tmp_path) / "file" / "a", b"")
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (errno.ENOSPC, "Free space"),
+        (errno.EACCES, "Let the user"),
+        (errno.EROFS, "read-only"),
+        (errno.EIO, "try again"),
+    ],
+    ids=lambda value: errno.errorcode.get(value, "") if isinstance(value, int) else "",
+)
+def test_each_trouble_has_its_remedy(code: int, remedy: str) -> None:
+    """Full disk, permission, read-only mount and the rest say what helps."""
+    store = FakeStore(Conditional(OSError(code, os.strerror(code))))
+    with pytest.raises(
+        StagingError, match=rf"s3://bucket/key cannot be written: {os.strerror(code)}\. .*{remedy}"
+    ):
+        durable.replace(store, b"")
+
+
+def test_a_signature_in_a_stores_answer_is_not_repeated() -> None:
+    """The query of a signed URL stays out of the error."""
+    store = FakeStore(Conditional(RuntimeError("PUT https://x.net/a?sig=SECRET failed")))
+    with pytest.raises(StagingError) as caught:
+        durable.replace(store, b"")
+    assert "SECRET" not in str(caught.value)
+    assert "https://x.net/a?..." in str(caught.value)
+
+
+def test_a_lost_answer_is_settled_by_the_content() -> None:
+    """A repeated request that finds its own object has created it; one that finds another's has not."""
+    ours = FakeStore(Conditional(FileExistsError(), there=b"mine"))
+    theirs = FakeStore(Conditional(OSError(errno.EIO, "conflict"), there=b"theirs"))
+    assert durable.create_once(ours, b"mine")
+    assert not durable.create_once(theirs, b"mine")
+
+
+def test_a_failed_create_of_an_object_is_an_error() -> None:
+    """Neither created nor there: the store's trouble is told, not taken for an answer."""
+    store = FakeStore(Conditional(OSError(errno.EIO, "out of order")))
+    with pytest.raises(StagingError, match="out of order"):
+        durable.create_once(store, b"")
+
+
+def test_which_stores_create_exclusively(local_place: UPath) -> None:
+    """Local folders and services with a conditional put do; a client without it, or fsspec's stand-in, does not."""
+    assert durable.supports_exclusive_create(local_place)
+    assert durable.supports_exclusive_create(UPath("memory://a"))
+    assert durable.supports_exclusive_create(FakeStore(Conditional()))
+    assert not durable.supports_exclusive_create(FakeStore(Plain()))
+    sftp = FakeStore(Conditional())
+    sftp.protocol = "sftp"
+    assert not durable.supports_exclusive_create(sftp)
+
+
+def test_a_store_without_exclusive_create_looks_first() -> None:
+    """Such a store still keeps what is there; only a race within a moment is lost."""
+    store = FakeStore(Plain())
+    assert durable.create_once(store, b"1")
+    assert not durable.create_once(store, b"2")
+
+
+def test_a_listing_is_never_an_old_one() -> None:
+    """What another process wrote is seen although the client caches listings."""
+
+    class Cached(MemoryFileSystem):  # type: ignore[misc]
+        cachable = False
+        cached: list[str] | None = None
+
+        def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
+            self.cached = self.cached or super().ls(path, detail, **kwargs)
+            return self.cached
+
+        def invalidate_cache(self, path: str | None = None) -> None:
+            self.cached = None
+
+    store = FakeStore(Cached())
+    store.path = "/listing-test"
+    for name in ("a", "b"):
+        MemoryFileSystem().pipe_file(f"/listing-test/{name}", b"")
+        assert durable.names(store)[-1] == name
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("/data/a b", "file:///data/a b"),
+        ("file:///data/x", "file:///data/x"),
+        ("memory://a/b", "memory://a/b"),
+    ],
+)
+def test_a_url_is_absolute_and_has_a_scheme(given: str, shown: str) -> None:
+    """Places have one spelling, which `UPath` takes back."""
+    assert durable.url(UPath(given)) == shown
+    assert durable.url(UPath(shown)) == shown

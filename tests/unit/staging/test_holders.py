@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.staging import holders
+from airflow_provider_sfevents.staging.holders import Holder, Sighting, Verdict, judge
+from tests.unit.staging.building import elsewhere, here
+
+beats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict"),
+    [
+        (Sighting(released=True, process_alive=True), Verdict.FREE),
+        (Sighting(released=False, process_alive=True), Verdict.ALIVE),
+        (Sighting(released=False, process_alive=False), Verdict.DEAD),
+        (
+            Sighting(released=False, process_alive=None, first_beat="1", last_beat="1"),
+            Verdict.WATCH,
+        ),
+        (
+            Sighting(
+                released=False,
+                process_alive=None,
+                first_beat="1",
+                last_beat="2",
+                watched_seconds=99,
+            ),
+            Verdict.ALIVE,
+        ),
+        (
+            Sighting(
+                released=False,
+                process_alive=None,
+                first_beat=None,
+                last_beat="0",
+                watched_seconds=5,
+            ),
+            Verdict.ALIVE,
+        ),
+        (
+            Sighting(
+                released=False,
+                process_alive=None,
+                first_beat="1",
+                last_beat="1",
+                watched_seconds=30,
+            ),
+            Verdict.DEAD,
+        ),
+        (Sighting(released=False, process_alive=None, watched_seconds=30), Verdict.DEAD),
+    ],
+    ids=[
+        "let go",
+        "process runs",
+        "process gone",
+        "too early",
+        "beat changed",
+        "first beat",
+        "silent",
+        "never a beat",
+    ],
+)
+def test_verdicts(seen: Sighting, verdict: Verdict) -> None:
+    """Each sighting has one verdict."""
+    assert judge(seen, lease_seconds=30) is verdict
+
+
+@given(beats, beats, st.floats(0, 100))
+def test_another_machines_holder_is_dead_only_after_a_silent_lease(
+    first: str | None, last: str | None, watched: float
+) -> None:
+    """A batch is taken over only when no sign of life came for the whole lease."""
+    seen = Sighting(
+        released=False,
+        process_alive=None,
+        first_beat=first,
+        last_beat=last,
+        watched_seconds=watched,
+    )
+    assert (judge(seen, lease_seconds=30) is Verdict.DEAD) == (first == last and watched >= 30)
+
+
+def test_this_process_lives_while_it_has_the_claim() -> None:
+    """A claim that this process took and lost track of is dead, though the process lives."""
+    holder = here()
+    assert holders.is_alive(holder) is False
+    holders.remember(holder)
+    assert holders.is_alive(holder) is True
+    holders.forget(holder)
+    assert holders.is_alive(holder) is False
+
+
+def test_another_process_lives_until_it_is_killed() -> None:
+    """A running child is alive; killed and not yet reaped it is dead already."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        holder = replace(
+            here(), pid=child.pid, process_start=holders.process_start(child.pid) or ""
+        )
+        assert holders.is_alive(holder) is True
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and left a zombie
+        assert holders.is_alive(holder) is False
+
+
+def test_a_later_process_with_the_same_pid_is_another() -> None:
+    """A pid alone proves nothing."""
+    holder = replace(here(), pid=os.getppid(), process_start="1")
+    assert holders.is_alive(holder) is False
+
+
+def test_of_another_machines_process_nothing_is_known() -> None:
+    """A pid means nothing across machines, boots and containers."""
+    assert holders.is_alive(elsewhere()) is None
+    assert holders.is_alive(replace(here(), pid_space="")) is None
+
+
+def test_a_holder_survives_its_text() -> None:
+    """What a claim file says is what was written."""
+    assert Holder.from_json(here().to_json()).pid == os.getpid()
+    assert Holder.from_json(elsewhere().to_json()).run == elsewhere().run
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"run": 1}', '{"host": "a", "run": {"x": 1}}'])
+def test_an_unreadable_claim_is_held_by_somebody_unknown(text: str) -> None:
+    """Rubbish in a claim does not free the batch: its beat decides."""
+    holder = Holder.from_json(text)
+    assert holders.is_alive(holder) is None
+    assert "unknown host" in holder.describe()
+
+
+def test_a_holder_says_who_it_is() -> None:
+    """The sentence names task, run, try, process, host and since when."""
+    assert elsewhere().describe() == (
+        "task load.fetch of run run-0, map index -1, try 1, process 4711 on worker-2, since 2026-01-01T00:00:00+00:00"
+    )

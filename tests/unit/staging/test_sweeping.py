@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.staging.sweeping import BatchState, to_sweep
+
+states = st.lists(
+    st.builds(
+        BatchState,
+        epoch=st.sampled_from(["old", "new"]),
+        sequence=st.integers(1, 5),
+        staged=st.booleans(),
+        landed=st.booleans(),
+        held=st.booleans(),
+    ),
+    unique_by=lambda state: (state.epoch, state.sequence),
+)
+places = st.one_of(st.none(), st.tuples(st.sampled_from(["old", "new"]), st.integers(1, 5)))
+
+
+@given(states, places)
+def test_nothing_that_may_be_needed_goes(
+    old: list[BatchState], newest: tuple[str, int] | None
+) -> None:
+    """What goes is held by nobody, is not the newest receipt, and has landed or was given up with its epoch."""
+    for state in to_sweep(old, newest, "new"):
+        assert not state.held
+        assert (state.epoch, state.sequence) != newest
+        assert state.landed or (state.epoch == "old" and not state.staged)
+
+
+@given(states)
+def test_what_has_landed_goes(old: list[BatchState]) -> None:
+    """Old batches that landed and that nobody holds do not pile up."""
+    swept = to_sweep(old, None, "new")
+    assert [state for state in old if state.landed and not state.held and state not in swept] == []

@@ -1,0 +1,175 @@
+"""Provider info is read by every Airflow process: a fault in it stops every `airflow` command."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import pytest
+from packaging.utils import canonicalize_name
+from typing_extensions import override
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.provider_info import get_provider_info
+
+INFO = get_provider_info()
+CONNECTION = INFO["connection-types"][0]
+FIELDS: dict[str, dict[str, Any]] = CONNECTION["conn-fields"]
+SECRETS = {"private_key", "private_key_passphrase", "session_token"}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """A JSON schema that Airflow ships."""
+    read: dict[str, Any] = json.loads(files("airflow").joinpath(name).read_text())
+    return read
+
+
+def modules() -> list[str]:
+    return [
+        name
+        for part in ("hooks", "operators", "sensors", "triggers")
+        for entry in INFO.get(part, [])
+        for name in entry["python-modules"]
+    ]
+
+
+def test_dict_is_what_airflow_accepts() -> None:
+    """The dict passes the schema that Airflow checks it by, and the stricter one of Airflow's own providers."""
+    jsonschema.validate(INFO, schema("provider_info.schema.json"))
+    jsonschema.validate(
+        INFO["connection-types"],
+        schema("provider.yaml.schema.json")["properties"]["connection-types"],
+    )
+
+
+def test_no_key_is_silently_ignored() -> None:
+    """Every key is one that Airflow reads; its schema lets a misspelt one pass."""
+    assert set(INFO) <= set(schema("provider_info.schema.json")["properties"])
+    assert set(CONNECTION) == {
+        "connection-type",
+        "hook-class-name",
+        "hook-name",
+        "conn-fields",
+        "ui-field-behaviour",
+    }
+    assert set(CONNECTION["ui-field-behaviour"]) == {"hidden-fields", "relabeling", "placeholders"}
+
+
+def test_entry_point_names_the_function_and_the_distribution() -> None:
+    """Airflow finds the dict by the entry point and refuses a package name that is not the distribution's."""
+    [entry] = [
+        entry
+        for entry in entry_points(group="apache_airflow_provider")
+        if entry.dist is not None and entry.dist.name == "airflow-provider-sfevents"
+    ]
+    assert entry.dist is not None
+    assert entry.load()() == INFO
+    assert INFO["package-name"] == canonicalize_name(entry.dist.name)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_module_named_in_the_dict_can_be_imported(name: str) -> None:
+    """Every module that the dict names exists."""
+    import_module(name)
+
+
+def test_hook_class_is_the_connection_types_own() -> None:
+    """Airflow makes the hook from the dict's class and the keyword that the class names."""
+    module, _, name = CONNECTION["hook-class-name"].rpartition(".")
+    hook = getattr(import_module(module), name)
+    assert hook.conn_type == CONNECTION["connection-type"]
+    assert hook.hook_name == CONNECTION["hook-name"]
+    assert hook(**{hook.conn_name_attr: "some"}).conn_id == "some"
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_field_of_the_form_explains_itself(name: str) -> None:
+    """Every field has a label, a help text that is a sentence, and a type."""
+    field = FIELDS[name]
+    assert field["label"]
+    assert field["description"].endswith(".")
+    assert field["schema"]["type"]
+    assert "__" not in name, "Airflow splits the form's keys at double underscores"
+
+
+def test_form_has_a_field_for_every_extra_that_the_hook_reads() -> None:
+    """The form and the hook know the same extras."""
+    from airflow_provider_sfevents.hooks.connection import settings_from
+
+    class Recorder(dict[str, Any]):
+        def __init__(self, values: dict[str, Any], asked: set[str]) -> None:
+            super().__init__(values)
+            self.asked = asked
+
+        @override
+        def get(self, key: str, default: Any = None) -> Any:
+            self.asked.add(key)
+            return super().get(key, default)
+
+    class Given:
+        conn_id = "given"
+        host: str | None = "https://acme.example.com"
+        login: str | None = "key"
+        password: str | None = "secret"
+
+        def __init__(self, extra: Recorder) -> None:
+            self._extra = extra
+
+        @property
+        def extra_dejson(self) -> dict[str, Any]:
+            return self._extra
+
+    asked: set[str] = set()
+    for auth in FIELDS["auth"]["schema"]["enum"]:
+        texts = {name: "x" for name in FIELDS if name not in {"auth", "plaintext"}}
+        with suppress(
+            ConfigurationError
+        ):  # "x" is no private key; what was asked for is what counts
+            settings_from(Given(Recorder({**texts, "auth": auth}, asked)))
+    assert asked == set(FIELDS)
+
+
+def test_choices_of_login_are_the_hooks() -> None:
+    """The form offers exactly the logins that the hook knows, its first one chosen."""
+    from airflow_provider_sfevents.hooks.connection import AUTHS
+
+    assert FIELDS["auth"]["schema"]["enum"] == list(AUTHS)
+    assert FIELDS["auth"]["schema"]["default"] == AUTHS[0]
+
+
+def test_exactly_the_secrets_are_masked_by_airflow() -> None:
+    """Airflow masks an extra by its name; every secret has such a name, and nothing that one must see."""
+    from airflow.sdk.log import redact
+
+    shown = redact(dict.fromkeys(FIELDS, "a-value-to-hide"))
+    assert {name for name, value in shown.items() if value == "***"} == SECRETS
+
+
+def test_secrets_are_not_plain_inputs() -> None:
+    """A secret is a password field; the private key, which has lines, a multi-line one."""
+    forms = {name: FIELDS[name]["schema"].get("format") for name in SECRETS}
+    assert forms == {
+        "private_key": "multiline",
+        "private_key_passphrase": "password",
+        "session_token": "password",
+    }
+
+
+def test_import_is_light() -> None:
+    """Reading the dict loads neither Airflow nor anything heavy."""
+    code = (
+        "import sys; from airflow_provider_sfevents.provider_info import get_provider_info; get_provider_info();"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(ran.stdout.split())
+    assert loaded.isdisjoint(
+        {"airflow", "grpc", "google", "pyspark", "pyarrow", "fastavro", "httpx"}
+    )
