@@ -56,7 +56,8 @@ class TransportError(SfEventsError):
         self.error_code = error_code
         self.rpc_id = rpc_id
 
-    def __str__(self) -> str:
+    # Not marked as an override: typing_extensions is not everywhere where Spark runs.
+    def __str__(self) -> str:  # type: ignore[explicit-override]
         return self.message
 
 

@@ -22,14 +22,25 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def take_staged(manifest: Manifest, topic_folder: TopicFolder, folder: BatchFolder, store: PositionStore, run: Run) -> Staged:
+def take_staged(
+    manifest: Manifest,
+    topic_folder: TopicFolder,
+    folder: BatchFolder,
+    store: PositionStore,
+    run: Run,
+) -> Staged:
     """Claim a batch that another task has staged, so as to commit it.
 
     :raises BatchClaimed: somebody else is at work on it.
     """
     claim = folder.claim(Holder.here(run, datetime.now(UTC).isoformat()))
     return Staged(
-        manifest=manifest, topic_folder=topic_folder, folder=folder, claim=claim, store=store, adopted=True
+        manifest=manifest,
+        topic_folder=topic_folder,
+        folder=folder,
+        claim=claim,
+        store=store,
+        adopted=True,
     )
 
 
@@ -53,7 +64,12 @@ def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
         staged.claim.check()
         at = datetime.now(UTC).isoformat()
         stores.write(staged.store, advance(position, manifest, committed_at=at, committed_by=run))
-        log.info("Position of %s: sequence %d, after %s.", manifest.topic, manifest.sequence, manifest.end)
+        log.info(
+            "Position of %s: sequence %d, after %s.",
+            manifest.topic,
+            manifest.sequence,
+            manifest.end,
+        )
     for batch_id in staged.topic_folder.sweep(keep_batches):
         log.info("Old batch %s is swept.", batch_id)
     return receipt

@@ -81,13 +81,20 @@ class BatchFetch:
         :raises Stopped: `stopping` was set; what has been received is kept.
         """
         topic, plan = self._request.topic, self._plan
-        log.info("Fetching %s after %s%s.", topic, plan.resume, f"; {plan.events} events are staged already" * bool(plan.kept))
+        log.info(
+            "Fetching %s after %s%s.",
+            topic,
+            plan.resume,
+            f"; {plan.events} events are staged already" * bool(plan.kept),
+        )
         async with self._folder.writer(self._claim, plan.resume, plan.events) as writer:
             ended = await self._fetch(client, writer, stopping)
         parts = (*plan.kept, *await writer.close())
         if ended.ended_by == "stopped":
             events = sum(part.events for part in parts)
-            raise Stopped(f"The task was ended while it fetched {topic}; {events} events stay staged for the next try.")
+            raise Stopped(
+                f"The task was ended while it fetched {topic}; {events} events stay staged for the next try."
+            )
         if not parts:
             self._write_anchor(ended)
             return ended
@@ -95,10 +102,16 @@ class BatchFetch:
             await self._keep_schema(client, schema_id)
         return self._write_manifest(parts, ended)
 
-    async def _fetch(self, client: PubSubClient, writer: PartWriter, stopping: asyncio.Event) -> Ended:
+    async def _fetch(
+        self, client: PubSubClient, writer: PartWriter, stopping: asyncio.Event
+    ) -> Ended:
         async def receive(delivery: Delivery) -> None:
             await writer.append(
-                delivery.ids, delivery.replay_ids, delivery.schema_ids, delivery.payloads, delivery.received_at
+                delivery.ids,
+                delivery.replay_ids,
+                delivery.schema_ids,
+                delivery.payloads,
+                delivery.received_at,
             )
             self._report(len(delivery))
             for schema_id in set(delivery.schema_ids) - self._schemas:

@@ -69,7 +69,12 @@ def refuse_stale(position: Position, newest: tuple[str, int] | None, where: str)
 def refuse_second_in_run(position: Position, request: BatchRequest, where: str) -> None:
     """:raises PositionConflict: another mapped instance of this task has committed to the same position in this very run."""
     by, run = position.committed_by, request.run
-    if position.sequence and run.run and (by.dag, by.run, by.task) == (run.dag, run.run, run.task) and by.map_index != run.map_index:
+    if (
+        position.sequence
+        and run.run
+        and (by.dag, by.run, by.task) == (run.dag, run.run, run.task)
+        and by.map_index != run.map_index
+    ):
         raise PositionConflict(
             f"{where}: mapped task {run.task} has topic {request.topic} twice, at map index {by.map_index} and {run.map_index}. "
             "Name each topic once, or use a task of its own with another `consumer`."
@@ -85,7 +90,9 @@ def _begin(
     """
     start = check_start(request.initial_replay)
     for origin in folder.origins():
-        begun = record.Position.from_json(origin.position, f"The origin of epoch {origin.epoch} in {folder.folder}")
+        begun = record.Position.from_json(
+            origin.position, f"The origin of epoch {origin.epoch} in {folder.folder}"
+        )
         if begun.start == start:
             stores.write(store, begun)
             return begun
@@ -101,5 +108,7 @@ def _begin(
     )
     folder.write_origin(Origin(epoch=position.epoch, created_at=at, position=position.to_json()))
     stores.write(store, position)
-    log.info("First run of %s for consumer %s: starting at %s.", request.topic, request.consumer, start)
+    log.info(
+        "First run of %s for consumer %s: starting at %s.", request.topic, request.consumer, start
+    )
     return position

@@ -75,7 +75,9 @@ class Empty:
         return _result(self.batch_id, self.sequence, ended_by=self.ended_by)
 
 
-def result(manifest: Manifest, manifest_url: str, receipt: Receipt | None, *, adopted: bool) -> dict[str, Any]:
+def result(
+    manifest: Manifest, manifest_url: str, receipt: Receipt | None, *, adopted: bool
+) -> dict[str, Any]:
     """What a task tells those after it; plain JSON, without a secret.
 
     :param receipt: of the landed batch; without one nothing is said of tables.

@@ -12,10 +12,13 @@ epoch, and nothing is safe to assume.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
 from airflow_provider_sfevents.staging.chain import chain
-from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ from airflow_provider_sfevents.batches.opening import open_position
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.exceptions import ReplayIdRefused, TopicError
 from airflow_provider_sfevents.staging.holders import Holder
-from airflow_provider_sfevents.staging.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.claims import Claim
+    from airflow_provider_sfevents.staging.manifest import Manifest
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,9 @@ class _Claimed:
     store: PositionStore
 
 
-async def _claim(request: BatchRequest, session: Session, folder: TopicFolder, store: PositionStore) -> _Claimed:
+async def _claim(
+    request: BatchRequest, session: Session, folder: TopicFolder, store: PositionStore
+) -> _Claimed:
     """The position, and the batch after it, claimed; looked at until both belong together."""
     position = open_position(request, session, folder, store)
     while True:
@@ -102,7 +104,9 @@ async def _claim(request: BatchRequest, session: Session, folder: TopicFolder, s
             claim.release()
             raise
         if (now_at.epoch, now_at.sequence) == (position.epoch, position.sequence):
-            return _Claimed(position=now_at, topic_folder=folder, folder=batch, claim=claim, store=store)
+            return _Claimed(
+                position=now_at, topic_folder=folder, folder=batch, claim=claim, store=store
+            )
         claim.release()
         position = now_at
 
@@ -114,7 +118,13 @@ async def _stage_claimed(
     if isinstance(plan, restart.Fetch):
         bounds = _with_learning(request, claimed, plan)
         fetch = BatchFetch(
-            request, bounds, claimed.position, plan, claimed.topic_folder, claimed.folder, claimed.claim
+            request,
+            bounds,
+            claimed.position,
+            plan,
+            claimed.topic_folder,
+            claimed.folder,
+            claimed.claim,
         )
         try:
             came = await fetch.run(client, stopping)
@@ -127,7 +137,9 @@ async def _stage_claimed(
                 start=plan.start,
                 ended_by=came.ended_by,
             )
-        log.info("Batch %s is staged: %d events, ended by %s.", came.batch_id, came.events, came.ended_by)
+        log.info(
+            "Batch %s is staged: %d events, ended by %s.", came.batch_id, came.events, came.ended_by
+        )
         return _staged(claimed, came)
     landed = isinstance(plan, restart.Commit)
     log.info(
@@ -173,10 +185,14 @@ def _with_learning(request: BatchRequest, claimed: _Claimed, plan: restart.Fetch
     unknown = plan.resume == "latest" or (
         bool(since) and datetime.now(UTC) - datetime.fromisoformat(since) > OLD
     )
-    return replace(request.bounds, learn_seconds=request.learn_seconds) if unknown else request.bounds
+    return (
+        replace(request.bounds, learn_seconds=request.learn_seconds) if unknown else request.bounds
+    )
 
 
-def _staged(claimed: _Claimed, manifest: Manifest, *, adopted: bool = False, landed: bool = False) -> Staged:
+def _staged(
+    claimed: _Claimed, manifest: Manifest, *, adopted: bool = False, landed: bool = False
+) -> Staged:
     return Staged(
         manifest=manifest,
         topic_folder=claimed.topic_folder,

@@ -70,11 +70,13 @@ def _login(
             instance_url=_url(_text(extra, "instance_url") or connection.host),
             org_id=_text(extra, "org_id"),
         )
-    raise ConfigurationError(f"unknown login {auth!r} (extra `auth`); choose one of {', '.join(AUTHS)}")
+    raise ConfigurationError(
+        f"unknown login {auth!r} (extra `auth`); choose one of {', '.join(AUTHS)}"
+    )
 
 
 def pem(text: str) -> str:
-    """A PEM whose line breaks a form or an environment variable turned into spaces or `\\n`, made whole again."""
+    r"""A PEM whose line breaks a form or an environment variable turned into spaces or `\\n`, made whole again."""
     text = text.replace("\\n", "\n").strip()
     if "\n" in text or not text.startswith("-----BEGIN"):
         return text

@@ -40,12 +40,16 @@ class Event:
 
         data = BytesIO(self.payload)
         try:
-            record = fastavro.schemaless_reader(data, fastavro.parse_schema(json.loads(self.schema)), None)
+            record = fastavro.schemaless_reader(
+                data, fastavro.parse_schema(json.loads(self.schema)), None
+            )
         except (EOFError, IndexError, UnicodeDecodeError, ValueError) as error:
-            raise ValueError(f"event {self.replay_id} does not decode with schema {self.schema_id}: {error}") from error
+            raise ValueError(
+                f"event {self.replay_id} does not decode with schema {self.schema_id}: {error}"
+            ) from error
         if data.read(1):
             raise ValueError(f"event {self.replay_id} has bytes beyond its schema {self.schema_id}")
-        return dict(record)  # type: ignore[arg-type]
+        return dict(record)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,9 @@ class Fetched:
     result: FetchResult
 
 
-async def fetch_into_memory(client: PubSubClient, topic: str, start: str, bounds: Bounds) -> Fetched:
+async def fetch_into_memory(
+    client: PubSubClient, topic: str, start: str, bounds: Bounds
+) -> Fetched:
     deliveries: list[Delivery] = []
 
     async def receive(delivery: Delivery) -> None:
@@ -71,7 +77,9 @@ async def fetch_into_memory(client: PubSubClient, topic: str, start: str, bounds
 
 def _events(delivery: Delivery, schemas: dict[str, str]) -> list[Event]:
     received_at = datetime.fromtimestamp(delivery.received_at / 1e6, UTC)
-    columns = zip(delivery.ids, delivery.replay_ids, delivery.schema_ids, delivery.payloads, strict=True)
+    columns = zip(
+        delivery.ids, delivery.replay_ids, delivery.schema_ids, delivery.payloads, strict=True
+    )
     return [
         Event(
             id=event_id,

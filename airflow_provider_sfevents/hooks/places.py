@@ -49,7 +49,8 @@ def open_staging(url: str | None) -> StagingArea:
     root = staging_root(url)
     if not usable(root):
         log.warning(
-            "%s lets two tasks create the same file at once; set max_active_runs=1 on every DAG that fetches.", root
+            "%s lets two tasks create the same file at once; set max_active_runs=1 on every DAG that fetches.",
+            root,
         )
     return StagingArea(root)
 
@@ -67,7 +68,9 @@ def open_batch(manifest_url: str, staging: str | None) -> tuple[TopicFolder, Bat
     batch = BatchFolder(folder, layout.batch_id(epoch_folder.name, int(folder.name)))
     manifest = batch.read_manifest()
     if manifest is None:
-        raise StagingError(f"No batch is staged at {manifest_url}; it was removed, or `staging` is not the fetch's.")
+        raise StagingError(
+            f"No batch is staged at {manifest_url}; it was removed, or `staging` is not the fetch's."
+        )
     return TopicFolder(epoch_folder.parent), batch, manifest
 
 

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
     from airflow_provider_sfevents.pubsub.client import Topic
@@ -96,17 +96,17 @@ class SfEventsHook(BaseHook):
         :param start: `earliest`, `latest` or a replay id in hex.
         :raises ReplayIdRefused: when the bus does not know the replay id.
         """
-        return self._call(lambda client: fetch_into_memory(client, topic, start, bounds or Bounds()))
+        return self._call(
+            lambda client: fetch_into_memory(client, topic, start, bounds or Bounds())
+        )
 
-    async def subscribe(self, topic: str, start: str = "latest") -> AsyncIterator[Delivery]:
+    async def subscribe(self, topic: str, start: str = "latest") -> AsyncGenerator[Delivery]:
         """Deliveries as they come, keepalives among them, for as long as the caller iterates."""
         async with self.client() as client, aclosing(client.subscribe(topic, start)) as deliveries:
             async for delivery in deliveries:
                 yield delivery
 
-    def publish(
-        self, topic: str, records: Sequence[Mapping[str, Any]]
-    ) -> list[PublishResult]:
+    def publish(self, topic: str, records: Sequence[Mapping[str, Any]]) -> list[PublishResult]:
         """Publish records as platform events; one result for each, in order.
 
         :param records: field name to value; `CreatedDate` and `CreatedById` are filled in where missing.

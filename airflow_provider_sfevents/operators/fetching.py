@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import StagingArea
 
+
 class FetchesBatch(BaseOperator):
     """Arguments of every operator that fetches a batch; not for use in a DAG.
 
@@ -131,7 +132,9 @@ class FetchesBatch(BaseOperator):
         """
         self.log.info("No event on %s (%s); the position stays.", self.topic, empty.ended_by)
         if self.skip_when_empty:
-            raise AirflowSkipException(f"no event on {self.topic} after {empty.start} ({empty.ended_by})")
+            raise AirflowSkipException(
+                f"no event on {self.topic} after {empty.start} ({empty.ended_by})"
+            )
         return empty.result()
 
     def _request(self, context: Context) -> BatchRequest:

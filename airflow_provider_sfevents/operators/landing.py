@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.places import put_job, staging_root
-from airflow_provider_sfevents.staging.places import ensure_spark_can_read, spark_url
+from airflow_provider_sfevents.hooks.places import staging_root
+from airflow_provider_sfevents.spark import preflight
+from airflow_provider_sfevents.staging.places import ensure_spark_can_read
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+    from airflow.sdk import Context
 
 TABLE_FORMATS = ("parquet",)
 
@@ -22,8 +26,28 @@ BATCH_KEY = "sfevents_batch_id"
 """In the task's state store: the batch that the Spark job kept for resuming was submitted for."""
 
 QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
-"""Else every task log holds some hundred lines of Spark's own, each logged again by Airflow. Not in cluster mode, where
-Airflow's hook finds the driver's id in lines of level INFO."""
+"""Else every task log holds some hundred lines of Spark's own, each logged again by Airflow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """Where and how `spark-submit` will run.
+
+    :param master: Spark's master URL.
+    :param deploy_mode: `client`, `cluster`, or None for Spark's default.
+    :param binary: what to start.
+    :param env: what its environment needs on top of the worker's.
+    """
+
+    master: str
+    deploy_mode: str | None
+    binary: str
+    env: Mapping[str, str]
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        """Settings for a quiet log; not in cluster mode, where Airflow's hook reads the driver's id from the lines."""
+        return {} if self.deploy_mode == "cluster" else QUIET
 
 
 def check_arguments(
@@ -31,22 +55,17 @@ def check_arguments(
 ) -> None:
     """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
     if not table and not application:
-        raise ConfigurationError("table is missing: give the root URL of the tables, or an `application` of your own.")
+        raise ConfigurationError(
+            "table is missing: give the root URL of the tables, or an `application` of your own."
+        )
     if table_format not in TABLE_FORMATS:
-        raise ConfigurationError(f"table_format={table_format!r} is not known; give {' or '.join(TABLE_FORMATS)}.")
+        raise ConfigurationError(
+            f"table_format={table_format!r} is not known; give {' or '.join(TABLE_FORMATS)}."
+        )
     if max_quarantined is not None and max_quarantined < 0:
-        raise ConfigurationError(f"max_quarantined={max_quarantined} is below 0; 0 lands only batches that decode whole.")
-
-
-def prepare(operator: SfEventsToSparkOperator) -> None:
-    """Make sure that Spark could run, before an event is asked for.
-
-    :raises ConfigurationError: no such Spark connection, or a staging area that Spark cannot read.
-    """
-    require_connection(operator._conn_id)  # noqa: SLF001 - where our base class keeps it
-    operator._hook = operator._get_hook()  # noqa: SLF001
-    connection = operator._hook._connection  # noqa: SLF001 - as our base class reads it
-    ensure_spark_can_read(str(staging_root(operator.staging)), connection["master"], shared=operator.staging_shared)
+        raise ConfigurationError(
+            f"max_quarantined={max_quarantined} is below 0; 0 lands only batches that decode whole."
+        )
 
 
 def require_connection(conn_id: str) -> None:
@@ -60,19 +79,55 @@ def require_connection(conn_id: str) -> None:
         ) from error
 
 
-def aim(operator: SfEventsToSparkOperator, manifest_url: str) -> None:
-    """Complete the operator's Spark arguments for one batch."""
-    job = put_job(staging_root(operator.staging))
-    if operator._hook is not None and operator._hook._connection["deploy_mode"] != "cluster":  # noqa: SLF001 - as above
-        operator.conf = QUIET | (operator.conf or {})
-    arguments = ["--manifest", spark_url(manifest_url)]
-    if not operator.application:
-        operator.application = job.application
-        arguments += ["--table", str(operator.table), "--format", operator.table_format]
-        if operator.max_quarantined is not None:
-            arguments += ["--max-quarantined", str(operator.max_quarantined)]
-    operator.application_args = [*arguments, *map(str, operator.application_args or ())]
-    operator.py_files = ",".join(filter(None, (operator.py_files, job.py_files)))
+def plan_submission(
+    connection: Mapping[str, Any],
+    env_vars: Mapping[str, str] | None,
+    staging: str | None,
+    *,
+    shared: bool,
+) -> Submission:
+    """Make sure that Spark could run and read the staging area, before an event is asked for.
+
+    :param connection: what SparkSubmitHook made of the Spark connection: `master`, `deploy_mode`, `spark_binary`.
+    :param env_vars: what the user wants in spark-submit's environment.
+    :raises ConfigurationError: mixed pyspark versions, no spark-submit, no Java, or a folder that Spark cannot see.
+    """
+    master, deploy_mode = connection["master"], connection["deploy_mode"]
+    ensure_spark_can_read(str(staging_root(staging)), master, shared=shared)
+    preflight.check_versions()
+    environ = {**os.environ, **(env_vars or {})}
+    asked = connection["spark_binary"]
+    launcher = preflight.find_spark_submit(
+        None if asked == preflight.SPARK_SUBMIT else asked, environ
+    )
+    java = preflight.check_java(deploy_mode, environ)
+    return Submission(
+        master=master,
+        deploy_mode=deploy_mode,
+        binary=launcher.binary,
+        env={} if deploy_mode == "cluster" else _local_env({**launcher.env, **java}, master),
+    )
+
+
+def arguments(
+    manifest_url: str, table: str | None, table_format: str, max_quarantined: int | None
+) -> list[str]:
+    """Of the job of this package, for one batch; with no table, of a user's own."""
+    said = ["--manifest", manifest_url]
+    if table:
+        said += ["--table", table, "--format", table_format]
+    if table and max_quarantined is not None:
+        said += ["--max-quarantined", str(max_quarantined)]
+    return said
+
+
+def joined(*py_files: str | None) -> str:
+    return ",".join(filter(None, py_files))
+
+
+def texts(application_args: Sequence[Any] | None) -> list[str]:
+    """SparkSubmitHook starts the process with them as they are, so each has to be text."""
+    return [str(argument) for argument in application_args or ()]
 
 
 def forget_other_jobs(context: Context, job_key: str, batch_id: str) -> None:
@@ -86,3 +141,11 @@ def forget_other_jobs(context: Context, job_key: str, batch_id: str) -> None:
         return
     state.delete(job_key)
     state.set(BATCH_KEY, batch_id)
+
+
+def _local_env(env: dict[str, str], master: str) -> dict[str, str]:
+    """The worker's Python runs Spark's driver; its executors too only when they are on this machine."""
+    if master.startswith("local") or "PYSPARK_PYTHON" not in env:
+        return env
+    driver = {name: value for name, value in env.items() if name != "PYSPARK_PYTHON"}
+    return {**driver, "PYSPARK_DRIVER_PYTHON": sys.executable}

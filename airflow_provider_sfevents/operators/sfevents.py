@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
+from typing_extensions import override
 
 from airflow_provider_sfevents.batches.commit import commit_batch, take_staged
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
@@ -56,6 +57,13 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         "table",
     )
 
+    # What SparkSubmitOperator makes of its arguments.
+    application: str
+    application_args: list[Any] | None
+    conf: dict[Any, Any] | None
+    env_vars: dict[str, Any] | None
+    py_files: str | None
+
     def __init__(
         self,
         *,
@@ -67,32 +75,53 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     ) -> None:
         kwargs.setdefault("name", "sfevents")
         super().__init__(**kwargs)
-        self._conn_id = spark_conn_id  # where SparkSubmitOperator looks; `self.conn_id` is Salesforce's
+        # Where SparkSubmitOperator looks; `self.conn_id` is Salesforce's.
+        self._conn_id = spark_conn_id
         self.table = table
         self.table_format = table_format
         self.max_quarantined = max_quarantined
         landing.check_arguments(table, table_format, max_quarantined, self.application)
 
+    @override
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():
-            landing.prepare(self)
+            submission = self._plan()
         with self.staged_batch(context) as staged:
             if isinstance(staged, Empty):
                 return self.nothing_came(staged)
             if not staged.landed:
-                self._land(staged, context)
+                self._land(staged, submission, context)
             done = commit(staged, context, self.outlets, self.keep_batches)
         fail_after_landing(staged.manifest)
         return done
 
-    def _land(self, staged: Staged, context: Context) -> None:
+    def _plan(self) -> landing.Submission:
+        landing.require_connection(self._conn_id)
+        connection = self._get_hook()._connection  # noqa: SLF001 - as our base class reads it
+        return landing.plan_submission(
+            connection, self.env_vars, self.staging, shared=self.staging_shared
+        )
+
+    def _land(self, staged: Staged, submission: landing.Submission, context: Context) -> None:
         """Launch Spark on the batch; safe with a twin of an earlier try still at it."""
         with airflow_failures():
-            landing.aim(self, staged.folder.manifest_url)
+            job = put_job(staging_root(self.staging))
             landing.forget_other_jobs(context, self.external_id_key, staged.manifest.batch_id)
-        self._hook = None  # it was made before the batch was known
+        own = landing.arguments(
+            spark_url(staged.folder.manifest_url),
+            None if self.application else self.table,
+            self.table_format,
+            self.max_quarantined,
+        )
+        self.application = self.application or job.application
+        self.application_args = [*own, *landing.texts(self.application_args)]
+        self.py_files = landing.joined(self.py_files, job.py_files)
+        self.conf = {**submission.conf, **(self.conf or {})}
+        self.env_vars = {**submission.env, **(self.env_vars or {})} or None
+        self._spark_binary = submission.binary
         SparkSubmitOperator.execute(self, context)
 
+    @override
     def on_kill(self) -> None:
         FetchesBatch.on_kill(self)
         if self._hook is not None:
@@ -107,6 +136,7 @@ class SfEventsFetchOperator(FetchesBatch):
     put into the staging area). With no event the chain is skipped, unless `skip_when_empty=False`.
     """
 
+    @override
     def execute(self, context: Context) -> dict[str, Any]:
         with self.staged_batch(context) as staged:
             if isinstance(staged, Empty):
@@ -121,10 +151,13 @@ class SfEventsFetchOperator(FetchesBatch):
             "py_files": job.py_files,
         }
 
+    @override
     def other_writers(self, context: Context) -> list[str]:
         """The chain's end writes the position too; where it is kept by task (XCom), both are looked through."""
         downstream = context["dag"].get_task(self.task_id).get_flat_relatives(upstream=False)
-        return [task.task_id for task in downstream if task.task_type == SfEventsCommitOperator.__name__]
+        return [
+            task.task_id for task in downstream if task.task_type == SfEventsCommitOperator.__name__
+        ]
 
 
 class SfEventsCommitOperator(BaseOperator):
@@ -155,6 +188,7 @@ class SfEventsCommitOperator(BaseOperator):
         self.staging = staging
         self.keep_batches = keep_batches
 
+    @override
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():
             fetched = require_result(self.batch)
@@ -178,7 +212,9 @@ class SfEventsCommitOperator(BaseOperator):
         return done
 
 
-def commit(staged: Staged, context: Context, outlets: Sequence[Any], keep_batches: int) -> dict[str, Any]:
+def commit(
+    staged: Staged, context: Context, outlets: Sequence[Any], keep_batches: int
+) -> dict[str, Any]:
     """Commit a landed batch and tell the task's outlet assets; the task's result."""
     with airflow_failures():
         receipt = commit_batch(staged, describe_run(context), keep_batches)
@@ -202,4 +238,6 @@ def require_result(batch: Any) -> dict[str, Any]:
     """:raises ConfigurationError: unless it is what an SfEventsFetchOperator returned."""
     if isinstance(batch, dict) and {"manifest", "events"} <= batch.keys():
         return batch
-    raise ConfigurationError(f"batch={batch!r} is not the result of an SfEventsFetchOperator; give `fetch.output`.")
+    raise ConfigurationError(
+        f"batch={batch!r} is not the result of an SfEventsFetchOperator; give `fetch.output`."
+    )

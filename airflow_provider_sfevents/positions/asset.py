@@ -64,7 +64,7 @@ class AssetStateStore:
             self._state.set(self._key, record)
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be written: {type(error).__name__}: {error}. The batch is landed; the next try only moves the position."
+                f"{self.where} could not be written: {type(error).__name__}: {error}. What has landed stays landed; the next try only moves the position."
             ) from error
 
     def _probe(self) -> None:

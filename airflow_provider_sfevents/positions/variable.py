@@ -49,5 +49,5 @@ class VariableStore:
             )
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be written: {type(error).__name__}: {error}. The batch is landed; the next try only moves the position."
+                f"{self.where} could not be written: {type(error).__name__}: {error}. What has landed stays landed; the next try only moves the position."
             ) from error

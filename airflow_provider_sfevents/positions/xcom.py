@@ -13,16 +13,19 @@ if TYPE_CHECKING:
 
 
 class XComStore:
-    """For where Variables are not allowed; the weakest store, and the staging area makes up for it.
+    """For where Variables are not allowed; the weakest store.
 
-    - What a task pushed is gone when it starts its next try.
-    - Runs are filtered by logical date; a backfilled or manual run does not see all of the others.
-    - Runs without a logical date sort first on PostgreSQL and last elsewhere, so "the latest" is a matter of the database.
+    - Airflow deletes what a task pushed when the task starts its next try. So the record is kept in the task's own state too, which
+      survives retries and clearing, and is pushed again from there.
+    - Runs are filtered by logical date: a backfilled or manual run does not see all of the others.
+    - Runs without a logical date sort first on PostgreSQL and last elsewhere, so "the latest" is a matter of the database. So the
+      values of all runs are pulled (`map_indexes=None` makes Airflow return every one, in no order), and the records say themselves
+      which is the newest.
+    - What is gone with a deleted run, or is out of sight, is missed by comparing with the receipts in the staging area.
 
-    So all values of all runs are pulled (`map_indexes=None` makes Airflow return every one, in no order), and the record says itself
-    which is the newest. What is missing or old is noticed by the receipts in the staging area.
-
-    :param tasks: ids of the tasks that write positions of this consumer; in a chain the fetching and the committing one.
+    :param context: the task's.
+    :param tasks: ids of further tasks that write this position; in a chain the fetching and the committing one know of each other.
+    :raises ConfigurationError: outside of a task.
     """
 
     advice = "Use another `position_store`, or a custom XCom backend that reads what it wrote."
@@ -41,44 +44,57 @@ class XComStore:
             )
         self._of = (org_id, consumer, topic)
         self._ti = context["ti"]
+        self._state = context["task_state_store"]
         self._key = xcom_key(topic)
         self._tasks = list(dict.fromkeys([self._ti.task_id, *tasks]))
         self.where = f"XCom {self._key!r} of task {' or '.join(self._tasks)}"
 
     def get(self) -> str | None:
         try:
-            pulled = self._ti.xcom_pull(
-                task_ids=self._tasks, key=self._key, include_prior_dates=True, map_indexes=None
-            )
+            pulled = self._pull()
+            kept = self._state.get(self._key)
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched; try again when Airflow's API server answers."
+                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched; try again when "
+                "Airflow's API server answers."
             ) from error
-        records = [record for record in pulled or [] if record is not None]
-        return newest(records, self._of, self.where)
+        record = newest([*pulled, *([kept] if kept is not None else [])], self._of, self.where)
+        if record is not None and record not in pulled:
+            self.set(record)
+        return record
 
     def set(self, record: str) -> None:
         try:
+            self._state.set(self._key, record)
             self._ti.xcom_push(self._key, record)
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be written: {type(error).__name__}: {error}. The batch is landed; the next try only moves the position."
+                f"{self.where} could not be written: {type(error).__name__}: {error}. What has landed stays landed; the next try "
+                "only moves the position."
             ) from error
 
+    def _pull(self) -> list[Any]:
+        values = self._ti.xcom_pull(
+            task_ids=self._tasks, key=self._key, include_prior_dates=True, map_indexes=None
+        )
+        return [value for value in values or [] if value is not None]
 
-def newest(records: Iterable[str], of: tuple[str, str, str], where: str) -> str | None:
-    """Of one org's, consumer's and topic's records that of the epoch last written to, and in it the highest sequence.
 
-    :param of: org id, consumer, topic.
+def newest(records: Iterable[Any], of: tuple[str, str, str], where: str) -> str | None:
+    """Pick the record with the highest sequence in the epoch last written to.
+
+    :param records: of any org, consumer and topic.
+    :param of: the org id, consumer and topic that count.
     :raises ConfigurationError: one of them is no position.
     """
-    found = [(Position.from_json(record, where), record) for record in records]
-    own = [
-        (position, record)
-        for position, record in found
+    found = {str(record): Position.from_json(str(record), where) for record in records}
+    own = {
+        record: position
+        for record, position in found.items()
         if (position.org_id, position.consumer, position.topic) == of
-    ]
+    }
     if not own:
         return None
-    epoch = max(own, key=lambda one: one[0].committed_at)[0].epoch
-    return max((one for one in own if one[0].epoch == epoch), key=lambda one: one[0].sequence)[1]
+    epoch = max(own.values(), key=lambda position: position.committed_at).epoch
+    of_epoch = {record: position for record, position in own.items() if position.epoch == epoch}
+    return max(of_epoch, key=lambda record: of_epoch[record].sequence)

@@ -26,7 +26,9 @@ _MOST_SECONDS = 7 * 24 * 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """:param idle_seconds: caught up: no event came for so long.
+    """What a batch may hold, and how long it may take.
+
+    :param idle_seconds: caught up: no event came for so long.
     :param until: an event created at or after this time ends the batch; one without a readable time does not count.
     :param learn_seconds: where set, silence does not end the batch before an event or keepalive came, or so long passed. A keepalive
         comes at least every 270 s.

@@ -28,7 +28,9 @@ UNARY_TRIES = 3
 class Calls:
     """Opens the channel with the first RPC, in the loop that makes it."""
 
-    def __init__(self, settings: Settings, sessions: SessionCache, clock: Clock, answer_seconds: float) -> None:
+    def __init__(
+        self, settings: Settings, sessions: SessionCache, clock: Clock, answer_seconds: float
+    ) -> None:
         self._settings = settings
         self._sessions = sessions
         self._clock = clock

@@ -28,7 +28,7 @@ from airflow_provider_sfevents.pubsub.start import check_start, check_topic
 from airflow_provider_sfevents.pubsub.subscription import Subscription
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
     from types import TracebackType
 
     from airflow_provider_sfevents.pubsub.delivery import Delivery
@@ -171,9 +171,10 @@ class PubSubClient:
 
     async def subscribe(
         self, topic: str, start: str, *, credit: int = MAX_CREDIT
-    ) -> AsyncIterator[Delivery]:
-        """Deliveries without end, keepalives among them; lost streams are replaced. The stream closes with the iterator, so break out
-        of it within `contextlib.aclosing`.
+    ) -> AsyncGenerator[Delivery]:
+        """Deliveries without end, keepalives among them; lost streams are replaced.
+
+        The stream closes with the iterator, so break out of it within `contextlib.aclosing`.
 
         :param credit: how many events may be asked for at once; what was asked for and comes is paid for.
         """

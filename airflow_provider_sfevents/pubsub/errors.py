@@ -51,7 +51,9 @@ def is_transient(error: SfEventsError) -> bool:
 
 
 def from_rpc(error: grpc.aio.AioRpcError, doing: str, secret: str) -> SfEventsError:
-    """:param doing: what was tried, as the beginning of a sentence, with the thing's name.
+    """Our error for a failed RPC.
+
+    :param doing: what was tried, as the beginning of a sentence, with the thing's name.
     :param secret: the token the call carried, which must not show should the service quote it.
     """
     trailers = {str(key): str(value) for key, value in error.trailing_metadata() or ()}

@@ -48,7 +48,9 @@ _JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 async def log_in(settings: Settings, clock: Clock) -> Session:
-    """:raises AuthenticationError: refused, with Salesforce's reason and our remedy.
+    """Log in; a session token needs no request, unless its org is unknown.
+
+    :raises AuthenticationError: refused, with Salesforce's reason and our remedy.
     :raises ConfigurationError: the host is no Salesforce login, its certificate is not trusted, or the key is unreadable.
     :raises TransportError: the host cannot be reached just now.
     """

@@ -31,7 +31,9 @@ _MIDNIGHT = date(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishResult:
-    """:param event_id: the event's identity; publishing it again under the same id is recognisable as a repetition.
+    """What became of one event.
+
+    :param event_id: the event's identity; publishing it again under the same id is recognisable as a repetition.
     :param replay_id: empty where the service refused the event. :param error: why it did.
     """
 

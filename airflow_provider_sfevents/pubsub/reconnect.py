@@ -30,7 +30,9 @@ class Again:
 def next_step(
     error: SfEventsError, *, tries: int, renewed: bool, chance: float, max_tries: int = MAX_TRIES
 ) -> Again | None:
-    """:param tries: streams lost since the last response, this one not counted.
+    """Open another stream, or give up.
+
+    :param tries: streams lost since the last response, this one not counted.
     :param renewed: whether the session was renewed since the last response.
     :param chance: from 0 up to 1; spreads the clients that lost their streams together.
     :returns: None: give up; the error stands.

@@ -142,10 +142,11 @@ def endpoint_host(endpoint: str) -> str:
 def _host_before_port(endpoint: str) -> str:
     try:
         parts = urlsplit(f"//{endpoint}")
-        is_bare = parts.netloc == endpoint and "@" not in endpoint
-        return (parts.hostname or "") if is_bare and parts.port else ""
+        port = parts.port
     except ValueError:
         return ""
+    is_bare = parts.netloc == endpoint and "@" not in endpoint
+    return (parts.hostname or "") if is_bare and port else ""
 
 
 def is_loopback(host: str) -> bool:

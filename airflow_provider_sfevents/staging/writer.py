@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.manifest import Part
 from airflow_provider_sfevents.staging.part_file import Chunk, PartFile
 

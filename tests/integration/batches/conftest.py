@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from upath import UPath
@@ -23,6 +22,10 @@ from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Setting
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Receipt, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 TOPIC = "/event/Order__e"
 
@@ -41,7 +44,7 @@ class Consumer:
     bus: Emulator
     root: Path
     positions: dict[str, str] = field(default_factory=dict)
-    run: Run = Run(dag="orders", run="r1", task="land")
+    run: Run = field(default_factory=lambda: Run(dag="orders", run="r1", task="land"))
     topic: str = TOPIC
     initial_replay: str = "earliest"
     bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.3))
@@ -58,7 +61,9 @@ class Consumer:
     def settings(self) -> Settings:
         org = self.bus.connection()
         return Settings(
-            login=ClientCredentials(login_url=org["host"], client_id=org["login"], client_secret=org["password"]),
+            login=ClientCredentials(
+                login_url=org["host"], client_id=org["login"], client_secret=org["password"]
+            ),
             endpoint=self.bus.endpoint,
             plaintext=True,
         )
@@ -68,7 +73,12 @@ class Consumer:
 
     async def stage_until(self, stopping: asyncio.Event) -> Staged | Empty:
         request = BatchRequest(
-            topic=self.topic, consumer="orders", bounds=self.bounds, run=self.run, initial_replay=self.initial_replay, learn_seconds=5
+            topic=self.topic,
+            consumer="orders",
+            bounds=self.bounds,
+            run=self.run,
+            initial_replay=self.initial_replay,
+            learn_seconds=5,
         )
         async with PubSubClient(self.settings) as client:
             area = StagingArea(UPath(self.root))
@@ -103,5 +113,8 @@ def write_receipt(staged: Staged, *, missing: int = 0) -> None:
 
 def publish(bus: Emulator, first: int, count: int) -> list[str]:
     """Orders numbered from `first`; their replay ids in hex."""
-    records = [{"Order_Number__c": f"A-{number}", "Amount__c": float(number)} for number in range(first, first + count)]
+    records = [
+        {"Order_Number__c": f"A-{number}", "Amount__c": float(number)}
+        for number in range(first, first + count)
+    ]
     return [replay_id.hex() for replay_id in bus.publish(TOPIC, records)]

@@ -3,13 +3,13 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
-from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.exceptions import (
     BatchClaimed,
     NotLanded,
@@ -22,9 +22,14 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
 
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+
 
 def staged_replay_ids(staged: Staged) -> list[str]:
-    tables = [pq.read_table(str(staged.folder.folder / part.path)) for part in staged.manifest.parts]
+    tables = [
+        pq.read_table(str(staged.folder.folder / part.path)) for part in staged.manifest.parts
+    ]
     return [value.hex() for table in tables for value in table["replay_id"].to_pylist()]
 
 
@@ -38,7 +43,11 @@ def test_each_run_takes_what_came_since(bus: Emulator, consumer: Consumer) -> No
     assert isinstance(two, Staged)
     assert staged_replay_ids(one) == first
     assert staged_replay_ids(two) == second
-    assert (consumer.position.sequence, consumer.position.replay_id, consumer.position.events_total) == (2, second[-1], 32)
+    assert (
+        consumer.position.sequence,
+        consumer.position.replay_id,
+        consumer.position.events_total,
+    ) == (2, second[-1], 32)
     assert bus.deliveries(TOPIC) == 32
     assert bus.open_streams == 0
 
@@ -141,7 +150,7 @@ def test_what_was_received_before_a_kill_is_kept(bus: Emulator, consumer: Consum
     async def stage_and_kill() -> None:
         stopping = asyncio.Event()
         staging = asyncio.create_task(consumer.stage_until(stopping))
-        while bus.deliveries(TOPIC) < 20:
+        while bus.deliveries(TOPIC) < 20:  # noqa: ASYNC110 - the emulator counts in another thread
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.1)
         stopping.set()
@@ -210,7 +219,9 @@ def test_a_lost_position_is_no_first_run(bus: Emulator, consumer: Consumer) -> N
     publish(bus, 1, 5)
     consumer.run_once()
     consumer.positions.clear()
-    with pytest.raises(PositionConflict, match="is missing, but batch .*-1 of this consumer and topic has landed"):
+    with pytest.raises(
+        PositionConflict, match=r"is missing, but batch .*-1 of this consumer and topic has landed"
+    ):
         consumer.run_once()
     assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 5)
 
@@ -224,7 +235,7 @@ def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
         publish(bus, first, 5)
         consumer.run_once()
     consumer.positions["orders"] = old
-    with pytest.raises(PositionConflict, match="stands at sequence 1, but batch .*-3 has landed"):
+    with pytest.raises(PositionConflict, match=r"stands at sequence 1, but batch .*-3 has landed"):
         consumer.run_once()
 
 
@@ -268,6 +279,8 @@ def test_the_manifest_holds_no_secret(bus: Emulator, consumer: Consumer) -> None
     publish(bus, 1, 1)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
-    written = "".join(path.read_text(errors="replace") for path in consumer.root.rglob("*") if path.is_file())
+    written = "".join(
+        path.read_text(errors="replace") for path in consumer.root.rglob("*") if path.is_file()
+    )
     assert bus.connection()["password"] not in written
     assert "!" not in json.dumps(json.loads(staged.manifest.to_json())["org_id"])

@@ -116,6 +116,11 @@ class SeenStream:
         """Waits until so much credit is there."""
         await self.until(lambda: self.credit >= events)
 
+    async def more(self) -> bool:
+        """Waits until something may be delivered; False when the client has half-closed instead."""
+        await self.until(lambda: self.credit > 0 or self.half_closed)
+        return not self.half_closed
+
     async def closed(self) -> None:
         """Waits for the client's half-close."""
         await self.until(lambda: self.half_closed)
@@ -137,7 +142,7 @@ async def fail(context: Any, status: str, code: str = "", details: str = "it bro
 Script = Callable[[SeenStream], AsyncIterator[pb2.FetchResponse]]
 
 
-class ScriptedBus(PubSubServicer):  # type: ignore[misc]
+class ScriptedBus(PubSubServicer):
     """Each Subscribe call plays the next script; the last one is played again and again."""
 
     def __init__(self) -> None:
@@ -153,15 +158,18 @@ class ScriptedBus(PubSubServicer):  # type: ignore[misc]
         )
         self.schemas = {"S": SCHEMA}
         self.published: list[pb2.PublishRequest] = []
+        self.publish_failures: dict[int, tuple[str, str]] = {}  # by events published before
         self.endpoint = ""
+        self._hearing: list[asyncio.Future[None]] = []
 
-    async def Subscribe(self, requests: Any, context: Any) -> AsyncIterator[pb2.FetchResponse]:  # noqa: N802
+    @override
+    async def Subscribe(self, requests: Any, context: Any) -> AsyncIterator[pb2.FetchResponse]:
         headers = _headers(context)
         stream = SeenStream(context, headers)
         self.streams.append(stream)
         self.open_streams += 1
         self.none_open.clear()
-        hearing = asyncio.ensure_future(stream.hear(requests))
+        self._hearing.append(asyncio.ensure_future(stream.hear(requests)))
         script = self.scripts.pop(0) if len(self.scripts) > 1 else self.scripts[0]
         try:
             await stream.asked()
@@ -173,18 +181,24 @@ class ScriptedBus(PubSubServicer):  # type: ignore[misc]
             if not self.open_streams:
                 self.none_open.set()
 
-    async def GetTopic(self, request: pb2.TopicRequest, context: Any) -> pb2.TopicInfo:  # noqa: N802
+    @override
+    async def GetTopic(self, request: pb2.TopicRequest, context: Any) -> pb2.TopicInfo:
         await self._unary("GetTopic", context)
         return self.topic
 
-    async def GetSchema(self, request: pb2.SchemaRequest, context: Any) -> pb2.SchemaInfo:  # noqa: N802
+    @override
+    async def GetSchema(self, request: pb2.SchemaRequest, context: Any) -> pb2.SchemaInfo:
         await self._unary("GetSchema", context)
         return pb2.SchemaInfo(
             schema_id=request.schema_id, schema_json=self.schemas.get(request.schema_id, "")
         )
 
-    async def Publish(self, request: pb2.PublishRequest, context: Any) -> pb2.PublishResponse:  # noqa: N802
+    @override
+    async def Publish(self, request: pb2.PublishRequest, context: Any) -> pb2.PublishResponse:
         await self._unary("Publish", context)
+        before = sum(len(published.events) for published in self.published)
+        if before in self.publish_failures:
+            await fail(context, *self.publish_failures[before])
         self.published.append(request)
         results = [
             pb2.PublishResult(correlation_key=event.id, replay_id=replay_id(number))
@@ -233,8 +247,10 @@ async def bus(anyio_backend: str) -> AsyncIterator[ScriptedBus]:
         yield bus
 
 
-def session_settings(endpoint: str, token: str = "00D000000000001!secret") -> Settings:
-    login = SessionToken(token=token, instance_url="https://acme.my.salesforce.com")
+def session_settings(endpoint: str) -> Settings:
+    login = SessionToken(
+        token="00D000000000001!secret", instance_url="https://acme.my.salesforce.com"
+    )
     return Settings(login=login, endpoint=endpoint, plaintext=True)
 
 
@@ -260,9 +276,13 @@ class LoginServer:
     paths: list[str] = field(default_factory=list)
     url: str = ""
 
-    def grant(self, token: str = "00D000000000001!granted", **more: str) -> None:
+    def grant(self, token: str = "00D000000000001!granted", **more: str) -> None:  # noqa: S107 - no password
         self.answers.append(
-            (200, {}, {"access_token": token, "instance_url": "https://acme.my.salesforce.com", **more})
+            (
+                200,
+                {},
+                {"access_token": token, "instance_url": "https://acme.my.salesforce.com", **more},
+            )
         )
 
     def refuse(self, error: str, description: str, **headers: str) -> None:

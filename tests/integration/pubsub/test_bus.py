@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Clock as BusClock, Emulator, Knobs
-from airflow_provider_sfevents.exceptions import QuotaExceeded, ReplayIdRefused, TopicError
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    QuotaExceeded,
+    ReplayIdRefused,
+    TopicError,
+)
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -26,13 +31,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 TOPIC = "/event/Order__e"
-QUICK = {"max_seconds": 20.0, "idle_seconds": 0.2}
+QUICK: dict[str, Any] = {"max_seconds": 20.0, "idle_seconds": 0.2}
 
 
 @asynccontextmanager
-async def running(clock: BusClock | None = None, **knobs: Any) -> AsyncIterator[tuple[Emulator, PubSubClient]]:
+async def running(
+    bus_clock: BusClock | None = None, **knobs: Any
+) -> AsyncIterator[tuple[Emulator, PubSubClient]]:
     """An emulator with one topic, and a client logged in to it by client credentials."""
-    with Emulator(knobs=Knobs(**{"half_close_seconds": 0.02, **knobs}), clock=clock) as bus:
+    with Emulator(knobs=Knobs(**{"half_close_seconds": 0.02, **knobs}), clock=bus_clock) as bus:
         bus.define_event("Order__e", {"Number__c": "Double"})
         login = ClientCredentials(
             login_url=bus.my_domain_url,
@@ -40,14 +47,18 @@ async def running(clock: BusClock | None = None, **knobs: Any) -> AsyncIterator[
             client_secret=bus.org.consumer_secret,
         )
         settings = Settings(login=login, endpoint=bus.endpoint, plaintext=True)
-        parts = {"sessions": SessionCache(), "schemas": SchemaCache()}
-        async with PubSubClient(settings, clock=Clock(chance=lambda: 0.0), **parts) as client:
+        clock = Clock(chance=lambda: 0.0)
+        async with PubSubClient(
+            settings, sessions=SessionCache(), schemas=SchemaCache(), clock=clock
+        ) as client:
             yield bus, client
         bus.check()
 
 
 def publish(bus: Emulator, count: int, first: int = 0) -> list[bytes]:
-    return bus.publish(TOPIC, [{"Number__c": float(number)} for number in range(first, first + count)])
+    return bus.publish(
+        TOPIC, [{"Number__c": float(number)} for number in range(first, first + count)]
+    )
 
 
 class Received:
@@ -81,7 +92,7 @@ async def test_latest_takes_only_what_comes() -> None:
             client.fetch(TOPIC, "latest", Bounds(max_events=3, max_seconds=20), Received())
         )
         await asyncio.to_thread(bus.wait_open_streams, 1)
-        while not bus.subscriptions[0].requests:  # the stream opens before it starts to listen
+        while not bus.subscriptions[0].requests:  # noqa: ASYNC110 - the other side is a thread
             await asyncio.sleep(0.005)
         new = publish(bus, 3)
         assert (await task).last_replay_id == new[-1]
@@ -174,7 +185,7 @@ async def test_a_token_refused_again_and_again_is_given_up() -> None:
     """One renewal per refusal: a service that refuses every token is not asked for ever."""
     async with running() as (bus, client):
         bus.fail_next("GetTopic", error_code="service.auth.error", times=10)
-        with pytest.raises(Exception, match="service.auth.error"):
+        with pytest.raises(AuthenticationError, match=r"service\.auth\.error"):
             await client.get_topic(TOPIC)
         assert [call.rpc for call in bus.requests].count("token") == 2
 
@@ -254,7 +265,8 @@ async def test_two_clients_share_nothing_but_the_bus() -> None:
         published, one, other = publish(bus, 200), Received(), Received()
         bounds = Bounds(max_events=200, **QUICK)
         await asyncio.gather(
-            client.fetch(TOPIC, "earliest", bounds, one), client.fetch(TOPIC, "earliest", bounds, other)
+            client.fetch(TOPIC, "earliest", bounds, one),
+            client.fetch(TOPIC, "earliest", bounds, other),
         )
         assert one.replay_ids == other.replay_ids == published
         assert bus.deliveries() == 400

@@ -109,7 +109,9 @@ async def test_the_usual_authorities_do_not_vouch_for_a_stranger(over_tls: Emula
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [("rubbish", "cannot be used"), (None, "No such file")], ids=["rubbish", "gone"]
+    ("content", "said"),
+    [("rubbish", "cannot be used"), (None, "No such file")],
+    ids=["rubbish", "gone"],
 )
 async def test_a_ca_file_that_is_none(
     over_tls: Emulator, tmp_path: Path, content: str | None, said: str
@@ -175,14 +177,15 @@ async def test_nobody_listens() -> None:
 
 async def test_a_web_server(plain: Emulator) -> None:
     """The login host given as endpoint is not the Pub/Sub API."""
-    error = await failure(ready(plain, endpoint=plain.my_domain_url[len("http://") :], plaintext=True))
+    error = await failure(
+        ready(plain, endpoint=plain.my_domain_url[len("http://") :], plaintext=True)
+    )
     assert "pubsub_endpoint" in str(error)
     assert isinstance(error, ConfigurationError)
 
 
 async def test_silence_on_the_line() -> None:
     """Something accepts the connection and never answers: an error as soon as the time to answer is over."""
-
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         error = await failure(unready(f"127.0.0.1:{port}", plaintext=True), answer_seconds=0.5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,8 @@ from airflow_provider_sfevents.exceptions import ReplayIdRefused, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.delivery import Delivery
     from airflow_provider_sfevents.pubsub.fetch import FetchResult
@@ -37,14 +38,18 @@ class Received:
 
     @property
     def numbers(self) -> list[int]:
-        return [_number(id) for delivery in self.deliveries for id in delivery.replay_ids]
+        return [
+            _number(replay_id) for delivery in self.deliveries for replay_id in delivery.replay_ids
+        ]
 
 
 def _number(replay_id: bytes) -> int:
     return int.from_bytes(replay_id[:8], "big")
 
 
-async def fetch(client: PubSubClient, receive: Any, start: str = "earliest", **bounds: Any) -> FetchResult:
+async def fetch(
+    client: PubSubClient, receive: Any, start: str = "earliest", **bounds: Any
+) -> FetchResult:
     """A fetch that ends by the bounds given here, not by the defaults of the timed ones."""
     timed = {"max_seconds": LONG, "idle_seconds": LONG}
     async with asyncio.timeout(LONG):
@@ -54,10 +59,7 @@ async def fetch(client: PubSubClient, receive: Any, start: str = "earliest", **b
 async def endless(stream: SeenStream) -> AsyncIterator[Any]:
     """Delivers what is asked for in responses of 1 to 16, until the client half-closes."""
     at = 0
-    while not stream.half_closed:
-        await stream.until(lambda: stream.credit > 0 or stream.half_closed)
-        if stream.half_closed:
-            return
+    while await stream.more():
         size = min(1 + at * 7 % 16, stream.credit)
         yield stream.deliver(range(at, at + size))
         at += size
@@ -78,12 +80,18 @@ async def test_max_events_is_met_exactly(
 
     result = await fetch(client, received, max_events=max_events)
 
-    assert (result.ended_by, result.events, result.deliveries) == ("max_events", max_events, max_events)
+    assert (result.ended_by, result.events, result.deliveries) == (
+        "max_events",
+        max_events,
+        max_events,
+    )
     assert received.numbers == list(range(max_events))
     assert sum(request.num_requested for request in bus.streams[0].requests) == max_events
 
 
-async def test_credit_is_kept_up_and_never_above_100(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_credit_is_kept_up_and_never_above_100(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """While a batch wants more, all but the last two responses' worth is asked for again: no stop-and-wait, no flood."""
     total = 2000
 
@@ -102,7 +110,9 @@ async def test_credit_is_kept_up_and_never_above_100(bus: ScriptedBus, client: P
     assert bus.streams[0].highest_credit == 100
 
 
-async def test_start_is_said_in_the_first_request_only(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_start_is_said_in_the_first_request_only(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """Preset and replay id travel once; repeating them has an error code of its own."""
     bus.scripts = [endless]
     await fetch(client, Received(), start="0000000000000007beef", max_events=150)
@@ -149,7 +159,9 @@ async def test_keepalives_do_not_break_the_silence(bus: ScriptedBus, client: Pub
     assert _number(result.latest_replay_id) > 10
 
 
-async def test_learning_outlasts_silence_until_a_keepalive(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_learning_outlasts_silence_until_a_keepalive(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """With `learn_seconds`, silence ends nothing before the first keepalive, and at once with it."""
 
     async def late_keepalive(stream: SeenStream) -> AsyncIterator[Any]:
@@ -169,8 +181,7 @@ async def test_time_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None
 
     async def trickle(stream: SeenStream) -> AsyncIterator[Any]:
         at = 0
-        while not stream.half_closed:
-            await stream.asked()
+        while await stream.more():
             yield stream.deliver([at])
             at += 1
             await asyncio.sleep(0.01)
@@ -181,7 +192,9 @@ async def test_time_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None
     assert received.numbers == list(range(result.events))
 
 
-async def test_bytes_end_a_batch_and_credit_runs_down_before(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_bytes_end_a_batch_and_credit_runs_down_before(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """`max_bytes` is overstepped by less than the events it takes to see their size."""
     bus.scripts = [endless]  # events of 10 bytes
     result = await fetch(client, Received(), max_bytes=5_000)
@@ -203,10 +216,10 @@ async def test_until_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> Non
     schema = fastavro.parse_schema(json.loads(bus.schemas["S"]))
 
     async def minutes(stream: SeenStream) -> AsyncIterator[Any]:
-        for minute in range(-5, 60):
-            if stream.half_closed:
-                return
+        minute = -5
+        while await stream.more():
             yield stream.deliver([minute + 100], payload(minute))
+            minute += 1
             await asyncio.sleep(0.01)
 
     bus.scripts, received = [minutes], Received()
@@ -236,7 +249,9 @@ async def test_what_is_delivered_after_the_half_close_belongs_to_the_batch(
     assert bus.open_streams == 0
 
 
-async def test_a_full_batch_half_closes_before_it_is_staged(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_a_full_batch_half_closes_before_it_is_staged(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """The stream is half-closed while the last delivery is still being received, not after."""
     bus.scripts = [a_few]
 
@@ -247,7 +262,9 @@ async def test_a_full_batch_half_closes_before_it_is_staged(bus: ScriptedBus, cl
     assert result.ended_by == "max_events"
 
 
-async def test_credit_is_topped_up_before_receive_is_awaited(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_credit_is_topped_up_before_receive_is_awaited(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """However long staging takes, the service already has the next request."""
     bus.scripts = [a_few]
 
@@ -275,7 +292,9 @@ async def test_slow_staging_is_not_silence(bus: ScriptedBus, client: PubSubClien
     assert result.events == 2
 
 
-async def test_a_batch_that_is_full_already_asks_for_nothing(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_a_batch_that_is_full_already_asks_for_nothing(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """What earlier parts hold counts: nothing left to fetch, no stream opened."""
     result = await client.fetch(
         TOPIC, "earliest", Bounds(max_events=10), Received(), Progress(events=10, bytes=1)
@@ -283,7 +302,9 @@ async def test_a_batch_that_is_full_already_asks_for_nothing(bus: ScriptedBus, c
     assert (result.ended_by, result.events, bus.streams) == ("max_events", 0, [])
 
 
-async def test_earlier_parts_take_their_share_of_the_bound(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_earlier_parts_take_their_share_of_the_bound(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """A batch that goes on after 60 of 100 events takes 40."""
     bus.scripts = [endless]
     result = await client.fetch(
@@ -292,7 +313,9 @@ async def test_earlier_parts_take_their_share_of_the_bound(bus: ScriptedBus, cli
     assert (result.ended_by, result.events) == ("max_events", 40)
 
 
-async def test_more_than_asked_for_is_not_handed_over(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_more_than_asked_for_is_not_handed_over(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """`max_events` holds even against a service that delivers unasked; the excess is counted."""
 
     async def generous(stream: SeenStream) -> AsyncIterator[Any]:
@@ -326,8 +349,7 @@ async def test_stop_wakes_a_batch_that_listens(bus: ScriptedBus, client: PubSubC
     async def quiet(stream: SeenStream) -> AsyncIterator[Any]:
         stop.set()
         await stream.closed()
-        return
-        yield
+        yield stream.deliver([])
 
     stop = asyncio.Event()
     bus.scripts = [quiet]
@@ -369,7 +391,9 @@ async def test_an_error_of_receive_is_the_callers(bus: ScriptedBus, client: PubS
     assert len(bus.streams) == 1
 
 
-async def test_a_terminal_error_before_the_first_event_is_raised(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_a_terminal_error_before_the_first_event_is_raised(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """A refused replay id is an error, never another start."""
 
     async def refused(stream: SeenStream) -> AsyncIterator[Any]:

@@ -29,6 +29,7 @@ from airflow_provider_sfevents.pubsub.settings import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
     from airflow_provider_sfevents.pubsub.session import Session
     from tests.integration.pubsub.conftest import LoginServer
 
@@ -100,7 +101,9 @@ def encrypted(pem: str) -> str:
     ("changes", "said"),
     [
         pytest.param({"client_secret": "wr0ng-secret"}, "consumer secret is wrong", id="secret"),
-        pytest.param({"client_id": "3MVG9unknown-key"}, "does not know this consumer key", id="key"),
+        pytest.param(
+            {"client_id": "3MVG9unknown-key"}, "does not know this consumer key", id="key"
+        ),
     ],
 )
 async def test_refused_credentials(bus: Emulator, changes: dict[str, str], said: str) -> None:
@@ -143,7 +146,9 @@ async def test_a_wrong_audience(bus: Emulator) -> None:
 async def test_a_skewed_clock(bus: Emulator, minutes: int, said: str) -> None:
     """A clock that is off makes assertions invalid; the message says by how much it is off."""
     clock = Clock(now=lambda: datetime.now(UTC) + timedelta(minutes=minutes))
-    with pytest.raises(AuthenticationError, match=f"clock is (59[789]|60[0123]) s {said} the server"):
+    with pytest.raises(
+        AuthenticationError, match=f"clock is (59[789]|60[0123]) s {said} the server"
+    ):
         await session_of(by_key(bus), clock)
 
 
@@ -249,7 +254,9 @@ async def test_an_unreachable_host() -> None:
 
 async def test_a_login_host_without_tls(login_server: LoginServer) -> None:
     """https:// towards a host that speaks plain HTTP is a mistake in the connection."""
-    login = replace(credentials(login_server), login_url=login_server.url.replace("http:", "https:"))
+    login = replace(
+        credentials(login_server), login_url=login_server.url.replace("http:", "https:")
+    )
     with pytest.raises(ConfigurationError, match="does not speak TLS"):
         await session_of(login)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.delivery import Delivery
     from tests.integration.pubsub.conftest import ScriptedBus, SeenStream
@@ -41,7 +42,7 @@ def losing(status: str, code: str = "") -> Any:
 
 class Received(list[int]):
     async def __call__(self, delivery: Delivery) -> None:
-        self.extend(int.from_bytes(id[:8], "big") for id in delivery.replay_ids)
+        self.extend(int.from_bytes(replay_id[:8], "big") for replay_id in delivery.replay_ids)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,9 @@ async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: Pu
     assert [stream.start for stream in bus.streams] == ["latest", "abcd"]
 
 
-async def test_a_service_that_stays_away_is_given_up(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_a_service_that_stays_away_is_given_up(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """After so many streams without an answer the error stands, with what support asks for."""
 
     async def down(stream: SeenStream) -> AsyncIterator[Any]:
@@ -127,7 +130,9 @@ async def test_a_service_that_stays_away_is_given_up(bus: ScriptedBus, client: P
     assert (raised.value.error_code[-19:], raised.value.rpc_id) == ("service.unavailable", "rpc-9")
 
 
-async def test_a_used_up_allowance_is_not_tried_again(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_a_used_up_allowance_is_not_tried_again(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """Each further subscription would be refused as well, and fill the log."""
 
     async def used_up(stream: SeenStream) -> AsyncIterator[Any]:
@@ -172,13 +177,15 @@ async def test_a_session_token_that_is_refused_mid_stream_says_so(
     assert "secret" not in str(result.error)
 
 
-async def test_a_subscription_goes_on_over_lost_streams(bus: ScriptedBus, client: PubSubClient) -> None:
+async def test_a_subscription_goes_on_over_lost_streams(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
     """The endless iterator hands out every event once, and closes its stream when it is closed."""
     bus.scripts = [losing("UNAVAILABLE"), three]
     numbers: list[int] = []
-    async with aclosing(client.subscribe(TOPIC, "earliest")) as deliveries:  # type: ignore[type-var]
+    async with aclosing(client.subscribe(TOPIC, "earliest")) as deliveries:
         async for delivery in deliveries:
-            numbers += [int.from_bytes(id[:8], "big") for id in delivery.replay_ids]
+            numbers += [int.from_bytes(replay_id[:8], "big") for replay_id in delivery.replay_ids]
             if len(numbers) == 5:
                 break
     assert numbers == [1, 2, 3, 4, 5]
@@ -197,7 +204,7 @@ async def test_a_subscription_asks_for_no_more_than_its_credit(
             yield stream.deliver([number])
 
     bus.scripts = [one_by_one]
-    async with aclosing(client.subscribe(TOPIC, "latest", credit=1)) as deliveries:  # type: ignore[type-var]
+    async with aclosing(client.subscribe(TOPIC, "latest", credit=1)) as deliveries:
         count = 0
         async for _ in deliveries:
             count += 1

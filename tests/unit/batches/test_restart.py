@@ -43,7 +43,11 @@ MANIFEST = Manifest(
     created_at="2026-01-01T00:00:00+00:00",
 )
 RECEIPT = Receipt(
-    batch_id="e1-3", events=5, tables={"lake/Order__e": 4}, quarantined=1, written_at="2026-01-01T00:00:00+00:00"
+    batch_id="e1-3",
+    events=5,
+    tables={"lake/Order__e": 4},
+    quarantined=1,
+    written_at="2026-01-01T00:00:00+00:00",
 )
 
 
@@ -70,9 +74,9 @@ def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchor: str) -> 
 def test_files_that_start_at_the_anchor_are_kept() -> None:
     """A sensor that started at the anchor leaves files that begin there."""
     kept = (part(ANCHOR, NEXT),)
-    assert restart.plan(restart.Found(position_start=HERE, anchor=ANCHOR, parts=kept)) == restart.Fetch(
-        start=ANCHOR, kept=kept
-    )
+    assert restart.plan(
+        restart.Found(position_start=HERE, anchor=ANCHOR, parts=kept)
+    ) == restart.Fetch(start=ANCHOR, kept=kept)
 
 
 def test_files_that_nothing_leads_to_are_left_out() -> None:
@@ -83,7 +87,9 @@ def test_files_that_nothing_leads_to_are_left_out() -> None:
 
 def test_a_staged_batch_is_adopted() -> None:
     """With a manifest nothing is fetched."""
-    assert restart.plan(restart.Found(position_start=HERE, manifest=MANIFEST)) == restart.Adopt(manifest=MANIFEST)
+    assert restart.plan(restart.Found(position_start=HERE, manifest=MANIFEST)) == restart.Adopt(
+        manifest=MANIFEST
+    )
 
 
 def test_a_landed_batch_is_only_committed() -> None:
@@ -94,7 +100,11 @@ def test_a_landed_batch_is_only_committed() -> None:
 
 @pytest.mark.parametrize(
     "receipt",
-    [replace(RECEIPT, quarantined=0), replace(RECEIPT, batch_id="e1-2"), replace(RECEIPT, tables={})],
+    [
+        replace(RECEIPT, quarantined=0),
+        replace(RECEIPT, batch_id="e1-2"),
+        replace(RECEIPT, tables={}),
+    ],
     ids=["a row short", "of another batch", "without tables"],
 )
 def test_a_receipt_that_does_not_add_up_lands_again(receipt: Receipt) -> None:

@@ -104,7 +104,7 @@ def test_an_id_between_two_events_is_refused(clock: Clock) -> None:
 
 def test_custom_without_an_id_is_refused(clock: Clock) -> None:
     """CUSTOM needs an id, and says so with a code of its own."""
-    with pytest.raises(Refusal, match="validation.failed"):
+    with pytest.raises(Refusal, match=r"replayid\.validation\.failed"):
         _bus(clock).start(pb.CUSTOM, NOWHERE)
 
 

@@ -13,7 +13,7 @@ from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
 def _flow(**knobs: object) -> Flow:
-    return Flow(knobs=Knobs(**knobs), sizes=random.Random(1), at=0.0)  # type: ignore[arg-type]
+    return Flow(knobs=Knobs(**knobs), sizes=random.Random(1), at=0.0)  # type: ignore[arg-type]  # noqa: S311
 
 
 def test_credit_is_clamped_at_100() -> None:
@@ -35,7 +35,7 @@ def test_credit_beyond_100_can_be_refused() -> None:
 @pytest.mark.parametrize("asked", [0, -1])
 def test_asking_for_nothing_is_refused(asked: int) -> None:
     """num_requested must be more than zero."""
-    with pytest.raises(Refusal, match="requested.events.invalid"):
+    with pytest.raises(Refusal, match=r"requested\.events\.invalid"):
         _flow().request(asked)
 
 

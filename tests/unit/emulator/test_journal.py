@@ -58,7 +58,7 @@ def test_half_a_record_at_the_end_is_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "bus.log"
     ids = _filled(path)
     whole = path.read_bytes()
-    for torn in range(1, 30):
+    for torn in range(1, 28):  # all of the last record, the keepalive's
         path.write_bytes(whole[:-torn])
         bus, log = _opened(path)
         bus.append(TOPIC, [Encoded("3", "s", b"three")])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from dataclasses import fields
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,13 @@ def test_every_knob_says_what_the_real_service_does() -> None:
         if isinstance(second, ast.Expr) and isinstance(second.value, ast.Constant)
     }
     assert documented == {field.name for field in fields(Knobs)}
+
+
+def test_every_knob_is_in_the_documentation() -> None:
+    """The table of docs/emulator.md names each knob with its default, and no other."""
+    text = (Path(__file__).parents[3] / "docs" / "emulator.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, re.MULTILINE))
+    assert rows == {field.name: repr(field.default) for field in fields(Knobs)}
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,12 @@ def test_a_host_without_scheme_is_https() -> None:
 
 def test_jwt_bearer() -> None:
     """The key of the form's text box arrives whole."""
-    extra = {"auth": "jwt_bearer", "username": "a@b.c", "private_key": KEY, "jwt_audience": "https://login.salesforce.com"}
+    extra = {
+        "auth": "jwt_bearer",
+        "username": "a@b.c",
+        "private_key": KEY,
+        "jwt_audience": "https://login.salesforce.com",
+    }
     login = settings_from(FakeConnection(extra_dejson=extra)).login
     assert isinstance(login, JwtBearer)
     assert (login.username, login.private_key.strip(), login.audience) == (
@@ -50,7 +55,9 @@ def test_jwt_bearer() -> None:
 
 def test_session_token_takes_its_instance_from_the_host() -> None:
     """A ready token needs no second URL when the host is the org's own."""
-    login = settings_from(FakeConnection(extra_dejson={"auth": "session", "session_token": "00Dx!y"})).login
+    login = settings_from(
+        FakeConnection(extra_dejson={"auth": "session", "session_token": "00Dx!y"})
+    ).login
     assert login == SessionToken(token="00Dx!y", instance_url="https://acme.my.salesforce.com")
 
 
@@ -71,17 +78,28 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
         (FakeConnection(host="http://acme.my.salesforce.com"), "is not HTTPS"),
         (FakeConnection(login=" "), "no consumer key"),
         (FakeConnection(password=None), "no consumer secret"),
-        (FakeConnection(extra_dejson={"auth": "password"}), "unknown login 'password'.*client_credentials, jwt_bearer, session"),
+        (
+            FakeConnection(extra_dejson={"auth": "password"}),
+            "unknown login 'password'.*client_credentials, jwt_bearer, session",
+        ),
         (FakeConnection(extra_dejson={"auth": "jwt_bearer"}), "no username"),
         (FakeConnection(extra_dejson={"auth": "session"}), "no session token"),
         (FakeConnection(extra_dejson={"plaintext": True}), "plaintext is set.*not on this machine"),
-        (FakeConnection(extra_dejson={"plaintext": "perhaps"}), "`plaintext` must be true or false, not 'perhaps'"),
-        (FakeConnection(extra_dejson={"pubsub_endpoint": "api"}), "endpoint 'api' is not of the form host:port"),
+        (
+            FakeConnection(extra_dejson={"plaintext": "perhaps"}),
+            "`plaintext` must be true or false, not 'perhaps'",
+        ),
+        (
+            FakeConnection(extra_dejson={"pubsub_endpoint": "api"}),
+            "endpoint 'api' is not of the form host:port",
+        ),
         (FakeConnection(extra_dejson={"ca_file": 7}), "`ca_file` must be text, not int"),
     ],
 )
 def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> None:
     """One error names the connection, the field and the remedy, and never the secret."""
-    with pytest.raises(ConfigurationError, match=rf"connection 'sfevents_default': .*{says}") as raised:
+    with pytest.raises(
+        ConfigurationError, match=rf"connection 'sfevents_default': .*{says}"
+    ) as raised:
         settings_from(connection)
     assert "hush" not in str(raised.value)

@@ -285,3 +285,12 @@ def test_memory_does_not_grow_with_the_batch(local_place: UPath) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 1_500_000
+
+
+def test_the_first_delivery_after_latest_is_closed_at_once(place: UPath) -> None:
+    """A kill after the first delivery of a subscription at `latest` leaves a place to go on from."""
+    parts = write(place, Delivered(1, 3), Delivered(4, 2), Delivered(6, 1), start="latest")
+    assert [(part.start, part.events) for part in parts] == [
+        ("latest", 3),
+        (replay_id(3).hex(), 3),
+    ]

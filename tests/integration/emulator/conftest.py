@@ -1,0 +1,192 @@
+"""A bare gRPC client: generated stubs and three headers, nothing of ours. What it sees, any client sees."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import grpc
+import pytest
+from grpc import aio
+
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb, pubsub_api_pb2_grpc as rpc
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from airflow_provider_sfevents.emulator import Emulator, Org
+
+PREFIX = "sfdc.platform.eventbus.grpc."
+
+
+class Refused(NamedTuple):
+    """How an RPC failed: status, error code without its prefix, message, trailers."""
+
+    status: str
+    code: str
+    message: str
+    trailers: dict[str, str]
+
+
+class Stream:
+    """A Subscribe call."""
+
+    def __init__(self, call: Any, topic: str) -> None:
+        self.call = call
+        self.topic = topic
+
+    async def ask(self, num: int, *, topic: str | None = None, **first: Any) -> None:
+        await self.call.write(
+            pb.FetchRequest(
+                topic_name=self.topic if topic is None else topic, num_requested=num, **first
+            )
+        )
+
+    async def read(self) -> Any:
+        return await asyncio.wait_for(self.call.read(), 10)
+
+    async def take(self, count: int) -> list[Any]:
+        """Read until so many events came."""
+        events: list[Any] = []
+        while len(events) < count:
+            response = await self.read()
+            assert response is not aio.EOF, await self.call.code()
+            events += response.events
+        return events
+
+    async def end(self) -> str:
+        """Half-close, read to the end; the status."""
+        await self.call.done_writing()
+        while await self.read() is not aio.EOF:
+            pass
+        return str((await self.call.code()).name)
+
+
+class Client:
+    """One channel with one set of headers."""
+
+    def __init__(self, channel: aio.Channel, headers: dict[str, str]) -> None:
+        self.stub: Any = rpc.PubSubStub(channel)  # type: ignore[no-untyped-call]
+        self.headers = tuple(headers.items())
+
+    async def get_topic(self, name: str) -> Any:
+        return await self.stub.GetTopic(pb.TopicRequest(topic_name=name), metadata=self.headers)
+
+    async def get_schema(self, schema_id: str) -> Any:
+        return await self.stub.GetSchema(
+            pb.SchemaRequest(schema_id=schema_id), metadata=self.headers
+        )
+
+    async def publish(self, topic: str, *events: pb.ProducerEvent) -> Any:
+        return await self.stub.Publish(
+            pb.PublishRequest(topic_name=topic, events=events), metadata=self.headers
+        )
+
+    async def subscribe(
+        self, topic: str, num: int = 100, *, preset: int = pb.EARLIEST, replay_id: bytes = b""
+    ) -> Stream:
+        stream = Stream(self.stub.Subscribe(metadata=self.headers), topic)
+        await stream.ask(num, replay_preset=preset, replay_id=replay_id)
+        return stream
+
+    @staticmethod
+    async def refused(work: Awaitable[Any]) -> Refused:
+        """Await what must fail."""
+        with pytest.raises(aio.AioRpcError) as error:
+            await work
+        trailers = {key: str(value) for key, value in error.value.trailing_metadata() or ()}
+        code = trailers.get("error-code", "").removeprefix(PREFIX)
+        return Refused(error.value.code().name, code, error.value.details() or "", trailers)
+
+
+def headers_of(bus: Emulator, org: Org | None = None) -> dict[str, str]:
+    extra = bus.connection("session", org)["extra"]
+    return {
+        "accesstoken": extra["session_token"],
+        "instanceurl": extra["instance_url"],
+        "tenantid": extra["org_id"],
+    }
+
+
+def trusting(ca_file: str) -> grpc.ChannelCredentials:
+    return grpc.ssl_channel_credentials(Path(ca_file).read_bytes())
+
+
+@asynccontextmanager
+async def opened(bus: Emulator, headers: dict[str, str]) -> AsyncIterator[Client]:
+    if bus.ca_file:
+        channel = aio.secure_channel(bus.endpoint, trusting(bus.ca_file))
+    else:
+        channel = aio.insecure_channel(bus.endpoint)
+    async with channel:
+        yield Client(channel, headers)
+
+
+@pytest.fixture
+def talk() -> Callable[..., Any]:
+    """Let a client with good headers, or with those given, go through a scenario with an emulator."""
+
+    def run(
+        bus: Emulator,
+        scenario: Callable[[Client], Awaitable[Any]],
+        *,
+        org: Org | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
+        async def go() -> Any:
+            async with opened(bus, headers_of(bus, org) if headers is None else headers) as client:
+                return await scenario(client)
+
+        outcome = asyncio.run(go())
+        bus.check()
+        return outcome
+
+    return run
+
+
+class Answer(NamedTuple):
+    """An HTTP answer; `body` is parsed where it is JSON."""
+
+    status: int
+    body: Any
+    headers: dict[str, str]
+
+
+@pytest.fixture
+def http() -> Callable[..., Answer]:
+    """Ask over HTTP: GET, or POST of a form."""
+
+    def ask(
+        url: str,
+        form: dict[str, str] | None = None,
+        *,
+        headers: dict[str, str] | None = None,
+        ca_file: str = "",
+    ) -> Answer:
+        body = None if form is None else urlencode(form).encode()
+        request = Request(url, data=body, headers=headers or {})  # noqa: S310 - a URL of the emulator
+        context = ssl.create_default_context(cafile=ca_file) if ca_file else None
+        try:
+            with urlopen(request, timeout=10, context=context) as answer:  # noqa: S310
+                return _answer(answer.status, answer.read(), answer.headers)
+        except HTTPError as error:
+            with error:
+                return _answer(error.code, error.read(), error.headers)
+
+    return ask
+
+
+def _answer(status: int, body: bytes, headers: Any) -> Answer:
+    is_json = "json" in headers.get("content-type", "")
+    return Answer(
+        status,
+        json.loads(body) if is_json else body.decode(),
+        {k.lower(): v for k, v in headers.items()},
+    )

@@ -1,0 +1,154 @@
+"""Every RPC checks the three headers; tokens expire, are revoked, belong to one org."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+Talk = Callable[..., Any]
+TOPIC = "/event/Order__e"
+
+
+def _headers(bus: Emulator, **changed: str) -> dict[str, str]:
+    extra = bus.connection("session")["extra"]
+    good = {
+        "accesstoken": extra["session_token"],
+        "instanceurl": extra["instance_url"],
+        "tenantid": extra["org_id"],
+    }
+    return {name: value for name, value in {**good, **changed}.items() if value}
+
+
+def _call(rpc: str) -> Callable[[Any], Any]:
+    async def scenario(client: Any) -> Any:
+        match rpc:
+            case "GetTopic":
+                work = client.get_topic(TOPIC)
+            case "GetSchema":
+                work = client.get_schema("x")
+            case "Publish":
+                work = client.publish(TOPIC, pb.ProducerEvent())
+            case _:
+                work = (await client.subscribe(TOPIC)).read()
+        return await client.refused(work)
+
+    return scenario
+
+
+@pytest.mark.parametrize("rpc", ["GetTopic", "GetSchema", "Publish", "Subscribe"])
+def test_every_rpc_checks_them(talk: Talk, rpc: str) -> None:
+    """A missing or blank header and a wrong token are told apart, on each RPC, as UNAUTHENTICATED."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {})
+        for missing in ("accesstoken", "instanceurl", "tenantid"):
+            refused = talk(bus, _call(rpc), headers=_headers(bus, **{missing: ""}))
+            assert (refused.status, refused.code) == (
+                "UNAUTHENTICATED",
+                "service.auth.headers.invalid",
+            )
+        refused = talk(bus, _call(rpc), headers=_headers(bus, accesstoken="00D!wrong"))
+        assert (refused.status, refused.code) == ("UNAUTHENTICATED", "service.auth.error")
+        assert refused.trailers["type"] == rpc
+        assert [call.rpc for call in bus.requests] == [rpc] * 4
+        assert "accesstoken" in bus.requests[-1].metadata
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tenantid": "00D000000000001AAA"},
+        {"instanceurl": "https://other.my.salesforce.com"},
+        {"tenantid": "   "},
+    ],
+)
+def test_a_token_goes_with_its_org_and_instance(talk: Talk, changed: dict[str, str]) -> None:
+    """The token of one org does not open another, nor the same org at another address."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {})
+        assert (
+            talk(bus, _call("GetTopic"), headers=_headers(bus, **changed)).status
+            == "UNAUTHENTICATED"
+        )
+
+
+def test_both_lengths_of_org_id_are_accepted(talk: Talk) -> None:
+    """15 characters name an org as well as 18."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {})
+        headers = _headers(bus, tenantid=bus.org.org_id[:15], instanceurl=f"{bus.my_domain_url}/")
+        assert (
+            talk(bus, lambda client: client.get_topic(TOPIC), headers=headers).topic_name == TOPIC
+        )
+
+
+def test_tokens_end(talk: Talk) -> None:
+    """A token ends when it is revoked, when all are expired, and when it was idle for two hours; use prolongs it."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {})
+        headers = _headers(bus)
+        for _ in range(3):
+            bus.clock.advance(hours=1.5)
+            assert talk(bus, lambda client: client.get_topic(TOPIC), headers=headers)
+        bus.clock.advance(hours=2.1)
+        assert talk(bus, _call("GetTopic"), headers=headers).code == "service.auth.error"
+        headers = _headers(bus)
+        bus.revoke(headers["accesstoken"])
+        assert talk(bus, _call("GetTopic"), headers=headers).code == "service.auth.error"
+        headers = _headers(bus)
+        bus.expire_tokens()
+        assert talk(bus, _call("GetTopic"), headers=headers).code == "service.auth.error"
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_running_stream_and_its_token(talk: Talk, ends: bool) -> None:
+    """A stream survives the end of its token, as documented; with the knob it ends, as was seen."""
+    with Emulator(knobs=Knobs(expiry_ends_streams=ends, keepalive_seconds=0.1)) as bus:
+        topic = bus.define_event("Order__e", {"N__c": "Text"})
+
+        async def scenario(client: Any) -> Any:
+            stream = await client.subscribe(topic, 10)
+            await stream.read()
+            bus.expire_tokens()
+            if ends:
+                return await client.refused(stream.read())
+            bus.publish(topic, [{}])
+            return await stream.take(1)
+
+        outcome = talk(bus, scenario)
+        assert outcome.code == "service.auth.error" if ends else len(outcome) == 1
+
+
+def test_orgs_do_not_see_each_other(talk: Talk) -> None:
+    """Two orgs of one emulator have a bus each: topics, ids, events and counts are apart."""
+    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as bus:
+        other = bus.add_org("other")
+        bus.define_event("Order__e", {"N__c": "Text"})
+        bus.publish(TOPIC, [{"N__c": "1"}] * 3)
+
+        async def refused(client: Any) -> Any:
+            return await client.refused(client.get_topic(TOPIC))
+
+        assert talk(bus, refused, org=other).code == "topic.meta.permission"
+        other.define_event("Order__e", {"N__c": "Text"})
+        other.publish(TOPIC, [{"N__c": "2"}])
+
+        async def scenario(client: Any) -> list[Any]:
+            return list(await (await client.subscribe(TOPIC)).take(1))
+
+        [event] = talk(bus, scenario, org=other)
+        assert event.event.id == other.events(TOPIC)[0]["id"]
+        assert (bus.deliveries(), other.deliveries()) == (0, 1)
+        assert other.instance_url != bus.my_domain_url
+        assert other.org_id != bus.org.org_id
+
+
+def test_rpc_ids_as_hex(talk: Talk) -> None:
+    """The other spelling of rpc ids can be had."""
+    with Emulator(knobs=Knobs(rpc_id_style="hex32")) as bus:
+        refused = talk(bus, _call("GetTopic"))
+        assert len(refused.trailers["rpc-id"]) == 32

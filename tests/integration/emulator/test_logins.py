@@ -1,0 +1,238 @@
+"""Token and userinfo endpoints answer as Salesforce does, on the login host and on My Domain."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+
+Http = Callable[..., Any]
+TOKEN, USERINFO = "/services/oauth2/token", "/services/oauth2/userinfo"
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
+def _credentials(bus: Emulator, **changed: str) -> dict[str, str]:
+    connection = bus.connection()
+    good = {
+        "grant_type": "client_credentials",
+        "client_id": connection["login"],
+        "client_secret": connection["password"],
+    }
+    return {**good, **changed}
+
+
+def _assertion(
+    bus: Emulator, key: str = "", algorithm: str = "RS256", **changed: Any
+) -> dict[str, str]:
+    connection = bus.connection("jwt_bearer")
+    claims = {
+        "iss": connection["login"],
+        "sub": connection["extra"]["username"],
+        "aud": connection["host"],
+        "exp": time.time() + 180,
+        **changed,
+    }
+    return {
+        "grant_type": GRANT,
+        "assertion": jwt.encode(claims, key or connection["extra"]["private_key"], algorithm),
+    }
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plaintext", "tls"])
+def test_client_credentials(http: Http, tls: bool) -> None:
+    """My Domain answers with a token, the org in its id, and no expiry."""
+    with Emulator(tls=tls) as bus:
+        answer = http(bus.my_domain_url + TOKEN, _credentials(bus), ca_file=bus.ca_file)
+        assert answer.status == 200
+        assert answer.headers["cache-control"] == "no-store"
+        assert set(answer.body) == {
+            "access_token",
+            "signature",
+            "scope",
+            "instance_url",
+            "id",
+            "token_type",
+            "issued_at",
+        }
+        assert answer.body["access_token"].startswith(f"{bus.org.org_id[:15]}!AR")
+        assert len(answer.body["access_token"]) == 112
+        assert answer.body["instance_url"] == bus.my_domain_url == bus.org.instance_url
+        assert (
+            answer.body["id"]
+            == f"https://login.salesforce.com/id/{bus.org.org_id}/{bus.org.user_id}"
+        )
+        assert answer.body["issued_at"].isdigit()
+
+
+def test_client_credentials_by_http_basic(http: Http) -> None:
+    """Id and secret may come in the Authorization header."""
+    with Emulator() as bus:
+        pair = base64.b64encode(
+            f"{bus.org.consumer_key}:{bus.org.consumer_secret}".encode()
+        ).decode()
+        form = {"grant_type": "client_credentials"}
+        assert (
+            http(bus.my_domain_url + TOKEN, form, headers={"Authorization": f"Basic {pair}"}).status
+            == 200
+        )
+
+
+def _refusal(answer: Any) -> tuple[int, str, str]:
+    return answer.status, answer.body["error"], answer.body["error_description"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "description"),
+    [
+        ({"client_id": "unknown"}, "invalid_client_id", "client identifier invalid"),
+        ({"client_secret": "wrong"}, "invalid_client", "invalid client credentials"),
+        ({"grant_type": "password"}, "unsupported_grant_type", "grant type not supported"),
+        ({"grant_type": "refresh_token"}, "unsupported_grant_type", "grant type not supported"),
+        ({"grant_type": ""}, "unsupported_grant_type", "grant type not supported"),
+    ],
+)
+def test_refused_credentials(
+    http: Http, changed: dict[str, str], error: str, description: str
+) -> None:
+    """Each mistake has its error and text, with HTTP 400."""
+    with Emulator() as bus:
+        answer = http(bus.my_domain_url + TOKEN, _credentials(bus, **changed))
+        assert _refusal(answer) == (400, error, description)
+
+
+def test_client_credentials_need_my_domain(http: Http) -> None:
+    """The host for all orgs refuses this grant, unless the knob says otherwise."""
+    with Emulator() as bus:
+        answer = http(bus.login_url + TOKEN, _credentials(bus))
+        assert _refusal(answer) == (400, "invalid_grant", "request not supported on this domain")
+    with Emulator(knobs=Knobs(client_credentials_on_login_host=True)) as bus:
+        assert http(bus.login_url + TOKEN, _credentials(bus)).status == 200
+
+
+def test_an_app_is_known_in_its_own_org_only(http: Http) -> None:
+    """One org's My Domain does not know another's app."""
+    with Emulator() as bus:
+        other = bus.add_org()
+        answer = http(other.instance_url + TOKEN, _credentials(bus))
+        assert _refusal(answer)[1] == "invalid_client_id"
+
+
+@pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
+def test_jwt_bearer(http: Http, where: str) -> None:
+    """A signed assertion is good on both hosts; the answer has neither issued_at nor signature."""
+    with Emulator() as bus:
+        answer = http(getattr(bus, where) + TOKEN, _assertion(bus))
+        assert answer.status == 200
+        assert set(answer.body) == {"access_token", "scope", "instance_url", "id", "token_type"}
+        assert answer.body["instance_url"] == bus.my_domain_url
+
+
+@pytest.mark.parametrize(
+    "audience", ["https://login.salesforce.com", "https://test.salesforce.com", "my_domain"]
+)
+def test_jwt_audiences(http: Http, audience: str) -> None:
+    """Salesforce's own hosts and My Domain are audiences too."""
+    with Emulator() as bus:
+        aud = bus.my_domain_url if audience == "my_domain" else audience
+        assert http(bus.login_url + TOKEN, _assertion(bus, aud=aud)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "description"),
+    [
+        ({"aud": "https://example.com"}, "invalid_grant", "Audience validation failed"),
+        ({"exp": 1_700_000_000}, "invalid_grant", "expired authorization code"),
+        ({"exp": 9_999_999_999}, "invalid_grant", "invalid assertion"),
+        ({"iss": "unknown"}, "invalid_client_id", "client identifier invalid"),
+        ({"sub": "nobody@example.com"}, "invalid_grant", "user hasn't approved this consumer"),
+    ],
+)
+def test_refused_assertions(
+    http: Http, changed: dict[str, Any], error: str, description: str
+) -> None:
+    """Wrong audience, times, app and user are told as Salesforce tells them."""
+    with Emulator() as bus:
+        assert _refusal(http(bus.login_url + TOKEN, _assertion(bus, **changed))) == (
+            400,
+            error,
+            description,
+        )
+
+
+def test_assertions_of_another_key_or_kind(http: Http) -> None:
+    """A foreign key, a symmetric signature and rubbish are all an invalid assertion."""
+    stranger = (
+        rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        .private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        .decode()
+    )
+    with Emulator() as bus:
+        forms = [
+            _assertion(bus, key=stranger),
+            _assertion(bus, key="a secret of more than thirty-two bytes", algorithm="HS256"),
+            {"grant_type": GRANT, "assertion": "rubbish"},
+            {"grant_type": GRANT},
+        ]
+        for form in forms:
+            assert _refusal(http(bus.login_url + TOKEN, form)) == (
+                400,
+                "invalid_grant",
+                "invalid assertion",
+            )
+
+
+def test_a_skewed_clock(http: Http) -> None:
+    """A client whose clock is behind sends what has expired; moving the bus through time is no skew."""
+    with Emulator(knobs=Knobs(jwt_skew_seconds=400)) as bus:
+        assert (
+            _refusal(http(bus.login_url + TOKEN, _assertion(bus)))[2]
+            == "expired authorization code"
+        )
+    with Emulator() as bus:
+        bus.clock.advance(hours=73)
+        assert http(bus.login_url + TOKEN, _assertion(bus)).status == 200
+
+
+def test_three_minutes_by_knob(http: Http) -> None:
+    """The shorter limit one source names can be set."""
+    with Emulator(knobs=Knobs(jwt_max_seconds=180)) as bus:
+        assert http(bus.login_url + TOKEN, _assertion(bus, exp=time.time() + 290)).status == 400
+        assert http(bus.login_url + TOKEN, _assertion(bus, exp=time.time() + 170)).status == 200
+
+
+@pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
+def test_userinfo(http: Http, where: str) -> None:
+    """Both hosts say who a token is, by header or parameter; a bad token is 403 in plain text."""
+    with Emulator() as bus:
+        token = http(bus.my_domain_url + TOKEN, _credentials(bus)).body["access_token"]
+        url = getattr(bus, where) + USERINFO
+        body = http(url, headers={"Authorization": f"Bearer {token}"}).body
+        assert body["organization_id"] == bus.org.org_id
+        assert body["user_id"] == bus.org.user_id
+        assert body["preferred_username"] == bus.org.username
+        assert body["sub"] == f"https://login.salesforce.com/id/{bus.org.org_id}/{bus.org.user_id}"
+        assert body["urls"]["custom_domain"] == bus.my_domain_url
+        assert http(f"{url}?oauth_token={token}").body == body
+        bad = http(url, headers={"Authorization": "Bearer nope"})
+        assert (bad.status, bad.body) == (403, "Bad_OAuth_Token")
+
+
+def test_logins_are_recorded(http: Http) -> None:
+    """Every login request is in the book, with the grant and the names of its headers."""
+    with Emulator() as bus:
+        http(bus.my_domain_url + TOKEN, _credentials(bus))
+        [call] = bus.requests
+        assert (call.rpc, call.subject) == ("token", "client_credentials")
+        assert "content-type" in call.metadata

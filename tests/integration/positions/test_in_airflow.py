@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.harness.airflow_home import AirflowHome
+
+pytestmark = pytest.mark.airflow
+
+DAG = """
+    import pendulum
+    from airflow.sdk import dag, get_current_context, task
+
+    from airflow_provider_sfevents.positions import stores
+    from airflow_provider_sfevents.positions.asset import topic_asset
+    from airflow_provider_sfevents.positions.opening import open_store
+    from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
+    from airflow_provider_sfevents.positions.record import advance
+    from airflow_provider_sfevents.staging.manifest import Run
+
+    def move(spec):
+        context = get_current_context()
+        store = open_store(spec, org_id=ORG, consumer="load", topic=TOPIC, context=context)
+        position = stores.read(store)
+        moved = begun() if position is None else advance(position, batch_after(position), context["run_id"], Run())
+        stores.write(store, moved)
+        if spec == "xcom" and position is not None and context["ti"].try_number == 1:
+            raise RuntimeError("killed after the position was written")
+        return moved.sequence
+
+    @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
+    def positions():
+        for spec in ("variable", "asset", "xcom"):
+            task(task_id=spec, inlets=[topic_asset(ORG, TOPIC)], retries=1, retry_delay=0)(move)(spec)
+
+    positions()
+"""
+
+
+def test_each_store_carries_a_position_from_run_to_run(
+    airflow_home: AirflowHome, repository: object
+) -> None:
+    """In a real Airflow, with its database, a run goes on from where the one before stopped, and a second try from its first."""
+    airflow_home.environment["PYTHONPATH"] = str(repository)
+    (airflow_home.dags / "positions.py").write_text(dedent(DAG))
+    for day, expected in (
+        (1, {"variable": 0, "asset": 0, "xcom": 0}),
+        (2, {"variable": 1, "asset": 1, "xcom": 2}),
+    ):
+        run = airflow_home.test_dag("positions", f"2026-01-0{day}")
+        moved = {task: airflow_home.xcom("positions", run.run_id, task) for task in run.tasks}
+        assert moved == expected, run.log
+    kept = json.loads(airflow_home.variable("sfevents.load.event.Order__e") or "")
+    assert (kept["sequence"], kept["events_total"]) == (1, 3)

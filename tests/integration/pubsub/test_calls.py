@@ -1,0 +1,180 @@
+"""Single calls: headers, other tries, renewal, and the schema cache."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    TopicError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.client import PubSubClient, Topic
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials, SessionToken, Settings
+
+if TYPE_CHECKING:
+    from tests.integration.pubsub.conftest import LoginServer, ScriptedBus
+
+pytestmark = pytest.mark.anyio
+TOPIC = "/event/Order__e"
+INSTANCE = "https://acme.my.salesforce.com"
+
+
+def client_of(
+    bus: ScriptedBus, login: ClientCredentials | SessionToken, schemas: SchemaCache | None = None
+) -> PubSubClient:
+    return PubSubClient(
+        Settings(login=login, endpoint=bus.endpoint, plaintext=True),
+        sessions=SessionCache(),
+        schemas=schemas or SchemaCache(),
+        clock=Clock(chance=lambda: 0.0),
+    )
+
+
+def token(org: str = "00D000000000001") -> SessionToken:
+    return SessionToken(token=f"{org}!secret", instance_url=INSTANCE)
+
+
+def secret(login_server: LoginServer) -> ClientCredentials:
+    return ClientCredentials(login_url=login_server.url, client_id="key", client_secret="s3cret")
+
+
+async def test_the_headers_of_every_call(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Token, instance URL and org id each time, and a trace id that is new each time."""
+    await client.get_topic(TOPIC)
+    await client.get_schema("S")
+    headers = [sent for _, sent in bus.unary]
+    for sent in headers:
+        assert sent["accesstoken"] == "00D000000000001!secret"
+        assert sent["instanceurl"] == INSTANCE
+        assert sent["tenantid"] == "00D000000000001EAA"
+    assert len({sent["x-client-trace-id"] for sent in headers}) == 2
+
+
+async def test_a_topic(client: PubSubClient) -> None:
+    """What the service says of it, as a value."""
+    assert await client.get_topic(TOPIC) == Topic(
+        name=TOPIC, tenant_guid="", can_publish=True, can_subscribe=True, schema_id="S"
+    )
+
+
+async def test_a_name_that_is_no_topic_is_not_asked_for(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """A malformed name costs no call."""
+    with pytest.raises(TopicError):
+        await client.get_topic("Order__e")
+    assert bus.unary == []
+
+
+async def test_a_passing_fault_is_tried_again(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Two faults that pass, then the answer."""
+    bus.unary_failures = [("INTERNAL", "service.unavailable"), ("UNAVAILABLE", "")]
+    assert (await client.get_topic(TOPIC)).name == TOPIC
+    assert len(bus.unary) == 3
+
+
+async def test_a_fault_that_stays_is_raised(bus: ScriptedBus, client: PubSubClient) -> None:
+    """After three tries the error stands, naming endpoint and topic."""
+    bus.unary_failures = [("INTERNAL", "service.unavailable")] * 9
+    with pytest.raises(TransportError, match=f"Looking up {TOPIC} at {bus.endpoint}"):
+        await client.get_topic(TOPIC)
+    assert len(bus.unary) == 3
+
+
+async def test_a_refused_token_is_renewed(bus: ScriptedBus, login_server: LoginServer) -> None:
+    """One login more, and the call goes through; calls at the same time share it."""
+    login_server.grant("00D000000000001!old")
+    login_server.grant("00D000000000001!new")
+    bus.refused_tokens = {"00D000000000001!old"}
+    async with client_of(bus, secret(login_server)) as client:
+        topics = await asyncio.gather(*(client.get_topic(TOPIC) for _ in range(8)))
+    assert {topic.name for topic in topics} == {TOPIC}
+    assert len(login_server.forms) == 2
+
+
+async def test_a_token_refused_twice_is_an_error(
+    bus: ScriptedBus, login_server: LoginServer
+) -> None:
+    """A new token that is refused as well is not renewed for ever; neither token shows."""
+    login_server.grant("00D000000000001!same")
+    bus.refused_tokens = {"00D000000000001!same"}
+    async with client_of(bus, secret(login_server)) as client:
+        with pytest.raises(AuthenticationError, match="rpc id rpc-9") as raised:
+            await client.get_topic(TOPIC)
+    assert len(login_server.forms) == 2
+    assert "same" not in str(raised.value)
+
+
+async def test_a_schema_is_fetched_once(bus: ScriptedBus) -> None:
+    """However many clients of an org ask, at once or later."""
+    schemas = SchemaCache()
+    async with client_of(bus, token(), schemas) as one, client_of(bus, token(), schemas) as other:
+        found = await asyncio.gather(*(client.get_schema("S") for client in (one, other) * 5))
+        found.append(await other.get_schema("S"))
+    assert set(found) == {bus.schemas["S"]}
+    assert [method for method, _ in bus.unary] == ["GetSchema"]
+
+
+async def test_a_schema_is_kept_per_org(bus: ScriptedBus) -> None:
+    """The same id in two orgs may differ in what is not part of it, such as the fields' documentation."""
+    schemas = SchemaCache()
+    async with (
+        client_of(bus, token(), schemas) as one,
+        client_of(bus, token("00D000000000002"), schemas) as other,
+    ):
+        await one.get_schema("S")
+        await other.get_schema("S")
+    assert [headers["tenantid"] for _, headers in bus.unary] == [
+        "00D000000000001EAA",
+        "00D000000000002EAA",
+    ]
+
+
+async def test_a_schema_that_failed_is_asked_for_again(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """A failure is not kept in place of the schema."""
+    bus.unary_failures = [("UNAVAILABLE", "")] * 3
+    with pytest.raises(TransportError):
+        await client.get_schema("S")
+    assert await client.get_schema("S") == bus.schemas["S"]
+
+
+@pytest.mark.parametrize("schema_id", ["nobody-knows-this", " "])
+async def test_an_unknown_schema(client: PubSubClient, schema_id: str) -> None:
+    """The id and the org are named."""
+    with pytest.raises(ConfigurationError, match="00D000000000001EAA") as raised:
+        await client.get_schema(schema_id)
+    assert repr(schema_id) in str(raised.value)
+
+
+async def test_a_client_opens_nothing_by_itself(bus: ScriptedBus) -> None:
+    """Made, entered and left without a call: no login, no connection, nothing to fork."""
+    async with client_of(bus, token()):
+        pass
+    assert bus.unary == []
+
+
+async def test_a_topic_that_may_not_be_read_is_refused_before_a_stream(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """Neither `fetch` nor `subscribe` opens a stream the service would refuse."""
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
+
+    async def receive(delivery: object) -> None:
+        raise AssertionError("nothing may come")
+
+    bus.topic.can_subscribe = False
+    with pytest.raises(TopicError, match="may not subscribe"):
+        await client.fetch(TOPIC, "earliest", Bounds(), receive)
+    with pytest.raises(TopicError, match="may not subscribe"):
+        await anext(client.subscribe(TOPIC, "earliest"))
+    assert bus.streams == []

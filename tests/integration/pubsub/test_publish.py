@@ -1,0 +1,99 @@
+"""Publishing records, and reading them back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError, TransportError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from tests.integration.pubsub.conftest import ScriptedBus
+
+pytestmark = pytest.mark.anyio
+TOPIC = "/event/Order__e"
+
+
+def client_of(bus: Emulator) -> PubSubClient:
+    extra = bus.connection("session")["extra"]
+    login = SessionToken(token=extra["session_token"], instance_url=extra["instance_url"])
+    settings = Settings(login=login, endpoint=bus.endpoint, plaintext=True)
+    return PubSubClient(settings, sessions=SessionCache(), schemas=SchemaCache())
+
+
+async def test_what_is_published_arrives() -> None:
+    """450 records in three requests: the results' replay ids and ids are those a subscriber sees, in order."""
+    replay_ids: list[bytes] = []
+    ids: list[str] = []
+
+    async def receive(delivery: Delivery) -> None:
+        replay_ids.extend(delivery.replay_ids)
+        ids.extend(delivery.ids)
+
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"City__c": "Text", "Placed__c": "DateTime"})
+        async with client_of(bus) as client:
+            records = [{"City__c": f"C{n}", "Placed__c": datetime.now(UTC)} for n in range(450)]
+            results = await client.publish(TOPIC, records)
+            await client.fetch(TOPIC, "earliest", Bounds(max_events=450), receive)
+        bus.check()
+        assert [call.rpc for call in bus.requests].count("Publish") == 3
+    assert [result.replay_id for result in results] == replay_ids
+    assert [result.event_id for result in results] == ids
+    assert {result.error for result in results} == {""}
+
+
+async def test_a_topic_nothing_can_be_published_to() -> None:
+    """Change events come from records only; said before anything is encoded."""
+    with Emulator(sample=True) as bus:
+        async with client_of(bus) as client:
+            with pytest.raises(TopicError, match="/event/Name__e"):
+                await client.publish("/data/AccountChangeEvent", [{"Name": "x"}])
+        bus.check()
+
+
+async def test_ids_of_ones_own(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Events published under given ids are recognisable when they are published again."""
+    results = await client.publish(TOPIC, [{"City__c": "a"}, {"City__c": "b"}], ids=["one", "two"])
+    assert [result.event_id for result in results] == ["one", "two"]
+    assert [event.id for event in bus.published[0].events] == ["one", "two"]
+    with pytest.raises(ConfigurationError, match="1 ids for 2 events"):
+        await client.publish(TOPIC, [{"City__c": "a"}, {"City__c": "b"}], ids=["one"])
+
+
+async def test_nothing_is_sent_when_one_record_does_not_fit(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """All records are encoded first: 300 good ones before a bad one stay at home."""
+    with pytest.raises(ConfigurationError, match="Record 300"):
+        await client.publish(TOPIC, [{"City__c": "a"}] * 300 + [{"Country__c": "b"}])
+    assert bus.published == []
+
+
+async def test_a_request_of_unknown_fate_is_not_repeated(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """Repeating it could publish twice; the error says which events it was."""
+    await client.get_topic(TOPIC)
+    await client.get_schema("S")
+
+    before = len(bus.unary)
+    bus.publish_failures = {200: ("UNAVAILABLE", "")}
+    with pytest.raises(TransportError, match=r"events 201 to 400 of 500"):
+        await client.publish(TOPIC, [{"City__c": "a"}] * 500)
+    assert [method for method, _ in bus.unary[before:]] == ["GetTopic", "Publish", "Publish"]
+
+
+async def test_publishing_nothing(bus: ScriptedBus, client: PubSubClient) -> None:
+    """No records, no request."""
+    assert await client.publish(TOPIC, []) == []
+    assert bus.published == []

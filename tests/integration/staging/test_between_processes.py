@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
+
+import pytest
+from upath import UPath
+
+from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+from airflow_provider_sfevents.staging.chain import chain
+from airflow_provider_sfevents.staging.parts import verify
+from tests.unit.staging.building import here
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "batch"
+
+
+@contextmanager
+def worker(repository: Path, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A task in a process of its own, killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.integration.staging.worker", *map(str, arguments)],
+        cwd=repository,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    _pipe(process.stdin).write("\n")
+    _pipe(process.stdin).flush()
+
+
+def hear(process: subprocess.Popen[str]) -> str:
+    return _pipe(process.stdout).readline().strip()
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe
+
+
+def batch(folder: Path) -> BatchFolder:
+    return BatchFolder(UPath(folder), "e1-1")
+
+
+def test_a_running_task_is_respected_and_a_killed_one_is_not(
+    repository: Path, folder: Path
+) -> None:
+    """While the holder lives the next task gives way and names it; killed, it is taken over at once."""
+    with (
+        worker(repository, "claim", folder) as first,
+        worker(repository, "claim", folder) as second,
+    ):
+        tell(first)
+        assert hear(first) == "claimed 1"
+        tell(second)
+        assert f"process {first.pid} on" in hear(second)
+        first.kill()
+        first.wait()
+        with batch(folder).claim(here()) as claim:
+            assert claim.number == 2
+
+
+def test_of_tasks_that_start_together_one_has_the_batch(repository: Path, folder: Path) -> None:
+    """However they race, one claims, and all others say that it did."""
+    with (
+        worker(repository, "claim", folder) as a,
+        worker(repository, "claim", folder) as b,
+        worker(repository, "claim", folder) as c,
+        worker(repository, "claim", folder) as d,
+    ):
+        for one in (a, b, c, d):
+            tell(one)
+        said = [hear(one) for one in (a, b, c, d)]
+        assert sorted(line.split()[0] for line in said) == [
+            "claimed",
+            "refused",
+            "refused",
+            "refused",
+        ]
+        holder = (a, b, c, d)[[line.startswith("claimed") for line in said].index(True)]
+        assert all(
+            f"process {holder.pid} on" in line for line in said if line.startswith("refused")
+        )
+
+
+@pytest.mark.parametrize("deliveries", [1, 7, 20])
+def test_what_a_killed_task_had_closed_is_whole(
+    repository: Path, folder: Path, deliveries: int
+) -> None:
+    """Killed in mid-stream a task leaves whole files in a row; what it had begun is cleared away by the next one."""
+    with worker(repository, "write", folder) as writer:
+        for _ in range(deliveries):
+            hear(writer)
+        writer.kill()
+        writer.wait()
+        assert writer.stdout is not None
+        writer.stdout.read()
+    found = batch(folder)
+    with found.claim(here()):
+        parts = found.parts()
+        assert chain("earliest", parts) == tuple(sorted(parts, key=lambda part: part.first_ordinal))
+        assert sum(part.events for part in parts) >= 30 * max(0, deliveries // 3 - 2)
+        for part in parts:
+            verify(found.folder, part)
+        names = durable.names(found.folder / "attempts" / "0001")
+        assert len(names) == len(parts)
+
+
+def test_a_file_that_cannot_grow_ends_the_attempt(repository: Path, folder: Path) -> None:
+    """Where the disk takes no more, the error names the file, the files before it stay, and no half one does."""
+    with worker(repository, "overfill", folder) as writer:
+        said = hear(writer)
+    assert "attempts/0001/part-0000000004.parquet cannot be written: " in said
+    assert durable.names(UPath(folder) / "attempts" / "0001") == ["part-0000000000.parquet"]
+
+
+def test_memory_is_flat(repository: Path, tmp_path: Path) -> None:
+    """Ten times the events take no more memory."""
+    peaks = []
+    for events in (50_000, 500_000):
+        with worker(repository, "fill", tmp_path / str(events), events) as writer:
+            peaks.append(int(hear(writer)) / 1024)
+    assert peaks[1] < peaks[0] + 40  # MiB

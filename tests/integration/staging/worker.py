@@ -1,0 +1,110 @@
+"""What the tests of this folder run in processes of their own: a task that claims a batch, or one that writes until it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import resource
+import signal
+import sys
+
+from upath import UPath
+
+from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+from airflow_provider_sfevents.staging.claims import Patience
+from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.staging.writer import Limits
+from tests.unit.staging.building import Delivered, append
+
+
+def batch_at(folder: str) -> BatchFolder:
+    return BatchFolder(UPath(folder), "e1-1")
+
+
+def holder() -> Holder:
+    return Holder.here(Run(dag="load", run="run-1", task="fetch"), "2026-01-01T00:00:00+00:00")
+
+
+def claim(folder: str) -> None:
+    """Wait for a line, claim, say what came of it, and hold on until told otherwise."""
+    sys.stdin.readline()
+    try:
+        taken = batch_at(folder).claim(holder(), Patience(lease_seconds=0.5, beat_seconds=0.1))
+    except SfEventsError as error:
+        say(f"refused {error}")
+        return
+    say(f"claimed {taken.number}")
+    sys.stdin.readline()
+    taken.release()
+
+
+def write(folder: str) -> None:
+    """Claim, and write small files for ever, saying so after each delivery."""
+    batch = batch_at(folder)
+
+    async def endless() -> None:
+        with batch.claim(holder()) as taken:
+            limits = Limits(part_events=30, chunk_events=10)
+            async with batch.writer(taken, "earliest", 0, limits) as writer:
+                for n in range(10**9):
+                    await append(writer, Delivered(10 * n, 10, size=2000))
+                    say(str(n))
+
+    asyncio.run(endless())
+
+
+def overfill(folder: str) -> None:
+    """Write more than a file may hold here."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+    batch = batch_at(folder)
+
+    async def attempt() -> None:
+        with batch.claim(holder()) as taken:
+            async with batch.writer(
+                taken, "earliest", 0, Limits(part_events=4, chunk_events=1)
+            ) as writer:
+                for n in range(20):
+                    await writer.append(
+                        [""], [n.to_bytes(10, "big")], ["s"], [b"" if n < 4 else random_bytes(n)], 0
+                    )
+
+    try:
+        asyncio.run(attempt())
+    except SfEventsError as error:
+        say(str(error))
+
+
+def fill(folder: str, events: str) -> None:
+    """Write so many events and say the most memory that took, in KiB."""
+    batch = batch_at(folder)
+    delivered = Delivered(0, 100, size=200)
+    columns = (delivered.ids, delivered.replay_ids, delivered.schema_ids, delivered.payloads)
+
+    async def attempt() -> None:
+        with batch.claim(holder()) as taken:
+            async with batch.writer(taken, "earliest", 0) as writer:
+                for _ in range(int(events) // 100):
+                    await writer.append(*columns, 0)
+
+    asyncio.run(attempt())
+    say(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
+
+
+def random_bytes(seed: int) -> bytes:
+    """What does not compress."""
+    return b"".join(hashlib.sha256(b"%d %d" % (seed, n)).digest() for n in range(1000))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "fill":
+        fill(sys.argv[2], sys.argv[3])
+    else:
+        {"claim": claim, "write": write, "overfill": overfill}[sys.argv[1]](sys.argv[2])

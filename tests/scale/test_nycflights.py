@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator
+from tests.harness.airflow_home import AirflowHome, DagTest
+from tests.scale import flights
+
+pytestmark = [pytest.mark.full, pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
+
+BATCH_EVENTS = 100_000
+BATCHES = [100_000, 100_000, 100_000, 36_776]
+
+DAG = """
+from datetime import UTC, datetime
+
+from airflow.sdk import DAG
+
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+
+with DAG("flights", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC), max_active_runs=1):
+    SfEventsToSparkOperator(
+        task_id="land", topic={topic!r}, table={table!r}, max_events={max_events}, idle_seconds=5
+    )
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """What all runs together left behind.
+
+    :param results: of each run's task.
+    :param deliveries: events that the service counted.
+    :param sql: `flights` is the data set, `landed` the table with the data set's columns, `rows` the table as it is.
+    """
+
+    runs: list[DagTest]
+    results: list[dict[str, Any]]
+    position: dict[str, Any]
+    deliveries: int
+    sql: duckdb.DuckDBPyConnection
+
+    def both(self, query: str) -> tuple[list[Any], list[Any]]:
+        """Rows of a query on the table and on the data set; it names what it reads from `{}`."""
+        return (
+            self.sql.execute(query.format("landed")).fetchall(),
+            self.sql.execute(query.format("flights")).fetchall(),
+        )
+
+    def columns(self, where: str = "true") -> list[str]:
+        """Columns of the data set, as DuckDB understands its file."""
+        found = self.sql.execute(
+            f"SELECT column_name FROM (DESCRIBE flights) WHERE {where}"  # noqa: S608 - our own words
+        )
+        return [name for (name,) in found.fetchall()]
+
+
+@pytest.fixture(scope="module")
+def landed(
+    tmp_path_factory: pytest.TempPathFactory,
+    airflow_database_file: Path,
+    spark_environment: dict[str, str],
+) -> Iterator[Landed]:
+    """All departures, published at once and landed by as many DAG runs as the bound makes necessary."""
+    folder = tmp_path_factory.mktemp("flights")
+    home = AirflowHome.create(folder / "airflow", airflow_database_file)
+    home.environment.update(spark_environment)
+    home.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
+    with Emulator() as bus:
+        topic = flights.publish(bus)
+        home.connect("sfevents_default", bus.connection())
+        (home.dags / "flights.py").write_text(
+            DAG.format(topic=topic, table=str(folder / "lake"), max_events=BATCH_EVENTS)
+        )
+        try:
+            runs = [home.test_dag("flights", f"2026-01-{1 + run:02}") for run in range(len(BATCHES))]
+        finally:
+            home.end_processes()
+        bus.check()
+        deliveries = bus.deliveries()
+    assert [run.state for run in runs] == ["success"] * len(BATCHES), runs[-1].log[-4000:]
+    with duckdb.connect() as sql:
+        _open_data_set(sql, folder)
+        _open_table(sql, folder / "lake" / flights.EVENT)
+        yield Landed(
+            runs=runs,
+            results=[home.xcom("flights", run.run_id, "land") for run in runs],
+            position=json.loads(home.variable("sfevents.flights.event.Flight__e") or "{}"),
+            deliveries=deliveries,
+            sql=sql,
+        )
+
+
+def _open_data_set(sql: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """The file as DuckDB reads it: nothing of what we published by has a say in it."""
+    with zipfile.ZipFile(flights.archive()) as zipped:
+        file = zipped.extract("flights.csv", folder)
+    sql.read_csv(file, na_values="NA", sample_size=-1).create("flights")
+
+
+def _open_table(sql: duckdb.DuckDBPyConnection, table: Path) -> None:
+    sql.read_parquet(f"{table}/**/*.parquet", hive_partitioning=True).create("rows")
+    names = [name for (name,) in sql.execute("SELECT column_name FROM (DESCRIBE flights)").fetchall()]
+    columns = ", ".join(f"{flights.field_name(name)} AS {name}" for name in names)
+    sql.execute(f"CREATE VIEW landed AS SELECT {columns} FROM rows")
+
+
+def test_the_batches_are_bounded_and_the_last_one_caught_up(landed: Landed) -> None:
+    """Every run takes at most `max_events`, and the run that finds no more ends by silence."""
+    assert [result["events"] for result in landed.results] == BATCHES
+    ended_by = [result["ended_by"] for result in landed.results]
+    assert ended_by == ["max_events", "max_events", "max_events", "idle_seconds"]
+    assert [result["quarantined"] for result in landed.results] == [0, 0, 0, 0]
+
+
+def test_every_event_lands_exactly_once(landed: Landed) -> None:
+    """Rows, distinct event ids, distinct replay ids and the position's count are the number of departures."""
+    counts = landed.sql.execute(
+        "SELECT count(*), count(DISTINCT event_id), count(DISTINCT replay_id), count(DISTINCT batch_id) FROM rows"
+    ).fetchall()
+    assert counts == [(flights.DEPARTURES, flights.DEPARTURES, flights.DEPARTURES, len(BATCHES))]
+    assert (landed.position["events_total"], landed.position["sequence"]) == (
+        flights.DEPARTURES,
+        len(BATCHES),
+    )
+
+
+def test_no_event_is_paid_for_twice(landed: Landed) -> None:
+    """The service delivered as many events as there are rows."""
+    assert landed.deliveries == flights.DEPARTURES
+
+
+def test_the_position_is_the_last_event(landed: Landed) -> None:
+    """Each batch begins after the one before, and the position stands at the end of the last."""
+    ends = landed.sql.execute(
+        "SELECT batch_sequence, min(replay_id), max(replay_id) FROM rows GROUP BY 1 ORDER BY 1"
+    ).fetchall()
+    assert [sequence for sequence, _, _ in ends] == [1, 2, 3, 4]
+    assert all(last < first for (_, _, last), (_, first, _) in zip(ends, ends[1:], strict=False))
+    assert landed.position["replay_id"] == ends[-1][2]
+
+
+@pytest.mark.parametrize("column", ["carrier", "month", "origin"])
+def test_totals_by_group_are_those_of_the_data_set(landed: Landed, column: str) -> None:
+    """Departures, distance and delay of each carrier, month and airport."""
+    found, expected = landed.both(
+        f"SELECT {column}, count(*), count(dep_time), sum(distance), sum(arr_delay) FROM {{}} GROUP BY 1 ORDER BY 1"  # noqa: S608
+    )
+    assert len(expected) > 2
+    assert found == expected
+
+
+def test_the_sum_of_every_numeric_column_is_that_of_the_data_set(landed: Landed) -> None:
+    """Numbers arrive as numbers, and what is missing counts for nothing."""
+    columns = landed.columns("column_type IN ('BIGINT', 'DOUBLE')")
+    assert len(columns) == 14
+    sums = ", ".join(f"sum({column})" for column in columns)
+    found, expected = landed.both(f"SELECT {sums} FROM {{}}")  # noqa: S608
+    assert found == expected
+
+
+def test_missing_values_are_null(landed: Landed) -> None:
+    """Every column has as many nulls as the data set has missing values in it."""
+    nulls = ", ".join(f"count(*) - count({column})" for column in landed.columns())
+    found, expected = landed.both(f"SELECT {nulls} FROM {{}}")  # noqa: S608
+    assert found == expected
+    assert sum(expected[0]) == 46_595
+
+
+def test_every_record_is_in_the_table_as_it_is_in_the_file(landed: Landed) -> None:
+    """Record by record, with all columns, neither side has one that the other has not."""
+    for these, those in (("landed", "flights"), ("flights", "landed")):
+        query = f"SELECT count(*) FROM (SELECT * FROM {these} EXCEPT ALL SELECT * FROM {those})"  # noqa: S608
+        assert landed.sql.execute(query).fetchall() == [(0,)]

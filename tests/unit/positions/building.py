@@ -1,0 +1,58 @@
+"""Positions and manifests for the tests of this room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.positions.record import begin
+from airflow_provider_sfevents.staging.manifest import Manifest, Run
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.record import Position
+
+ORG = "00D000000000001AAA"
+URL = "https://acme.my.salesforce.com"
+TOPIC = "/event/Order__e"
+FETCH = Run(dag="load", run="run-1", task="fetch", try_number=1)
+
+
+def begun(**changes: Any) -> Position:
+    """A position at sequence 0."""
+    position = begin(
+        org_id=ORG,
+        instance_url=URL,
+        topic=TOPIC,
+        consumer="load",
+        start="earliest",
+        at="2026-01-01T00:00:00+00:00",
+        by=FETCH,
+        epoch="e1",
+    )
+    return replace(position, **changes)
+
+
+def batch_after(position: Position, **changes: Any) -> Manifest:
+    """A landed batch that the position may be moved over: three events."""
+    sequence = position.sequence + 1
+    manifest = Manifest(
+        org_id=position.org_id,
+        instance_url=position.instance_url,
+        topic=position.topic,
+        consumer=position.consumer,
+        epoch=position.epoch,
+        sequence=sequence,
+        batch_id=f"{position.epoch}-{sequence}",
+        position_start=position.start,
+        start=position.start,
+        end=f"{sequence:020x}",
+        events=3,
+        bytes=30,
+        ended_by="idle_seconds",
+        parts=(),
+        schemas=(),
+        created_at="2026-01-01T00:00:00+00:00",
+        run=FETCH,
+        last_event_at=f"2026-01-01T00:00:{sequence:02d}+00:00",
+    )
+    return replace(manifest, **changes)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.execution_time.context import AssetStateStoreAccessors
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.positions.asset import topic_asset
+from airflow_provider_sfevents.positions.opening import open_store
+from tests.unit.positions.building import ORG, TOPIC, begun
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from tests.unit.positions.supervisor import Supervisor
+
+NAME = f"salesforce://{ORG}/event/Order__e"
+KEY = "sfevents.load"
+
+
+def opened(context: dict[str, Any] | None) -> PositionStore:
+    return open_store("asset", org_id=ORG, consumer="load", topic=TOPIC, context=context)
+
+
+def context(*, inlets: list[Any], outlets: list[Any]) -> dict[str, Any]:
+    return {"asset_state_store": AssetStateStoreAccessors(inlets, outlets)}
+
+
+IN_A_TASK = [
+    context(inlets=[topic_asset(ORG, TOPIC)], outlets=[]),
+    context(inlets=[], outlets=[topic_asset(ORG, TOPIC), topic_asset(ORG, "/event/Other__e")]),
+    None,
+]
+
+
+def test_the_asset_is_named_by_org_and_topic() -> None:
+    """Name and URI are public: a position is found again by them."""
+    asset = topic_asset(ORG, TOPIC)
+    assert (asset.name, asset.uri) == (NAME, NAME)
+
+
+@pytest.mark.parametrize("where", IN_A_TASK, ids=["inlet", "outlet", "in a trigger"])
+def test_an_assets_state_keeps_a_position(
+    supervisor: Supervisor, where: dict[str, Any] | None
+) -> None:
+    """The record lies in the state of the topic's asset, under the consumer's key, and nothing else stays there."""
+    store = opened(where)
+    assert stores.read(store) is None
+    stores.write(store, begun())
+    assert stores.read(store) == begun()
+    assert supervisor.assets == {(NAME, KEY): begun().to_json()}
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{}, context(inlets=[topic_asset(ORG, "/event/Other__e")], outlets=[])],
+    ids=["none", "another"],
+)
+def test_a_task_without_the_asset_is_told_to_name_it(
+    supervisor: Supervisor, where: dict[str, Any]
+) -> None:
+    """Airflow drops the state of assets that no DAG names; so the task must, and the line to add is given."""
+    with pytest.raises(ConfigurationError, match=rf"inlets=\[topic_asset\('{ORG}', '{TOPIC}'\)\]"):
+        opened(where)
+
+
+def test_an_inactive_asset_is_no_first_run(supervisor: Supervisor) -> None:
+    """Airflow reports the state of an inactive asset as missing; a write to it tells."""
+    supervisor.assets[NAME, KEY] = begun().to_json()
+    supervisor.inactive.add(NAME)
+    with pytest.raises(
+        TransportError, match=r"could not be read: .*Check that the asset is active"
+    ):
+        stores.read(opened(None))
+
+
+def test_an_api_server_that_does_not_answer_is_no_first_run(supervisor: Supervisor) -> None:
+    """Trouble is told as trouble, reading and writing."""
+    supervisor.out_of_order = True
+    with pytest.raises(TransportError, match="could not be read"):
+        stores.read(opened(None))
+    with pytest.raises(TransportError, match="could not be written"):
+        stores.write(opened(None), begun())
+
+
+def test_a_value_written_by_hand_as_an_object_is_named(supervisor: Supervisor) -> None:
+    """A state that is no text is not a position."""
+    supervisor.assets[NAME, KEY] = {"replay_id": "0a"}
+    with pytest.raises(ConfigurationError, match="holds a dict; a position is text"):
+        stores.read(opened(None))

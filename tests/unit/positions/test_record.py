@@ -1,0 +1,270 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.positions.record import (
+    RECENT,
+    Commit,
+    Position,
+    advance,
+    check_org,
+    check_owner,
+)
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.unit.positions.building import FETCH, ORG, URL, batch_after, begun
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.staging.manifest import Manifest
+
+AT = "2026-01-02T00:00:00+00:00"
+COMMIT = Run(dag="load", run="run-1", task="commit", try_number=1)
+
+
+def advanced(position: Position, times: int) -> Position:
+    for _ in range(times):
+        position = advance(position, batch_after(position), AT, COMMIT)
+    return position
+
+
+def test_a_position_begins_at_sequence_0() -> None:
+    """The first run's start is kept, with who asked for it and a word for the epoch."""
+    position = record.begin(
+        org_id=ORG,
+        instance_url=URL,
+        topic="/event/A__e",
+        consumer="load",
+        start="latest",
+        at=AT,
+        by=FETCH,
+    )
+    assert (position.sequence, position.start, position.committed_at) == (0, "latest", AT)
+    assert (position.committed_by, position.owner) == (FETCH, "load.fetch")
+    assert len(position.epoch) == 12
+
+
+def test_every_epoch_is_another() -> None:
+    """A position that is reset never meets its old batches."""
+    epochs = {
+        replace(
+            begun(),
+            epoch=record.begin(
+                org_id=ORG,
+                instance_url=URL,
+                topic="t",
+                consumer="c",
+                start="earliest",
+                at=AT,
+                by=FETCH,
+            ).epoch,
+        ).epoch
+        for _ in range(50)
+    }
+    assert len(epochs) == 50
+
+
+def test_a_landed_batch_moves_the_position_to_its_end() -> None:
+    """Sequence, replay id, batch, counts, times and committer are the batch's; the rest stays."""
+    position = advanced(begun(), 1)
+    assert position == replace(
+        begun(),
+        sequence=1,
+        replay_id=f"{1:020x}",
+        batch_id="e1-1",
+        events_total=3,
+        last_event_at="2026-01-01T00:00:01+00:00",
+        committed_at=AT,
+        committed_by=COMMIT,
+        recent=(Commit(sequence=1, batch_id="e1-1", replay_id=f"{1:020x}", events=3, at=AT),),
+    )
+
+
+def test_counts_add_up_and_the_last_commits_are_remembered() -> None:
+    """Of many commits the total counts all and the list keeps the last ones, oldest first."""
+    position = advanced(begun(), RECENT + 5)
+    assert position.events_total == 3 * (RECENT + 5)
+    assert [one.sequence for one in position.recent] == list(range(6, RECENT + 6))
+
+
+def test_a_batch_without_event_times_keeps_the_last_known_one() -> None:
+    """The time of the last event is not forgotten for a batch that does not say."""
+    position = advanced(begun(), 1)
+    further = advance(position, batch_after(position, last_event_at=""), AT, COMMIT)
+    assert further.last_event_at == "2026-01-01T00:00:01+00:00"
+
+
+def test_loss_windows_are_kept_for_good() -> None:
+    """A loss that a batch begins with is recorded at its commit, and stays."""
+    loss = {"from": "0a", "to": "earliest", "why": "expired"}
+    position = advance(begun(), batch_after(begun(), losses=(loss,)), AT, COMMIT)
+    assert advanced(position, RECENT + 1).losses == (loss,)
+
+
+def test_a_repeated_commit_changes_nothing() -> None:
+    """A commit whose answer was lost may be tried again."""
+    position = advanced(begun(), 1)
+    assert advance(position, batch_after(begun()), "later", FETCH) == position
+
+
+@pytest.mark.parametrize(
+    ("manifest", "why"),
+    [
+        (batch_after(begun(), sequence=2), "it has sequence 2, and the position stands at 0"),
+        (batch_after(begun(), sequence=0), "it has sequence 0, and the position stands at 0"),
+        (batch_after(begun(), epoch="e2"), "it is of epoch 'e2', the position of 'e1'"),
+        (batch_after(begun(), org_id="00D2"), "it is of org_id '00D2'"),
+        (batch_after(begun(), topic="/event/B__e"), "it is of topic '/event/B__e'"),
+        (batch_after(begun(), consumer="other"), "it is of consumer 'other'"),
+        (
+            batch_after(begun(), position_start="0a"),
+            "it was fetched for a position at 0a, which now is at earliest",
+        ),
+    ],
+    ids=[
+        "skips one",
+        "goes back",
+        "old epoch",
+        "other org",
+        "other topic",
+        "other consumer",
+        "moved by hand",
+    ],
+)
+def test_no_other_batch_moves_the_position(manifest: Manifest, why: str) -> None:
+    """A position moves over the batch that begins where it stands and over no other."""
+    with pytest.raises(PositionConflict, match=why):
+        advance(begun(), manifest, AT, COMMIT)
+
+
+def test_an_anchors_batch_moves_the_position() -> None:
+    """A batch may begin at a keepalive after the position; what counts is what position it was fetched for."""
+    assert advance(begun(), batch_after(begun(), start="0a"), AT, COMMIT).sequence == 1
+
+
+@given(
+    st.builds(
+        begun,
+        sequence=st.integers(1, 10**9),
+        replay_id=st.binary(min_size=1, max_size=20).map(bytes.hex),
+        consumer=st.text(),
+        events_total=st.integers(0, 10**12),
+        losses=st.lists(st.dictionaries(st.text(), st.text()), max_size=2).map(tuple),
+    )
+)
+def test_a_position_survives_its_text(position: Position) -> None:
+    """Whatever the values, what is read is what was written."""
+    assert Position.from_json(position.to_json(), "here") == position
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest", "0a"])
+def test_a_first_runs_start_survives_its_text(start: str) -> None:
+    """At sequence 0 a preset is a place too."""
+    assert Position.from_json(begun(replay_id=start).to_json(), "here").start == start
+
+
+def changed(**changes: Any) -> str:
+    return json.dumps(json.loads(advanced(begun(), 1).to_json()) | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "'' is not JSON"),
+        ("  ", "'  ' is not JSON"),
+        ("0000000000000a", "is not JSON"),
+        ("null", "'null' is not a JSON object"),
+        ('"earliest"', "is not a JSON object"),
+        ("[]", "is not a JSON object"),
+        ("{}", "`version` is None instead of 1"),
+        (changed(version="1"), "`version` is '1' instead of 1"),
+        ('{"version": 1, "epoch": "e1"}', "it lacks org_id, instance_url"),
+        (changed(replayid="0a"), "it has unknown fields replayid"),
+        (changed(sequence="1"), "`sequence` is '1'"),
+        (changed(sequence=True), "`sequence` is True"),
+        (changed(sequence=-1), "must be 0 or more"),
+        (changed(replay_id=None), "`replay_id` is None"),
+        (changed(replay_id=""), "`replay_id` is ''; it must be a replay id in lower-case hex"),
+        (changed(replay_id="earliest"), "`replay_id` is 'earliest'"),
+        (changed(replay_id="0A"), "`replay_id` is '0A'"),
+        (changed(replay_id="0a0"), "`replay_id` is '0a0'"),
+        (changed(replay_id="0x0a"), "`replay_id` is '0x0a'"),
+        (changed(replay_id="0a\n"), r"`replay_id` is '0a\\n'"),
+        (changed(epoch="../x"), "`epoch` is '../x'"),
+        (changed(epoch=""), "`epoch` is ''"),
+        (changed(committed_by={"who": 1}), "unexpected keyword argument 'who'"),
+        (changed(recent=[1]), "must be a mapping"),
+        (begun(replay_id="now").to_json(), "or earliest or latest"),
+    ],
+)
+def test_what_is_no_position_is_refused(text: str, why: str) -> None:
+    """Rubbish, blanks and hand-edited mistakes are named with the place, the value and the remedy."""
+    with pytest.raises(
+        ConfigurationError, match=rf"^Variable 'x' does not hold a position: .*{why}.*Correct it"
+    ):
+        Position.from_json(text, "Variable 'x'")
+
+
+def test_a_newer_releases_position_is_refused() -> None:
+    """A record that this release may misread is left to the one that wrote it."""
+    with pytest.raises(
+        ConfigurationError, match=r"^Variable 'x' is a position of version 2, .*Upgrade"
+    ):
+        Position.from_json(changed(version=2), "Variable 'x'")
+
+
+def test_a_long_text_is_not_repeated_whole() -> None:
+    """An error shows enough of a foreign value to recognise it."""
+    with pytest.raises(ConfigurationError) as caught:
+        Position.from_json("x" * 10_000, "here")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "url", [URL, f"{URL}:443", f"{URL}/", URL.upper().replace("HTTPS", "https")]
+)
+def test_the_same_org_is_recognised(url: str) -> None:
+    """Port, trailing slash and case of a host make no other instance."""
+    check_org(begun(), ORG, url, "here")
+
+
+@pytest.mark.parametrize(
+    ("org", "url"), [("00D2", URL), (ORG, "https://acme--dev.sandbox.my.salesforce.com")]
+)
+def test_another_org_or_instance_is_refused(org: str, url: str) -> None:
+    """Replay ids of another org mean nothing here."""
+    with pytest.raises(
+        PositionConflict,
+        match=rf"^Variable 'x' is a position in org {ORG} at {URL}, .*{org} at {url}.*`consumer`",
+    ):
+        check_org(begun(), org, url, "Variable 'x'")
+
+
+def test_a_second_task_is_told_to_name_its_consumer() -> None:
+    """Two tasks on one position would each get half of the events."""
+    with pytest.raises(
+        PositionConflict,
+        match=r"belongs to task load\.fetch, and load\.other .*`consumer`.*change `owner`",
+    ):
+        check_owner(begun(), Run(dag="load", task="other"), "Variable 'x'")
+
+
+@pytest.mark.parametrize(
+    ("position", "run"),
+    [(begun(), FETCH), (advanced(begun(), 1), FETCH), (begun(owner=""), COMMIT), (begun(), Run())],
+    ids=["the same", "after the chain's commit", "nobody's", "outside of Airflow"],
+)
+def test_the_owner_goes_on(position: Position, run: Run) -> None:
+    """The fetching task owns the position, also when another one of its chain commits; map index, run and try do not matter."""
+    check_owner(position, replace(run, run="run-9", try_number=3, map_index=4), "here")
+
+
+def test_a_position_set_by_hand_belongs_to_who_fetches_next() -> None:
+    """Without an owner the first batch's task becomes it."""
+    position = begun(owner="")
+    assert advance(position, batch_after(position), AT, COMMIT).owner == "load.fetch"

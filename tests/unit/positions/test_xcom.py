@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.positions.xcom import newest
+from tests.unit.positions.building import ORG, TOPIC, begun
+
+if TYPE_CHECKING:
+    import random
+
+    from airflow_provider_sfevents.positions.stores import PositionStore
+
+KEY = "sfevents.position.event.Order__e"
+OF = (ORG, "load", TOPIC)
+
+
+class Runs:
+    """XComs of all runs of a DAG, by task and key, in whatever order they come; and the state of each run's tasks."""
+
+    def __init__(self) -> None:
+        self.pushed: list[tuple[str, str, str, str]] = []
+        self.states: dict[tuple[str, str], dict[str, str]] = {}
+        self.down = False
+
+    def task(self, run: str, task_id: str) -> dict[str, Any]:
+        """The context of one try; what an earlier try of it pushed is gone."""
+        self.pushed = [one for one in self.pushed if one[:2] != (run, task_id)]
+        return {
+            "ti": TaskInstance(self, run, task_id),
+            "task_state_store": State(self, run, task_id),
+        }
+
+
+class State:
+    def __init__(self, runs: Runs, run: str, task_id: str) -> None:
+        self._values = runs.states.setdefault((run, task_id), {})
+
+    def get(self, key: str) -> str | None:
+        return self._values.get(key)
+
+    def set(self, key: str, value: str) -> None:
+        self._values[key] = value
+
+
+class TaskInstance:
+    def __init__(self, runs: Runs, run: str, task_id: str) -> None:
+        self.task_id = task_id
+        self._runs = runs
+        self._run = run
+
+    def xcom_push(self, key: str, value: str) -> None:
+        if self._runs.down:
+            raise OSError("502")
+        self._runs.pushed = [
+            one for one in self._runs.pushed if one[:3] != (self._run, self.task_id, key)
+        ]
+        self._runs.pushed.append((self._run, self.task_id, key, value))
+
+    def xcom_pull(
+        self, *, task_ids: list[str], key: str, include_prior_dates: bool, map_indexes: None
+    ) -> list[str | None]:
+        if self._runs.down:
+            raise OSError("502")
+        assert include_prior_dates
+        found: list[str | None] = []
+        for task_id in task_ids:
+            values = [one[3] for one in self._runs.pushed if one[1:3] == (task_id, key)]
+            found.extend(values or [None])
+        return found
+
+
+def opened(context: dict[str, Any] | None, *tasks: str) -> PositionStore:
+    return open_store(
+        "xcom", org_id=ORG, consumer="load", topic=TOPIC, context=context, tasks=tasks
+    )
+
+
+def at(sequence: int) -> Any:
+    return begun(
+        sequence=sequence, replay_id=f"{sequence:020x}", committed_at=f"2026-01-{sequence + 1:02d}"
+    )
+
+
+def test_the_next_run_finds_what_the_last_one_pushed() -> None:
+    """A position goes from run to run."""
+    runs = Runs()
+    first = opened(runs.task("r1", "load"))
+    assert stores.read(first) is None
+    stores.write(first, at(0))
+    assert stores.read(opened(runs.task("r2", "load"))) == at(0)
+
+
+def test_the_highest_sequence_counts_whatever_the_order() -> None:
+    """Which run's value the database lists first does not matter."""
+    runs = Runs()
+    for sequence in (2, 3, 1):
+        context = runs.task(f"r{sequence}", "load")
+        context["ti"].xcom_push(KEY, at(sequence).to_json())
+    assert stores.read(opened(runs.task("r9", "load"))) == at(3)
+
+
+def test_a_retry_finds_what_its_first_try_pushed() -> None:
+    """Airflow deletes a task's XComs when its next try starts; the position is pushed again for the runs to come."""
+    runs = Runs()
+    stores.write(opened(runs.task("r1", "load")), at(0))
+    assert stores.read(opened(runs.task("r1", "load"))) == at(0)
+    assert stores.read(opened(runs.task("r2", "load"))) == at(0)
+
+
+def test_in_a_chain_both_tasks_read_what_either_wrote() -> None:
+    """The fetching task begins a position and the committing one moves it."""
+    runs = Runs()
+    stores.write(opened(runs.task("r1", "fetch"), "commit"), at(0))
+    commit = opened(runs.task("r1", "commit"), "fetch")
+    assert stores.read(commit) == at(0)
+    stores.write(commit, at(1))
+    assert stores.read(opened(runs.task("r2", "fetch"), "commit")) == at(1)
+
+
+def test_an_api_server_that_does_not_answer_is_no_first_run() -> None:
+    """Trouble is told as trouble, reading and writing."""
+    runs = Runs()
+    store = opened(runs.task("r1", "load"))
+    runs.down = True
+    with pytest.raises(
+        TransportError, match=f"XCom '{KEY}' of task load could not be read: OSError: 502"
+    ):
+        stores.read(store)
+    with pytest.raises(TransportError, match="could not be written"):
+        stores.write(store, at(0))
+
+
+def test_outside_of_a_task_there_are_no_xcoms() -> None:
+    """A trigger is told what to use instead."""
+    with pytest.raises(ConfigurationError, match="needs 'variable' or 'asset'"):
+        opened(None)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1), st.randoms(use_true_random=False))
+def test_the_newest_of_an_epoch_has_the_highest_sequence(
+    sequences: list[int], shuffler: random.Random
+) -> None:
+    """Positions of one epoch are in the order of their sequences."""
+    records = [at(sequence).to_json() for sequence in sequences]
+    shuffler.shuffle(records)
+    assert newest(records, OF, "here") == at(max(sequences)).to_json()
+
+
+def test_after_a_reset_the_new_epoch_counts() -> None:
+    """A high sequence of an old epoch does not hide a reset."""
+    reset = begun(epoch="e2", committed_at="2026-02-01").to_json()
+    assert newest([at(9).to_json(), reset, at(3).to_json()], OF, "here") == reset
+
+
+def test_others_positions_do_not_count() -> None:
+    """Mapped tasks push under one key; org, consumer and topic in the record tell whose it is."""
+    others = [
+        replace(at(9), org_id="00D2"),
+        replace(at(9), consumer="other"),
+        replace(at(9), topic="/event/X__e"),
+    ]
+    assert newest([other.to_json() for other in others], OF, "here") is None
+    assert (
+        newest([*(other.to_json() for other in others), at(1).to_json()], OF, "here")
+        == at(1).to_json()
+    )
+
+
+def test_rubbish_among_them_is_not_passed_over() -> None:
+    """What cannot be read might be the newest."""
+    with pytest.raises(ConfigurationError, match="does not hold a position"):
+        newest([at(1).to_json(), "rubbish"], OF, "here")

@@ -1,0 +1,135 @@
+"""When a batch ends and what it has room for, without a clock."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.bounds import (
+    Bounds,
+    Progress,
+    Tally,
+    ended_by,
+    room_events,
+    seconds_left,
+    wanted,
+)
+
+
+def tally(**values: Any) -> Tally:
+    return Tally(**{"started_at": 1000.0, "silent_since": 1000.0, **values})
+
+
+@pytest.mark.parametrize(
+    ("bounds", "so_far", "now", "ended"),
+    [
+        pytest.param({}, {}, 1000.0, None, id="nothing yet"),
+        pytest.param({"max_events": 5}, {"events": 4}, 1000.0, None, id="one more fits"),
+        pytest.param({"max_events": 5}, {"events": 5}, 1000.0, "max_events", id="full"),
+        pytest.param(
+            {"max_events": 5}, {"events": 2, "already": Progress(events=3)}, 1000.0, "max_events",
+            id="full with earlier parts",
+        ),
+        pytest.param({"max_bytes": 10}, {"bytes": 9}, 1000.0, None, id="one byte left"),
+        pytest.param({"max_bytes": 10}, {"bytes": 12}, 1000.0, "max_bytes", id="bytes"),
+        pytest.param(
+            {"max_bytes": 10}, {"already": Progress(events=1, bytes=10)}, 1000.0, "max_bytes",
+            id="bytes of earlier parts",
+        ),
+        pytest.param({}, {"until_reached": True}, 1000.0, "until", id="until"),
+        pytest.param({"max_seconds": 5}, {"silent_since": 1004.0}, 1005.0, "max_seconds", id="time"),
+        pytest.param({"idle_seconds": 5}, {}, 1004.9, None, id="not silent enough"),
+        pytest.param({"idle_seconds": 5}, {}, 1005.0, "idle_seconds", id="silent"),
+        pytest.param(
+            {"idle_seconds": 5, "learn_seconds": 60}, {}, 1030.0, None, id="nothing learned yet"
+        ),
+        pytest.param(
+            {"idle_seconds": 5, "learn_seconds": 60}, {"learned": True}, 1030.0, "idle_seconds",
+            id="learned",
+        ),
+        pytest.param(
+            {"idle_seconds": 5, "learn_seconds": 60}, {}, 1060.0, "idle_seconds", id="learning over"
+        ),
+        pytest.param(
+            {"max_events": 1, "max_seconds": 1}, {"events": 1}, 1009.0, "max_events",
+            id="counted before timed",
+        ),
+    ],
+)  # fmt: skip
+def test_which_bound_is_reached(
+    bounds: dict[str, Any], so_far: dict[str, Any], now: float, ended: str | None
+) -> None:
+    """Each bound ends a batch alone, at its limit and not before."""
+    assert ended_by(Bounds(**bounds), tally(**so_far), now) == ended
+
+
+@given(
+    max_seconds=st.floats(0.1, 1000),
+    idle_seconds=st.floats(0.1, 1000),
+    learn=st.none() | st.floats(0.1, 1000),
+    learned=st.booleans(),
+    silent=st.floats(0, 100),
+)
+def test_listening_ends_when_a_timed_bound_is_reached(
+    max_seconds: float, idle_seconds: float, learn: float | None, *, learned: bool, silent: float
+) -> None:
+    """Who listens for `seconds_left` and hears nothing finds a bound reached, and none a moment before."""
+    bounds = Bounds(max_seconds=max_seconds, idle_seconds=idle_seconds, learn_seconds=learn)
+    so_far = tally(silent_since=1000.0 + silent, learned=learned)
+    left = seconds_left(bounds, so_far, 1000.0)
+    assert ended_by(bounds, so_far, 1000.0 + left + 1e-6) in {"max_seconds", "idle_seconds"}
+    if left > 0.01:
+        assert ended_by(bounds, so_far, 1000.0 + left - 0.01) is None
+
+
+def test_what_is_wanted_follows_the_room() -> None:
+    """Credit goes down with the events and with the bytes that still fit."""
+    bounds = Bounds(max_events=150, max_bytes=10_000)
+    so_far = tally()
+    assert wanted(bounds, so_far) == 10  # of an assumed kilobyte each
+    so_far.count(90, 4_500)
+    assert (room_events(bounds, so_far), so_far.mean_event_bytes) == (60, 50.0)
+    assert wanted(bounds, so_far) == 60
+    so_far.count(50, 5_000)
+    assert wanted(bounds, so_far) == 8  # 500 bytes of 67.9 each
+    so_far.count(10, 10)
+    assert wanted(bounds, so_far) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_events", 0),
+        ("max_events", -1),
+        ("max_events", True),
+        ("max_events", 2.5),
+        ("max_events", "100"),
+        ("max_events", 10**12),
+        ("max_bytes", 0),
+        ("max_bytes", 2**60),
+        ("max_seconds", 0),
+        ("max_seconds", float("inf")),
+        ("max_seconds", float("nan")),
+        ("max_seconds", 10**9),
+        ("idle_seconds", -3),
+        ("idle_seconds", None),
+        ("learn_seconds", 0),
+        ("until", datetime(2026, 1, 1)),  # noqa: DTZ001 - what must be refused
+        ("until", "2026-01-01"),
+    ],
+)
+def test_bounds_that_cannot_be_meant(name: str, value: Any) -> None:
+    """Zero, negative, absurd, or of another type: refused, with the bound's name and the value."""
+    with pytest.raises(ConfigurationError, match=name) as raised:
+        Bounds(**{name: value})
+    assert repr(value) in str(raised.value)
+
+
+def test_until_is_kept_in_utc() -> None:
+    """A time in another zone is the same moment."""
+    given = datetime(2026, 1, 1, 13, tzinfo=timezone(timedelta(hours=1)))
+    assert Bounds(until=given).until == datetime(2026, 1, 1, 12, tzinfo=UTC)

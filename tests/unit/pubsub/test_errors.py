@@ -1,0 +1,160 @@
+"""The errors table, row by row, and what becomes of a failed RPC."""
+
+from __future__ import annotations
+
+import grpc
+import grpc.aio
+import pytest
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    QuotaExceeded,
+    ReplayIdRefused,
+    SfEventsError,
+    TopicError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, PREFIX
+from airflow_provider_sfevents.pubsub.errors import (
+    OwnFault,
+    TokenRefused,
+    from_rpc,
+    is_transient,
+    translate,
+)
+
+TRANSIENT = {
+    "service.unavailable",
+    "service.protection.stream.limit.triggered",
+    "service.protection.triggered",
+    "topic.api.unavailable",
+    "schema.api.unavailable",
+    "subscription.fetch.replay.repeated",
+    "subscription.internal.error",
+    "publish.stream.sweeper.timeout",
+    "managed.subscription.already.active",
+    "managed.subscription.developer.name.not.found",
+    "managed.subscription.subscription.id.not.found",
+}
+KINDS: dict[str, type[SfEventsError]] = {
+    "service.auth.error": TokenRefused,
+    "service.auth.headers.invalid": AuthenticationError,
+    "service.auth.refresh.invalid": OwnFault,
+    "service.tenant.license": ConfigurationError,
+    "concurrent.client.limit.exceeded": QuotaExceeded,
+    "topic.not.found": TopicError,
+    "topic.meta.permission": TopicError,
+    "topic.validation.empty": TopicError,
+    "schema.meta.permission": ConfigurationError,
+    "schema.validation.failed": ConfigurationError,
+    "subscription.fetch.replayid.corrupted": ReplayIdRefused,
+    "subscription.fetch.replayid.validation.failed": ReplayIdRefused,
+    "subscription.limit.exceeded": QuotaExceeded,
+    "subscription.fetch.overflow": OwnFault,
+    "subscription.fetch.requested.events.invalid": OwnFault,
+    "subscription.fetch.topic.mismatch": OwnFault,
+    "subscription.fetch.request.invalid": OwnFault,
+    "subscription.topic.cannot.subscribe": TopicError,
+    "publish.auth.refresh.invalid": OwnFault,
+    "publish.event.count.invalid": OwnFault,
+    "publish.topic.mismatch": OwnFault,
+    "publish.topic.validation.empty": TopicError,
+    "managed.subscription.config.stopped": ConfigurationError,
+    "managed.subscription.config.deleted": ConfigurationError,
+    "managed.subscription.subscription.id.invalid": ConfigurationError,
+    "managed.subscription.id.or.developer.name.empty": ConfigurationError,
+    "managed.subscription.fetch.request.events.invalid": OwnFault,
+    "managed.subscription.fetch.request.invalid": OwnFault,
+    "managed.subscription.fetch.request.commit.request.restricted": OwnFault,
+    "managed.subscription.fetch.request.auth.request.restricted": OwnFault,
+    **dict.fromkeys(TRANSIENT, TransportError),
+}
+
+
+def failed(
+    status: str, code: str = "", details: str = "It broke.", rpc_id: str = ""
+) -> SfEventsError:
+    return translate(
+        "Subscribing to /event/X__e at h:1",
+        status=status,
+        details=details,
+        code=code,
+        rpc_id=rpc_id,
+    )
+
+
+def test_every_code_has_a_row_here() -> None:
+    """A code that is added to the table is given a meaning in this test as well."""
+    assert set(KINDS) == set(BY_CODE)
+
+
+@pytest.mark.parametrize("code", sorted(KINDS))
+@pytest.mark.parametrize("status", ["INTERNAL", "INVALID_ARGUMENT"])
+def test_a_code_decides_whatever_the_status(code: str, status: str) -> None:
+    """The `error-code` trailer says what is wrong; the status beside it varies and is not asked."""
+    error = failed(status, PREFIX + code, rpc_id="abc-1")
+    assert type(error) is KINDS[code]
+    assert is_transient(error) is (code in TRANSIENT)
+
+
+@pytest.mark.parametrize("code", sorted(KINDS))
+def test_a_message_names_all_that_is_needed(code: str) -> None:
+    """What was tried, what the service said, the code, the rpc id support asks for, and the remedy."""
+    text = str(failed("INTERNAL", PREFIX + code, "It broke. rpcId: abc-1", "abc-1"))
+    assert text.startswith("Subscribing to /event/X__e at h:1 failed: It broke (")
+    assert f"({code}, rpc id abc-1). {BY_CODE[code].remedy}" in text
+    assert text.count("abc-1") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "details", "kind"),
+    [
+        ("UNAVAILABLE", "RST_STREAM closed stream. HTTP/2 error code: NO_ERROR", TransportError),
+        ("INTERNAL", "Received RST_STREAM with code 0", TransportError),
+        (
+            "UNAVAILABLE",
+            "upstream connect error or disconnect/reset before headers",
+            TransportError,
+        ),
+        ("DEADLINE_EXCEEDED", "Deadline Exceeded", TransportError),
+        ("UNKNOWN", "", TransportError),
+        ("UNAUTHENTICATED", "no", TokenRefused),
+        ("PERMISSION_DENIED", "no", ConfigurationError),
+        ("NOT_FOUND", "no", ConfigurationError),
+        ("INVALID_ARGUMENT", "no", ConfigurationError),
+        ("UNIMPLEMENTED", "Method not found!", ConfigurationError),
+        ("UNAVAILABLE", "Tls handshake failed: CERTIFICATE_VERIFY_FAILED", ConfigurationError),
+        ("UNAVAILABLE", "Hostname Verification Check failed.", ConfigurationError),
+        ("UNAVAILABLE", "OPENSSL_internal:WRONG_VERSION_NUMBER", ConfigurationError),
+        ("UNAVAILABLE", "Trying to connect an http1.x server", ConfigurationError),
+        ("UNKNOWN", "Received http2 header with status: 415", ConfigurationError),
+    ],
+)
+def test_without_a_code_the_wire_is_read(
+    status: str, details: str, kind: type[SfEventsError]
+) -> None:
+    """No code: the connection's own words, then the status. Never a refused replay id by a mere INVALID_ARGUMENT."""
+    error = failed(status, details=details)
+    assert type(error) is kind
+    assert status in str(error)
+
+
+def test_a_code_of_the_future() -> None:
+    """A code this release does not know is shown with its status, and read by it."""
+    error = failed("UNAVAILABLE", PREFIX + "something.new", rpc_id="r")
+    assert type(error) is TransportError
+    assert "(something.new, UNAVAILABLE, rpc id r)" in str(error)
+
+
+def test_trailers_and_secret_of_a_real_rpc_error() -> None:
+    """Code and rpc id come from the trailers; a token the service quotes back is not repeated."""
+    trailers = grpc.aio.Metadata(("error-code", PREFIX + "service.unavailable"), ("rpc-id", "r-1"))
+    rpc = grpc.aio.AioRpcError(
+        grpc.StatusCode.INTERNAL, grpc.aio.Metadata(), trailers, details="token 00D!s3cret is odd"
+    )
+    error = from_rpc(rpc, "Looking up /event/X__e", "00D!s3cret")
+    assert isinstance(error, TransportError)
+    assert (error.error_code, error.rpc_id) == (PREFIX + "service.unavailable", "r-1")
+    assert "s3cret" not in str(error)
+    assert "token *** is odd" in str(error)

@@ -1,0 +1,57 @@
+"""What follows the loss of a stream."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import (
+    QuotaExceeded,
+    ReplayIdRefused,
+    SfEventsError,
+    TopicError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.errors import OwnFault, TokenRefused
+from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES, Again, next_step
+from airflow_provider_sfevents.pubsub.stream import StreamEnded
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReplayIdRefused("x"),
+        TopicError("x"),
+        QuotaExceeded("x"),
+        OwnFault("x"),
+        SfEventsError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_another_stream_would_not_mend(error: SfEventsError) -> None:
+    """Given up at once, however few the tries."""
+    assert next_step(error, tries=0, renewed=False, chance=0.5) is None
+
+
+@pytest.mark.parametrize("error", [TransportError("x"), StreamEnded("x")], ids=["failed", "ended"])
+def test_waits_grow_up_to_a_limit(error: SfEventsError) -> None:
+    """Each try waits up to twice as long as the one before; after so many the error stands."""
+    steps = [next_step(error, tries=tries, renewed=False, chance=1.0) for tries in range(MAX_TRIES)]
+    waits = [step.wait_seconds for step in steps if step is not None]
+    assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
+    assert steps[-1] is None
+
+
+def test_waits_are_spread_from_nothing() -> None:
+    """Clients that lost their streams together do not come back together."""
+    assert next_step(TransportError("x"), tries=3, renewed=False, chance=0.25) == Again(
+        wait_seconds=1.0
+    )
+
+
+def test_a_refused_token_is_renewed_once() -> None:
+    """A new session at once; when that is refused as well, the error stands."""
+    error = TokenRefused("x")
+    assert next_step(error, tries=0, renewed=False, chance=0.5) == Again(
+        wait_seconds=0.0, renew=True
+    )
+    assert next_step(error, tries=0, renewed=True, chance=0.5) is None

@@ -1,0 +1,107 @@
+"""What a connection may say, and that none of its secrets shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.settings import (
+    ClientCredentials,
+    JwtBearer,
+    SessionToken,
+    Settings,
+)
+
+SECRET = ClientCredentials(
+    login_url="https://acme.my.salesforce.com", client_id="key", client_secret="s3cret-1"
+)
+KEY = JwtBearer(
+    login_url="https://login.salesforce.com",
+    client_id="key",
+    username="u@acme.example",
+    private_key="s3cret-2",
+    passphrase="s3cret-3",
+)
+TOKEN = SessionToken(token="s3cret-4", instance_url="https://acme.my.salesforce.com")
+
+
+@pytest.mark.parametrize("login", [SECRET, KEY, TOKEN], ids=["secret", "key", "token"])
+def test_secrets_do_not_show(login: Any) -> None:
+    """Settings are logged and end up in tracebacks; secrets must not."""
+    assert "s3cret" not in repr(Settings(login=login)) + str(login)
+
+
+def test_equal_settings_are_one_key() -> None:
+    """Sessions are kept by settings: equal ones share, any difference keeps apart."""
+    one = Settings(login=SECRET)
+    assert (
+        len(
+            {
+                one,
+                Settings(login=replace(SECRET)),
+                Settings(login=replace(SECRET, client_secret="x")),
+            }
+        )
+        == 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://acme.my.salesforce.com", "https://acme.my.salesforce.com"),
+        ("https://acme.my.salesforce.com/", "https://acme.my.salesforce.com"),
+        (" https://acme.my.salesforce.com/lightning/page?x=1 ", "https://acme.my.salesforce.com"),
+        ("http://localhost:8080", "http://localhost:8080"),
+        ("http://127.0.0.1:1", "http://127.0.0.1:1"),
+        ("http://[::1]:1/x", "http://[::1]:1"),
+    ],
+)
+def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
+    """People paste addresses from their browser."""
+    assert replace(SECRET, login_url=url).login_url == kept
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda: replace(SECRET, login_url=""), "login URL"),
+        (lambda: replace(SECRET, login_url="acme.my.salesforce.com"), "https://<my domain>"),
+        (lambda: replace(SECRET, login_url="ftp://acme.my.salesforce.com"), "no URL"),
+        (lambda: replace(SECRET, login_url="https://acme:99999999"), "no URL"),
+        (lambda: replace(SECRET, login_url="http://acme.my.salesforce.com"), "not HTTPS"),
+        (lambda: replace(SECRET, login_url="http://127.0.0.1.evil.example"), "not HTTPS"),
+        (lambda: replace(SECRET, login_url="https://me:pw@acme.example"), "Leave them out"),
+        (lambda: replace(SECRET, client_id=" "), "consumer key"),
+        (lambda: replace(SECRET, client_secret=""), "consumer secret"),
+        (lambda: replace(KEY, username=""), "username"),
+        (lambda: replace(KEY, private_key=""), "private key"),
+        (lambda: replace(TOKEN, token=""), "session token"),
+        (lambda: replace(TOKEN, instance_url="x"), "instance URL"),
+        (lambda: Settings(login=SECRET, endpoint=""), "host:port"),
+        (lambda: Settings(login=SECRET, endpoint="api.pubsub.salesforce.com"), "host:port"),
+        (
+            lambda: Settings(login=SECRET, endpoint="https://api.pubsub.salesforce.com:7443"),
+            "host:port",
+        ),
+        (lambda: Settings(login=SECRET, endpoint="api.pubsub.salesforce.com:7443/x"), "host:port"),
+        (lambda: Settings(login=SECRET, endpoint="u@host:7443"), "host:port"),
+        (lambda: Settings(login=SECRET, endpoint="host:0"), "host:port"),
+        (lambda: Settings(login=SECRET, plaintext=True), "readable by anyone"),
+    ],
+)
+def test_settings_that_cannot_work(change: Any, said: str) -> None:
+    """Refused where they are made, with what is wrong and what to give instead; no secret in the message."""
+    with pytest.raises(ConfigurationError, match=said) as raised:
+        change()
+    assert "pw" not in str(raised.value)
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "[::1]"])
+def test_plaintext_to_this_machine(host: str) -> None:
+    """The emulator, and a proxy that adds TLS, run here."""
+    assert Settings(login=SECRET, endpoint=f"{host}:7011", plaintext=True).endpoint_is_local

@@ -1,0 +1,68 @@
+"""What a failed job says in its log."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.failure import one_line
+
+FROM_EXECUTOR = """
+  An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "executor.py", line 1, in decoded
+airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python has no fastavro. Install it.
+
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(PythonRunner.scala:645)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            StagingError("The staged file x is missing.\n Release the batch."),
+            "The staged file x is missing. Release the batch.",
+        ),
+        (RuntimeError(FROM_EXECUTOR), "The executors' Python has no fastavro. Install it."),
+        (
+            RuntimeError(
+                "ModuleNotFoundError: No module named 'airflow_provider_sfevents'\n\tat org.apache"
+            ),
+            "The executors do not have airflow_provider_sfevents. Pass it along with --py-files",
+        ),
+        (
+            RuntimeError("ModuleNotFoundError: No module named 'pyarrow'"),
+            "The executors' Python has no pyarrow. Install",
+        ),
+        (
+            RuntimeError("[PACKAGE_NOT_INSTALLED] PyArrow >= 15.0.0 must be installed"),
+            "The executors' Python has no pyarrow.",
+        ),
+        (
+            RuntimeError(
+                "Job aborted: java.io.IOException: Mkdirs failed: file:/lake/x: No space left on device\n\tat"
+            ),
+            "Spark could not write: No space left on device (file:/lake/x). Mend the storage",
+        ),
+    ],
+    ids=[
+        "ours",
+        "ours from an executor",
+        "no package",
+        "no pyarrow",
+        "no pyarrow, as pyspark says it",
+        "disk full",
+    ],
+)
+def test_an_expected_failure_is_one_line_with_the_remedy(error: Exception, said: str) -> None:
+    """No traceback stands between the user and what to do."""
+    line = one_line(error)
+
+    assert line.startswith(said)
+    assert "\n" not in line
+
+
+def test_an_unexpected_failure_keeps_its_traceback() -> None:
+    """What we do not know is not shortened."""
+    assert one_line(ZeroDivisionError("division by zero")) == ""

@@ -1,0 +1,177 @@
+"""How files get from a landing's folder into the tables, killed or not."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.publish import Landed, Move, left_overs, plan_moves, publish
+
+BATCH = "e1-7"
+WRITTEN = (
+    "Order__e/event_date=2026-11-01/staged_part=0/part-00000-x.c000.snappy.parquet",
+    "Order__e/event_date=2026-11-01/staged_part=1/part-00001-x.c000.snappy.parquet",
+    "_quarantine/event_date=2026-11-02/staged_part=1/part-00000-y.c000.snappy.parquet",
+)
+TARGETS = (
+    "Order__e/event_date=2026-11-01/e1-7-00000.parquet",
+    "Order__e/event_date=2026-11-01/e1-7-00001.parquet",
+    "_quarantine/event_date=2026-11-02/e1-7-00001.parquet",
+)
+LANDED = Landed(
+    batch_id=BATCH,
+    attempt="a",
+    events=3,
+    tables={"Order__e": 2},
+    quarantined=1,
+    files=TARGETS,
+    org_id="00D",
+    topic="/event/Order__e",
+    consumer="orders",
+    written_at="2026-11-02T00:00:00+00:00",
+)
+
+
+class Killed(BaseException):
+    pass
+
+
+class Disk:
+    """Files by URL, holding who wrote them."""
+
+    def __init__(self, **files: str) -> None:
+        self.files = dict(files)
+
+    def make_folder(self, url: str) -> None:
+        pass
+
+    def move(self, source: str, target: str) -> None:
+        self.files[target] = self.files.pop(source)
+
+    def remove(self, url: str) -> None:
+        del self.files[url]
+
+    def write_text(self, url: str, text: str) -> None:
+        self.files[url] = text
+
+    def tables(self) -> list[str]:
+        return sorted(
+            url.removeprefix("lake/")
+            for url in self.files
+            if url.startswith("lake/") and "/_l" not in url
+        )
+
+    def write(self, attempt: str) -> None:
+        """What Spark does before publishing."""
+        self.files |= {
+            f"lake/_landing/{BATCH}/{attempt}/{path}": f"rows of {path}" for path in WRITTEN
+        }
+
+
+def run(disk: Disk, attempt: str, steps: int | None = None) -> list[str]:
+    """Publish; killed before that many steps have been taken, if given."""
+    taken: list[str] = []
+
+    def step(name: str) -> None:
+        if len(taken) == steps:
+            raise Killed
+        taken.append(name)
+
+    disk.write(attempt)
+    folder = f"lake/_landing/{BATCH}/{attempt}"
+    publish(disk, "lake", folder, plan_moves(WRITTEN, BATCH), disk.tables, LANDED, step)
+    return taken
+
+
+def test_a_name_follows_from_batch_table_date_and_staged_file() -> None:
+    """However Spark calls and numbers what it writes, the landed name is the same."""
+    moves = plan_moves(reversed(WRITTEN), BATCH)
+
+    assert moves == tuple(
+        Move(source=source, target=target) for source, target in zip(WRITTEN, TARGETS, strict=True)
+    )
+
+
+def test_two_files_never_get_one_name() -> None:
+    """One would replace the other, and its rows be lost: refused before anything moves."""
+    twice = (*WRITTEN, WRITTEN[0].replace("part-00000", "part-00009"))
+
+    with pytest.raises(StagingError, match="into two files"):
+        plan_moves(twice, BATCH)
+
+
+def test_a_file_that_no_landing_writes_is_refused() -> None:
+    """The plan knows all files, or there is none."""
+    with pytest.raises(StagingError, match="is not where a landing writes"):
+        plan_moves(["Order__e/part-00000.parquet"], BATCH)
+
+
+def test_left_overs_are_this_batchs_files_that_this_landing_does_not_have() -> None:
+    """Other batches, a batch whose id begins alike, and foreign files stay; another table's, another date's and quarantine's go."""
+    stale = [
+        "Gone__e/event_date=2026-11-01/e1-7-00000.parquet",
+        "Order__e/event_date=2026-10-31/e1-7-00000.parquet",
+        "_quarantine/event_date=2026-11-02/e1-7-00000.parquet",
+    ]
+    others = [
+        *TARGETS,
+        "Order__e/event_date=2026-11-01/e1-77-00000.parquet",
+        "Order__e/event_date=2026-11-01/e1-70-00000.parquet",
+        "Order__e/event_date=2026-11-01/xe1-7-00000.parquet",
+        "Order__e/event_date=2026-11-01/e1-7-00000.parquet.bak",
+        "_landing/e1-7/other/Order__e/event_date=2026-11-01/e1-7-00000.parquet",
+        "_landed/e1-7.json",
+    ]
+
+    assert left_overs([*others, *stale], plan_moves(WRITTEN, BATCH), BATCH) == tuple(stale)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_killed_before_any_step_the_next_landing_makes_the_batch_whole(steps: int) -> None:
+    """Each file of the batch is there once, nothing of an earlier form of it, and `_landed` says so."""
+    stale = "lake/Order__e/event_date=2026-10-31/e1-7-00000.parquet"
+    disk = Disk(**{stale: "rows of an earlier fetch"})
+
+    with pytest.raises(Killed):
+        run(disk, "first", steps)
+    run(disk, "second")
+
+    assert disk.tables() == sorted(TARGETS)
+    assert disk.files["lake/_landed/e1-7.json"] == LANDED.to_json()
+
+
+def test_nothing_of_an_earlier_form_goes_before_the_new_one_is_there() -> None:
+    """Left-overs go after the last move, and `_landed` comes last of all."""
+    disk = Disk(**{"lake/Order__e/event_date=2026-10-31/e1-7-00000.parquet": ""})
+
+    steps = run(disk, "a")
+
+    assert steps == [
+        *(f"move {target}" for target in TARGETS),
+        "remove Order__e/event_date=2026-10-31/e1-7-00000.parquet",
+        "landed",
+    ]
+
+
+def test_twins_in_any_order_of_steps_leave_each_file_once() -> None:
+    """Every interleaving of two landings of one batch ends with the same files."""
+    for order in set(itertools.permutations("aaabbb")):
+        disk = Disk()
+        disk.write("a")
+        disk.write("b")
+        left = {twin: list(plan_moves(WRITTEN, BATCH)) for twin in "ab"}
+        for twin in order:
+            move = left[twin].pop(0)
+            disk.move(f"lake/_landing/{BATCH}/{twin}/{move.source}", f"lake/{move.target}")
+        assert left_overs(disk.tables(), plan_moves(WRITTEN, BATCH), BATCH) == ()
+        assert disk.tables() == sorted(TARGETS)
+        assert [disk.files[f"lake/{target}"] for target in TARGETS] == [
+            f"rows of {path}" for path in WRITTEN
+        ]
+
+
+def test_what_has_landed_is_written_on_one_line() -> None:
+    """So that Spark and DuckDB read the folder of these files as it is."""
+    assert "\n" not in LANDED.to_json()
