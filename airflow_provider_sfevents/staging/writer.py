@@ -131,7 +131,9 @@ class PartWriter:
         part.schemas.update(schema_ids)
         self._ordinal += len(ids)
         limits = self._limits
-        if part.events >= limits.part_events or part.size >= limits.part_bytes:
+        full = part.events >= limits.part_events or part.size >= limits.part_bytes
+        if full or part.start == LATEST:
+            # `latest` is a moment that does not come again: the place of its first events must outlive a kill at once.
             self._seal()
         elif len(part.chunk.ids) >= limits.chunk_events or part.chunk.size >= limits.chunk_bytes:
             self._hand_over(part)

@@ -45,9 +45,15 @@ SCHEMA = json.dumps(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+async def one_loop(anyio_backend: str) -> AsyncIterator[None]:
+    """Keeps one event loop for all tests here: grpc.aio hands what a closed loop has left to the next one, which raises."""
+    yield
 
 
 def replay_id(number: int) -> bytes:
