@@ -4,84 +4,96 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from scripts.processes import CannotRun, running, what_went_wrong
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ROOT = Path(__file__).parent.parent
 AIRFLOW = (sys.executable, "-m", "airflow")
-
-
-class CannotRun(Exception):  # noqa: N818 - what happened, not an -Error
-    """Something on this machine is in the way; the message is the one line that says what."""
+NEEDED_MEGABYTES = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAirflow:
-    """An Airflow with its home in `folder`, running the DAGs of this repository.
+    """An Airflow with all that belongs to it in `place`, running the DAGs of this repository.
 
     :param environment: what its processes are started with.
     """
 
-    folder: Path
+    place: Path
     environment: dict[str, str]
 
     @classmethod
-    def create(cls, folder: Path, extra: Mapping[str, str] | None = None) -> LocalAirflow:
+    def create(cls, place: Path, extra: Mapping[str, str] | None = None) -> LocalAirflow:
         """Make the folders and work out the environment.
 
         :raises CannotRun: without a Java that Spark runs on, or where the folder cannot be written.
         """
         try:
-            (folder / "logs").mkdir(parents=True, exist_ok=True)
+            (place / "logs").mkdir(parents=True, exist_ok=True)
+            (place / "airflow").mkdir(exist_ok=True)
+            free = shutil.disk_usage(place).free // 2**20
         except OSError as error:
-            raise CannotRun(f"cannot write to {folder}: {error.strerror}") from error
-        environment = _settings(folder) | spark_environment() | dict(extra or {})
-        return cls(folder=folder, environment=environment)
+            raise CannotRun(f"cannot write to {place}: {error.strerror}") from error
+        if free < NEEDED_MEGABYTES:
+            raise CannotRun(
+                f"only {free} MB are free in {place}; this needs {NEEDED_MEGABYTES} MB. Make room there"
+            )
+        environment = _settings(place) | spark_environment() | dict(extra or {})
+        return cls(place=place, environment=environment)
+
+    @property
+    def home(self) -> Path:
+        """AIRFLOW_HOME; the staging area is in it too."""
+        return self.place / "airflow"
+
+    @property
+    def database(self) -> Path:
+        return self.home / "airflow.db"
 
     @property
     def lake(self) -> Path:
         """Root of the tables that the DAGs land in."""
-        return Path(self.environment["SFEVENTS_LAKE"])
-
-    def command(self, *arguments: str, log: str) -> subprocess.CompletedProcess[bytes]:
-        """Run an `airflow` command to its end.
-
-        :param log: name of the file in `logs/` that takes what it says.
-        :raises CannotRun: when it fails; names the log and gives its last words.
-        """
-        with self.log(log).open("ab") as output:
-            ended = subprocess.run(
-                [*AIRFLOW, *arguments],
-                env=self.environment,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                check=False,
-            )
-        if ended.returncode:
-            raise CannotRun(
-                f"`airflow {' '.join(arguments[:2])}` failed: {last_line(self.log(log))} (see {self.log(log)})"
-            )
-        return ended
+        return self.place / "lake"
 
     def log(self, name: str) -> Path:
         """File that takes a process's output."""
-        return self.folder / "logs" / f"{name}.log"
+        return self.place / "logs" / f"{name}.log"
 
-    def prepare(self, connections: Mapping[str, Mapping[str, Any]]) -> None:
-        """Bring the database up to date and put the connections into it, over any that are there."""
-        self.command("db", "migrate", log="setup")
-        given = self.folder / "connections.json"
+    def command(self, *arguments: str, log: str) -> None:
+        """Run an `airflow` command to its end.
+
+        :param log: name of the file that takes what it says.
+        :raises CannotRun: when it fails; with the lines of the log that say why.
+        """
+        path = self.log(log)
+        with running(
+            (*AIRFLOW, *arguments), log=path, environment=self.environment, folder=self.home
+        ) as process:
+            if process.wait() == 0:
+                return
+        why = "\n    ".join(what_went_wrong(path))
+        raise CannotRun(
+            f"`airflow {' '.join(arguments[:3])}` failed:\n    {why}\nAll it said is in {path}"
+        )
+
+    def migrate(self) -> None:
+        """Make the database, or bring it up to date."""
+        self.command("db", "migrate", log="airflow-database")
+
+    def connect(self, connections: Mapping[str, Mapping[str, Any]]) -> None:
+        """Put connections into the database, over any that are there."""
+        given = self.home / "connections.json"
         given.touch(mode=0o600)
         given.write_text(json.dumps(connections))
-        self.command("connections", "import", "--overwrite", str(given), log="setup")
+        self.command("connections", "import", "--overwrite", str(given), log="airflow-connections")
         given.unlink()
 
 
@@ -91,27 +103,21 @@ def spark_environment() -> dict[str, str]:
     :raises CannotRun: when there is no such Java.
     """
     from airflow_provider_sfevents.exceptions import SfEventsError
-    from airflow_provider_sfevents.spark.preflight import java_home
+    from airflow_provider_sfevents.spark.java import find_java
 
     try:
-        home = java_home()
+        java = find_java()
     except SfEventsError as error:
         raise CannotRun(str(error)) from error
     return {
-        "JAVA_HOME": str(home),
+        "JAVA_HOME": java.home,
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
 
 
-def last_line(log: Path) -> str:
-    """Last words of a log, which mostly are the reason."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
-
-
-def _settings(folder: Path) -> dict[str, str]:
+def _settings(place: Path) -> dict[str, str]:
     """Airflow by its environment: nothing of a user's own Airflow counts here, and nothing leaves this machine."""
     inherited = {
         name: value
@@ -119,11 +125,11 @@ def _settings(folder: Path) -> dict[str, str]:
         if not name.startswith(("AIRFLOW_", "SPARK_"))
     }
     return inherited | {
-        "AIRFLOW_HOME": str(folder),
+        "AIRFLOW_HOME": str(place / "airflow"),
         "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{place / 'airflow'}/airflow.db",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
-        "SFEVENTS_LAKE": str(folder / "lake"),
+        "SFEVENTS_LAKE": str(place / "lake"),
     }

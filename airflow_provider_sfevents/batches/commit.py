@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.record import advance, is_committed
 from airflow_provider_sfevents.staging.holders import Holder
@@ -70,6 +70,14 @@ def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
             manifest.sequence,
             manifest.end,
         )
-    for batch_id in staged.topic_folder.sweep(keep_batches):
-        log.info("Old batch %s is swept.", batch_id)
+    _sweep(staged.topic_folder, keep_batches)
     return receipt
+
+
+def _sweep(folder: TopicFolder, keep_batches: int) -> None:
+    """Housekeeping; the batch is committed, whatever becomes of this."""
+    try:
+        for batch_id in folder.sweep(keep_batches):
+            log.info("Old batch %s is swept.", batch_id)
+    except StagingError as error:
+        log.warning("Old batches could not be swept: %s", error)

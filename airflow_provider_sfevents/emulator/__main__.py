@@ -57,7 +57,10 @@ def _start(args: argparse.Namespace) -> None:
         where.write(state)
         _say(emulator, where, state)
         stop.wait()
-        state.unlink(missing_ok=True)
+        if (
+            state.exists() and Whereabouts.read(state) == where
+        ):  # not that of an emulator started later
+            state.unlink()
     print("stopped", flush=True)
 
 

@@ -184,7 +184,9 @@ class Bus:
             return log.after(after, limit) if log else []
 
     def has_after(self, topic: str, after: int) -> bool:
+        """Whether `read` would find something."""
         with self.lock:
+            self._purge()
             log = self._logs.get(topic)
             return bool(log and log.has_after(after))
 
@@ -195,9 +197,14 @@ class Bus:
             log = self._logs.get(topic)
             return log.last(len(log) if count is None else count) if log else []
 
-    def keepalive_position(self) -> int:
-        """Place at the end of the bus, which a client may start after."""
+    def keepalive_position(self, topic: str, after: int) -> int | None:
+        """Name a place at the end of the bus for a stream that has had everything up to `after`.
+
+        None when an event has come meanwhile: who started after the end of the bus would never see it.
+        """
         with self.lock:
+            if self.has_after(topic, after):
+                return None
             newest = self._issued.newest
             if self.knobs.keepalive_drift or newest is None:
                 newest = self._next_position()

@@ -15,7 +15,13 @@ from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.extras import require
 from airflow_provider_sfevents.emulator.hosting import Hosting
 from airflow_provider_sfevents.emulator.identities import Identity
-from airflow_provider_sfevents.emulator.journal import BusLog, read_into, read_orgs, write_orgs
+from airflow_provider_sfevents.emulator.journal import (
+    BusLog,
+    lock,
+    read_into,
+    read_orgs,
+    write_orgs,
+)
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.emulator.oauth import Tenant, TokenEndpoint
 from airflow_provider_sfevents.emulator.org import Org
@@ -242,7 +248,10 @@ class Emulator(OrgVerbs):
         from airflow_provider_sfevents.emulator.apps import login_app
         from airflow_provider_sfevents.emulator.servicer import Servicer
 
-        saved = read_orgs(self._folder) if self._folder else {}
+        saved = {}
+        if self._folder:
+            hosting.on_close(lock(self._folder).close)
+            saved = read_orgs(self._folder)
         self._login = hosting.bind(self._port("login_port", saved))
         hosting.mount(
             self._login,

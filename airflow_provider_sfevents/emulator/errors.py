@@ -101,5 +101,6 @@ KNOWN: dict[str, tuple[str, str]] = {
     "subscription.internal.error": ("INTERNAL", "An internal error occurred in the subscription."),
     "publish.event.count.invalid": ("INVALID_ARGUMENT", "The request has no events to publish."),
     "publish.topic.validation.empty": ("INVALID_ARGUMENT", "The topic name is empty."),
+    # Not published anywhere; made after the code for subscribing.
     "publish.topic.cannot.publish": ("PERMISSION_DENIED", "The user can't publish to the topic."),
 }

@@ -66,6 +66,11 @@ class Flow:
         self._last_response_at = at
         self._half_closed_at: float | None = None
 
+    @property
+    def closing(self) -> bool:
+        """Whether the client has half-closed."""
+        return self._half_closed_at is not None
+
     def request(self, num_requested: int) -> None:
         """Credit for more events.
 

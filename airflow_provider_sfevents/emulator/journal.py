@@ -1,5 +1,6 @@
 """The folder of an emulator: what must be there again after a restart.
 
+    lock                    held by the emulator that runs with this folder
     orgs.json               who the orgs are, and the ports their addresses name
     <org id>/bus.log        what happened on the bus, one record after another
 
@@ -9,6 +10,7 @@ A process killed while writing leaves half a record at the end: it was never ack
 
 from __future__ import annotations
 
+import fcntl
 import json
 import struct
 import zlib
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ORGS = "orgs.json"
+_LOCK = "lock"
 _VERSION = 1
 _FRAME = struct.Struct(">II")  # length of the body, its CRC-32
 _PLACE = struct.Struct(">qdH")  # position, seconds since the epoch, length of the topic's name
@@ -73,6 +76,23 @@ def read_into(bus: Bus, path: Path) -> None:
     if whole < len(content):
         with path.open("r+b") as file:
             file.truncate(whole)
+
+
+def lock(folder: Path) -> BinaryIO:
+    """Keep other emulators off a folder, until what is returned is closed or this process ends.
+
+    :raises EmulatorError: when another one has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / _LOCK).open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise EmulatorError(
+            f"folder {folder} is in use by another emulator; stop that one, or name another folder"
+        ) from error
+    return file
 
 
 def read_orgs(folder: Path) -> dict[str, Any]:

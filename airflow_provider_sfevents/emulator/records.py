@@ -107,8 +107,14 @@ class Records:
             subscription.keepalives += events == 0
             if events:
                 self._delivered[subscription.org_id, subscription.topic] += events
-                self._recent.setdefault(subscription.org_id, deque()).append((at, events))
+                self._remember(subscription.org_id, events, at)
             self._changed.notify_all()
+
+    def _remember(self, org_id: str, events: int, at: float) -> None:
+        """Note deliveries for the allocation, by the second."""
+        recent = self._recent.setdefault(org_id, deque())
+        before = recent.pop() if recent and at - recent[-1][0] < 1 else (at, 0)
+        recent.append((before[0], before[1] + events))
 
     def ended(self, subscription: Subscription, status: str) -> None:
         with self._changed:

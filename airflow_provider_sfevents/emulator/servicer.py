@@ -191,9 +191,10 @@ class Servicer:
             records=state.records,
             subscription=subscription,
             rpc_id=caller.rpc_id,
+            # Asked before each response: a running stream is use, which keeps its session alive.
             alive=lambda: (
-                not state.knobs.expiry_ends_streams
-                or state.sessions.find(session.token) is not None
+                state.sessions.find(session.token) is not None
+                or not state.knobs.expiry_ends_streams
             ),
             fault=state.faults.take("Subscribe"),
         )

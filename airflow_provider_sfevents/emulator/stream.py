@@ -150,12 +150,10 @@ class SubscribeStream:
 
     async def _send(self, limit: int) -> None:
         events = self._fitting(self._bus.read(self._topic, self._after, self._allowed(limit)))
-        if not events:
-            # What was ready has left the bus meanwhile; the next look starts behind it.
-            self._after = max(self._after, self._bus.start(pb.LATEST, b""))
-            return
         if self._knobs.spread_seconds:
             await self._pace(len(events))
+        if not events or self._flow.closing:
+            return  # the events have aged out, or the client has half-closed, since this was decided
         last = events[-1].position
         self._after = last
         self._flow.responded(self._loop.time(), len(events))
@@ -163,8 +161,9 @@ class SubscribeStream:
         await self._write(body, last, len(events))
 
     async def _keepalive(self) -> None:
-        # Nothing lies between this stream's last event and the end of the bus, so the end is a safe start.
-        position = self._bus.keepalive_position()
+        position = self._bus.keepalive_position(self._topic, self._after)
+        if position is None:
+            return
         self._flow.responded(self._loop.time())
         await self._write(b"", position, 0)
 

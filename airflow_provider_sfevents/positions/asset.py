@@ -25,11 +25,12 @@ def topic_asset(org_id: str, topic: str) -> Asset:
 class AssetStateStore:
     """Scoped to the topic of one org; no clash of names.
 
-    Airflow removes the state of an asset within a minute once no DAG refers to it any more, so the asset must be an inlet or outlet of
-    the task; and a state that is asked for while its asset is not active looks as if it had never been written, so that a missing value is
-    believed only after a write to the same asset went well (facts of Airflow 3.3, seen on 3.3.2).
+    Airflow (3.3.2) removes the state of an asset within a minute once no DAG refers to it any more, so the asset must be an inlet or
+    outlet of the task. And the state of an asset that is not active is reported as never written, so that a missing value is
+    believed only after a write to the same asset went well.
 
     :param context: the task's; without one (in a trigger) the asset is addressed by its name.
+    :raises ConfigurationError: the task does not name the asset.
     """
 
     def __init__(
@@ -37,7 +38,13 @@ class AssetStateStore:
     ) -> None:
         asset = topic_asset(org_id, topic)
         self._key = asset_key(consumer)
-        self._state = _state_of(asset, context)
+        try:
+            self._state = _state_of(asset, context)
+        except KeyError as error:
+            raise ConfigurationError(
+                f"position_store='asset' keeps the position with asset {asset.name}, which the task does not name. Add it to the "
+                f"task: `inlets=[topic_asset({org_id!r}, {topic!r})]`, from airflow_provider_sfevents.positions.asset."
+            ) from error
         self.where = f"State {self._key!r} of asset {asset.name}"
         self.advice = (
             "Another task wrote it at the same time: give each task a `consumer` of its own."
@@ -78,11 +85,4 @@ def _state_of(asset: Asset, context: Mapping[str, Any] | None) -> Any:
         from airflow.sdk.execution_time.context import AssetStateStoreAccessor
 
         return AssetStateStoreAccessor(name=asset.name)
-    try:
-        return context["asset_state_store"][asset]
-    except KeyError as error:
-        raise ConfigurationError(
-            f"position_store='asset' keeps the position with asset {asset.name}, which the task does not name. Add it to the task: "
-            f"`inlets=[topic_asset({asset.uri.split('/')[2]!r}, {'/' + '/'.join(asset.uri.split('/')[3:])!r})]`, from "
-            "airflow_provider_sfevents.positions.asset."
-        ) from error
+    return context["asset_state_store"][asset]

@@ -119,15 +119,22 @@ class PubSubClient:
 
         return await self._schemas.get(session.org_id, schema_id, fetch)
 
-    async def check(self) -> Session:
-        """Logs in and makes one RPC that costs nothing: whoever returns from here can talk to the API.
+    async def check(self, within_seconds: float = 9.0) -> Session:
+        """Logs in and makes one RPC that costs nothing: who gets a session from here can talk to the API.
 
         :raises SfEventsError: what is wrong and what to change.
         """
-        # A TopicError is an answer, and not for want of a valid session: the user just may not read change events.
-        with suppress(TopicError):
-            await self.get_topic("/data/ChangeEvents")
-        return await self.session()
+        try:
+            async with asyncio.timeout(within_seconds):
+                # A TopicError is an answer, and not for want of a valid session: the user just may not read change events.
+                with suppress(TopicError):
+                    await self.get_topic("/data/ChangeEvents")
+                return await self.session()
+        except TimeoutError as error:
+            raise TransportError(
+                f"Login and {self._calls.endpoint} together did not answer within {within_seconds:.0f} s. Check host, endpoint, network and "
+                "proxy."
+            ) from error
 
     async def fetch(
         self,

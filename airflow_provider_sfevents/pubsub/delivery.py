@@ -37,7 +37,7 @@ class Delivery:
         return self.replay_ids[-1] if self.replay_ids else self.latest_replay_id
 
     def head(self, events: int) -> Delivery:
-        """The first so many events; `latest_replay_id` then is that of the last of them."""
+        """The first so many events; where some are left out, `latest_replay_id` is that of the last one kept."""
         if events >= len(self):
             return self
         return replace(
@@ -46,16 +46,16 @@ class Delivery:
             replay_ids=self.replay_ids[:events],
             schema_ids=self.schema_ids[:events],
             payloads=self.payloads[:events],
-            latest_replay_id=self.replay_ids[events - 1],
+            latest_replay_id=self.replay_ids[events - 1] if events else b"",
         )
 
 
 def from_response(response: FetchResponse, received_at: int) -> Delivery:
-    replay_ids = [consumed.replay_id for consumed in response.events]
-    produced = [consumed.event for consumed in response.events]
+    events = list(response.events)  # once: each pass over the field itself makes its wrappers anew
+    produced = [consumed.event for consumed in events]
     return Delivery(
         ids=[event.id for event in produced],
-        replay_ids=replay_ids,
+        replay_ids=[consumed.replay_id for consumed in events],
         schema_ids=[event.schema_id for event in produced],
         payloads=[event.payload for event in produced],
         latest_replay_id=response.latest_replay_id,

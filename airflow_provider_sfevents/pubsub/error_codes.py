@@ -176,6 +176,7 @@ BY_DETAILS: tuple[tuple[str, Meaning], ...] = (
             "Try again; if it stays, check the endpoint. A server that speaks TLS closes like this on a client set to plaintext.",
         ),
     ),
+    ("larger than max", _OURS),
     ("http1.x server", _NOT_THE_API),
     ("Received http2 header with status", _NOT_THE_API),
 )

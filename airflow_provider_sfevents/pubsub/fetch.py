@@ -98,9 +98,8 @@ class Fetch:
             delivery = await self._next()
             if delivery is not None:
                 await self._take(delivery)
-        if ended != "error" and (failure := self._subscription.failure) is not None:
-            # Time ran out while the service was away: that is no batch that ended well.
-            return self._failed(failure)
+        if ended == "max_seconds" and (failure := self._subscription.failure) is not None:
+            return self._failed(failure)  # time ran out while the service was away: no good end
         return ended
 
     def _ended_by(self) -> EndedBy | None:

@@ -1,13 +1,14 @@
 """One Subscribe call: requests out, deliveries in. Knows nothing of bounds, credit or reconnects.
 
-Two traits of grpc.aio shape it. Cancelling a read cancels the call, so a read that is under way is kept when a wait for it runs out. And
-`call.read()` ends at once after a write that found the stream closed, though deliveries are still buffered; what is lost then has been paid
-for and would be delivered again. Iterating over the call goes on to the real end, so that is how it is read.
+Two traits of grpc.aio shape it. Cancelling a read cancels the call, so a task of its own reads, and who waits for a delivery waits for
+that task's word. And `call.read()` ends at once after a write that found the stream closed, though deliveries are still buffered; what
+is lost then has been paid for and would be delivered again. Iterating over the call goes on to the real end, so that is how it is read.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +21,12 @@ from airflow_provider_sfevents.pubsub.errors import from_rpc
 from airflow_provider_sfevents.pubsub.start import first_request, further_request
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.exceptions import SfEventsError
+    from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
     from airflow_provider_sfevents.pubsub.clock import Clock
+
+
+_READ_AHEAD = 2
 
 
 class StreamEnded(TransportError):  # noqa: N818 - what happened, not an -Error
@@ -32,9 +38,9 @@ class EventStream(Protocol):
 
     async def ask(self, events: int) -> None: ...
 
-    async def read(
-        self, timeout_seconds: float, interrupt: asyncio.Future[Any] | None
-    ) -> Delivery | None: ...
+    async def read(self, timeout_seconds: float) -> Delivery | None: ...
+
+    def wake(self) -> None: ...
 
     async def half_close(self) -> None: ...
 
@@ -48,14 +54,17 @@ class Stream:
         self, call: Any, topic: str, start: str, *, doing: str, secret: str, clock: Clock
     ) -> None:
         self._call = call
-        self._responses = call.__aiter__()
         self._topic = topic
         self._start = start
         self._doing = doing
         self._secret = secret
         self._clock = clock
         self._asked = False
-        self._reading: asyncio.Task[Any] | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._arrived: deque[tuple[float, FetchResponse]] = deque()
+        self._room = asyncio.Event()
+        self._end: SfEventsError | None = None
+        self._waiter: asyncio.Future[None] | None = None
 
     async def ask(self, events: int) -> None:
         """Where to start is said with the first request only. A stream that has failed says so when it is read."""
@@ -68,27 +77,27 @@ class Stream:
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self._call.write(message)
 
-    async def read(
-        self, timeout_seconds: float, interrupt: asyncio.Future[Any] | None = None
-    ) -> Delivery | None:
-        """The next delivery; None when there was none in time, or the interrupt came first.
+    async def read(self, timeout_seconds: float) -> Delivery | None:
+        """The next delivery; None when there was none in time, or `wake` was called.
 
         :raises StreamEnded: after the last one. :raises SfEventsError: when the stream failed.
         """
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(self._next_response())
-        waiting = {self._reading} if interrupt is None else {self._reading, interrupt}
-        await asyncio.wait(waiting, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
-        if not self._reading.done():
-            return None
-        reading, self._reading = self._reading, None
-        try:
-            response = reading.result()
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc(error, self._doing, self._secret) from None
-        if response is None:
-            raise StreamEnded(f"{self._doing}: the service ended the stream.")
-        return from_response(response, int(self._clock.now().timestamp() * 1_000_000))
+        if self._reader is None:
+            self._reader = asyncio.ensure_future(self._read_on())
+        if not self._arrived and self._end is None:
+            await self._wait(timeout_seconds)
+        if self._arrived:
+            received_at, response = self._arrived.popleft()
+            self._room.set()
+            return from_response(response, int(received_at * 1_000_000))
+        if self._end is not None:
+            raise self._end
+        return None
+
+    def wake(self) -> None:
+        """Lets a `read` that waits return."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     async def half_close(self) -> None:
         """Nothing more will be asked for; the service then ends the stream."""
@@ -97,13 +106,35 @@ class Stream:
     async def close(self) -> None:
         """Cancels what is left of the call; harmless where nothing is."""
         self._call.cancel()
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            await asyncio.wait((reading,))
-            if not reading.cancelled():
-                reading.exception()  # seen, and of no interest any more
-        await self._responses.aclose()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.cancel()
+            await asyncio.wait((reader,))
 
-    async def _next_response(self) -> Any:
-        """None after the last one."""
-        return await anext(self._responses, None)
+    async def _wait(self, timeout_seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = loop.call_later(timeout_seconds, self.wake)
+        try:
+            await self._waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    async def _read_on(self) -> None:
+        """Reads ahead of `read` by a few responses, for a response may have 3 MB; then the connection holds the service back."""
+        try:
+            async for response in self._call:
+                self._arrived.append((self._clock.now().timestamp(), response))
+                self.wake()
+                while len(self._arrived) >= _READ_AHEAD:
+                    self._room.clear()
+                    await self._room.wait()
+            self._end = StreamEnded(f"{self._doing}: the service ended the stream.")
+        except grpc.aio.AioRpcError as error:
+            self._end = from_rpc(error, self._doing, self._secret)
+        except asyncio.CancelledError:
+            self._end = StreamEnded(f"{self._doing}: the call was cancelled.")
+            raise
+        finally:
+            self.wake()

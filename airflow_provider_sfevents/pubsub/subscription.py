@@ -61,8 +61,10 @@ class Subscription:
         self._tries = 0
         self._renewed = False
         self._renew = False
+        if interrupt is not None:
+            interrupt.add_done_callback(self._wake)
         self._open_at = clock.monotonic()
-        self._heard_at = self._asked_at = self._open_at
+        self._heard_at = self._open_at
         self.failure: SfEventsError | None = None
         self.losses = 0
 
@@ -76,7 +78,6 @@ class Subscription:
         asking = credit.to_ask(self._outstanding, wanted)
         if self._stream is not None and asking:
             self._outstanding += asking
-            self._asked_at = self._clock.monotonic()
             await self._stream.ask(asking)
 
     async def next(self, timeout_seconds: float) -> Delivery | None:
@@ -105,7 +106,6 @@ class Subscription:
         An error now ends it like the end does: all that was wanted had come.
         """
         await self.half_close()
-        self._interrupt = None
         until = self._clock.monotonic() + REST_SECONDS
         while self._stream is not None:
             left = until - self._clock.monotonic()
@@ -131,6 +131,10 @@ class Subscription:
         self._outstanding = 0
         if stream is not None:
             await stream.close()
+
+    def _wake(self, _: asyncio.Future[Any]) -> None:
+        if self._stream is not None:
+            self._stream.wake()
 
     async def _opened(self, timeout_seconds: float) -> EventStream | None:
         if not await self._waited(timeout_seconds):
@@ -160,9 +164,9 @@ class Subscription:
         )
 
     async def _heard(self, stream: EventStream, timeout_seconds: float) -> Delivery | None:
-        listening_from = max(self._clock.monotonic(), self._asked_at)
-        silence_left = self._heard_at + MAX_SILENCE_SECONDS - self._clock.monotonic()
-        delivery = await stream.read(max(0.0, min(timeout_seconds, silence_left)), self._interrupt)
+        listening_from = self._clock.monotonic()
+        silence_left = self._heard_at + MAX_SILENCE_SECONDS - listening_from
+        delivery = await stream.read(max(0.0, min(timeout_seconds, silence_left)))
         now = self._clock.monotonic()
         if delivery is None:
             if now >= self._heard_at + MAX_SILENCE_SECONDS:

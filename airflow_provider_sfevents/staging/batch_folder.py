@@ -1,4 +1,7 @@
-"""One batch's folder: claims, files, schemas, manifest, receipt."""
+"""One batch's folder: claims, files, schemas, manifest, receipt.
+
+Airflow imports this in every process that parses a DAG, so Arrow is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,12 @@ from urllib.parse import unquote
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import claims, durable, layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-from airflow_provider_sfevents.staging.parts import read_part, verify
-from airflow_provider_sfevents.staging.writer import Limits, PartWriter
 
 if TYPE_CHECKING:
     from upath import UPath
 
     from airflow_provider_sfevents.staging.holders import Holder
+    from airflow_provider_sfevents.staging.writer import Limits, PartWriter
 
 _PART_PREFIX, _PART_SUFFIX = "part-", ".parquet"
 _SCHEMA_SUFFIX = ".avsc"
@@ -49,12 +51,16 @@ class BatchFolder:
         self, claim: claims.Claim, start: str, first_ordinal: int, limits: Limits | None = None
     ) -> PartWriter:
         """A writer for this claim's attempt, going on after `start`."""
+        from airflow_provider_sfevents.staging.writer import PartWriter
+
         return PartWriter(
             self.folder, claim=claim.number, start=start, first_ordinal=first_ordinal, limits=limits
         )
 
     def parts(self) -> list[Part]:
         """The complete files of all attempts; which of them make up the batch is for `chain` to say."""
+        from airflow_provider_sfevents.staging.parts import read_part
+
         found = [read_part(self.folder, path) for path in self._part_paths()]
         return [part for part in found if part is not None]
 
@@ -63,6 +69,8 @@ class BatchFolder:
 
         :raises StagingError: a file is missing or does not hold what the manifest says.
         """
+        from airflow_provider_sfevents.staging.parts import verify
+
         for part in manifest.parts:
             verify(self.folder, part)
 

@@ -9,7 +9,6 @@ nanoseconds more than its bytes do.
 from __future__ import annotations
 
 import hashlib
-import struct
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -50,8 +49,6 @@ def _buffers(column: pa.Array) -> Iterator[pa.Buffer]:
         return
     yield pc.binary_length(column).buffers()[1].slice(0, len(column) * 4)
     _, offsets, values = column.buffers()
-    begin, end = (
-        struct.unpack_from("<i", offsets, column.offset * 4)[0],
-        struct.unpack_from("<i", offsets, (column.offset + len(column)) * 4)[0],
-    )
+    bounds = memoryview(offsets).cast("i")
+    begin, end = bounds[column.offset], bounds[column.offset + len(column)]
     yield (values or pa.py_buffer(b"")).slice(begin, end - begin)

@@ -16,9 +16,10 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Self
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, SfEventsError, StagingError
+from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
 from airflow_provider_sfevents.staging import durable, holders, layout
 from airflow_provider_sfevents.staging.holders import (
     BEAT_SECONDS,
@@ -147,15 +148,12 @@ def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Cla
     patience = patience or Patience()
     holders.remember(holder)
     try:
-        while True:
-            number = _next_number(folder, patience)
-            if durable.create_once(_file(folder, number, "json"), holder.to_json().encode()):
-                break  # else somebody was quicker by a moment: look again
-    except SfEventsError:
+        number = _create(folder, holder, patience)
+        claim = Claim(folder, number, holder, patience.beat_seconds)
+        claim.show_life()
+    except BaseException:  # Airflow's timeout is no Exception
         holders.forget(holder)
         raise
-    claim = Claim(folder, number, holder, patience.beat_seconds)
-    claim.show_life()
     _remove_old(folder, number)
     return claim
 
@@ -179,6 +177,19 @@ def claim_numbers(folder: UPath) -> list[int]:
     """Numbers of the claims on a batch, ascending."""
     found = (_CLAIM.fullmatch(name) for name in durable.names(folder / layout.CLAIMS))
     return sorted(int(match[1]) for match in found if match)
+
+
+def _create(folder: UPath, holder: Holder, patience: Patience) -> int:
+    """Number of the new claim."""
+    record = holder.to_json().encode()
+    while True:
+        number = _next_number(folder, patience)
+        # Somebody may be quicker by a moment; or so much quicker that the number was free again, cleared away as an old one.
+        if (
+            durable.create_once(_file(folder, number, "json"), record)
+            and claim_numbers(folder)[-1] == number
+        ):
+            return number
 
 
 def _next_number(folder: UPath, patience: Patience) -> int:
@@ -242,15 +253,11 @@ def _read_holder(folder: UPath, number: int) -> Holder:
 
 
 def _remove_old(folder: UPath, number: int) -> None:
-    for old in claim_numbers(folder):
-        if old <= number - KEPT_CLAIMS:
-            for suffix in (
-                "beat",
-                "done",
-                "json",
-            ):  # the claim itself last: without it the others say nothing
-                with suppress(StagingError):
-                    durable.remove(_file(folder, old, suffix))
+    """Clear old claims away; the claim itself last, as without it the rest says nothing."""
+    old = [one for one in claim_numbers(folder) if one <= number - KEPT_CLAIMS]
+    with suppress(StagingError):
+        for one, suffix in product(old, ("beat", "done", "json")):
+            durable.remove(_file(folder, one, suffix))
 
 
 def _file(folder: UPath, number: int, suffix: str) -> UPath:

@@ -63,7 +63,12 @@ def url(path: UPath) -> str:
     """Where a path is, absolute and with its scheme, without an Airflow connection in it; `UPath` takes it back."""
     if is_local(path):
         return f"file://{local_path(path)}"
-    scheme, found, rest = str(path).partition("://")
+    return without_connection(str(path))
+
+
+def without_connection(address: str) -> str:
+    """Drop the connection id that `ObjectStoragePath` takes in a URL: `s3://aws_default@bucket/key`."""
+    scheme, found, rest = address.partition("://")
     authority, slash, key = rest.partition("/")
     # In `abfs://container@account.dfs.core.windows.net` what precedes the @ is no connection but the container.
     bare = authority if scheme.startswith("abfs") else authority.rpartition("@")[2]
@@ -153,10 +158,7 @@ def names(folder: UPath) -> list[str]:
             found = folder.fs.ls(folder.path, detail=False)
         except (FileNotFoundError, NotADirectoryError):
             return []
-    listed = {name.rstrip("/") for name in found} - {
-        folder.path.rstrip("/"),
-        folder.path.strip("/"),
-    }  # some list the folder too
+    listed = {name.strip("/") for name in found} - {folder.path.strip("/")}  # some list it too
     return sorted(name.rpartition("/")[2] for name in listed)
 
 
@@ -227,10 +229,8 @@ def _takes_create_mode(fs: Any) -> bool:
     method = getattr(fs, "_pipe_file", None) or fs.pipe_file
     if getattr(method, "__module__", "").startswith(("fsspec.spec", "fsspec.asyn")):
         return False
-    parameters = inspect.signature(method).parameters
-    return "mode" in parameters or (
-        "overwrite" in parameters and "kwargs" in parameters
-    )  # the latter: adlfs
+    parameters = set(inspect.signature(method).parameters)
+    return "mode" in parameters or {"overwrite", "kwargs"} <= parameters  # the latter: adlfs
 
 
 def _link_once(target: Path, data: bytes) -> bool:
@@ -292,13 +292,17 @@ def told(path: UPath, doing: str) -> Iterator[None]:
     except SfEventsError:
         raise
     except Exception as error:
-        code = error.errno if isinstance(error, OSError) else None
-        said = (
-            (error.strerror if isinstance(error, OSError) else None)
-            or str(error)
-            or type(error).__name__
-        )
+        code, said = _reason(error)
         said = re.sub(r"\?\S+", "?...", said)[:500]  # the query of a URL may carry a signature
         raise StagingError(
-            f"{path} cannot {doing}: {said}. {_REMEDIES.get(code or 0, _OTHERWISE)}"
+            f"{path} cannot {doing}: {said}. {_REMEDIES.get(code, _OTHERWISE)}"
         ) from error
+
+
+def _reason(error: Exception) -> tuple[int, str]:
+    """Number and words; object stores' clients raise the system's errors without its numbers."""
+    said = str(error) or type(error).__name__
+    if not isinstance(error, OSError):
+        return 0, said
+    code = error.errno or (errno.EACCES if isinstance(error, PermissionError) else 0)
+    return code, error.strerror or said

@@ -20,9 +20,8 @@ LEASE_SECONDS = 30.0
 
 _PROC = Path("/proc/self/stat")  # where it is not (macOS), psutil tells, which Airflow brings along
 
-_held: set[str] = (
-    set()
-)  # tokens of the claims this very process has; a claim of ours that is not among them was leaked
+_held: set[str] = set()
+"""Tokens of the claims this very process has; a claim of this process that is not among them was leaked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ class Holder:
         """Whoever wrote this; a claim that cannot be read is held by somebody of whom we know nothing but the beat."""
         try:
             value = json.loads(text)
-            return cls(**{**value, "run": Run(**value["run"])})
+            return cls(**{**value, "pid": int(value["pid"]), "run": Run(**value["run"])})
         except (ValueError, TypeError, KeyError):
             return cls(
                 host="an unknown host",

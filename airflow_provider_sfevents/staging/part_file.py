@@ -146,10 +146,9 @@ class PartFile:
 
     def discard(self) -> None:
         """Leave nothing behind."""
+        # It is given up because it could not be written; closing it may fail for the same reason.
         for close in (self._parquet.close, self._sink.close):
-            with suppress(
-                Exception
-            ):  # it is given up because it could not be written; closing may fail likewise
+            with suppress(Exception):
                 close()
         if self._hidden is not None:
             with suppress(OSError):

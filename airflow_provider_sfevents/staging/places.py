@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.durable import without_connection
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -60,10 +61,7 @@ def spark_url(place: UPath | str) -> str:
         raise ConfigurationError(
             f"Spark cannot read {place}: it is in the memory of one Python process. Name a folder or an object store by `staging`."
         )
-    authority, slash, key = rest.partition("/")
-    # In `abfs://container@account.dfs.core.windows.net` what precedes the @ is no connection but the container.
-    bare = authority if scheme.startswith("abfs") else authority.rpartition("@")[2]
-    return f"{_SPARK_SCHEMES.get(scheme, scheme)}://{bare}{slash}{key}"
+    return without_connection(f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}")
 
 
 def ensure_spark_can_read(path: UPath | str, master: str, *, shared: bool = False) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
+from airflow_provider_sfevents.spark.java import find_java
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
 
@@ -21,28 +24,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EPOCH = "0f3c"
+BATCH_ID = "0f3c-1"
 RECEIVED_AT = datetime(2026, 11, 2, 6, 30, tzinfo=UTC)
+DAY_MS = 86_400_000
+FIRST_DAY_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
+    """One session for all tests: starting a JVM takes longer than most of them."""
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = find_java().home
     session = (
         SparkSession.builder.master("local[2]")
         .appName("sfevents tests")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
-        .config("spark.log.level", "ERROR")
+        .config("spark.log.level", "OFF")
         .getOrCreate()
     )
     yield session
     session.stop()
 
 
-def schema(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+def _schema(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     """Make a platform event's schema as GetSchema returns it: two fields of its own, then optional ones."""
     own = [
         {"name": "CreatedDate", "type": "long", "doc": "CreatedDate:DateTime"},
@@ -56,55 +66,125 @@ def schema(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def optional(name: str, kind: Any, doc: str) -> dict[str, Any]:
-    return {"name": name, "type": ["null", kind], "doc": doc, "default": None}
+def _optional(name: str, kind: Any, doc: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": ["null", kind] if isinstance(kind, str) else kind,
+        "doc": doc,
+        "default": None,
+    }
 
 
-def encoded(avro: dict[str, Any], record: dict[str, Any]) -> bytes:
-    stream = io.BytesIO()
-    schemaless_writer(stream, parse_schema(avro), record)
-    return stream.getvalue()
+_STRINGS = {"type": "array", "items": "string"}
+_HEADER = {
+    "type": "record",
+    "name": "ChangeEventHeader",
+    "fields": [
+        {"name": "entityName", "type": "string"},
+        {"name": "recordIds", "type": _STRINGS},
+        {
+            "name": "changeType",
+            "type": {"type": "enum", "name": "ChangeType", "symbols": ["CREATE", "UPDATE"]},
+        },
+        {"name": "commitTimestamp", "type": "long"},
+        {"name": "commitNumber", "type": "long"},
+        {"name": "nulledFields", "type": _STRINGS},
+        {"name": "diffFields", "type": _STRINGS},
+        {"name": "changedFields", "type": _STRINGS},
+    ],
+}
+_PERSON = {
+    "type": "record",
+    "name": "Switchable_PersonName",
+    "fields": [
+        {"name": "FirstName", "type": ["null", "string"]},
+        {"name": "LastName", "type": ["null", "string"]},
+    ],
+}
+SCHEMAS = {
+    "order": _schema(
+        "Order__e",
+        _optional("Number__c", "string", "Data:Text:00N000000000001"),
+        _optional("Amount__c", "double", "Data:Double:00N000000000002"),
+        _optional("Due__c", "long", "Data:DateOnly:00N000000000003"),
+    ),
+    "order2": _schema(
+        "Order__e",
+        _optional("Number__c", "string", "Data:Text:00N000000000001"),
+        _optional("Size__c", "long", "Data:Integer:00N000000000004"),
+    ),
+    "order3": _schema("Order__e", _optional("Number__c", "double", "Data:Double:00N000000000001")),
+    "alert": _schema("Alert__e", _optional("At__c", "long", "Data:TimeOnly:00N000000000005")),
+    "account": {
+        "type": "record",
+        "name": "AccountChangeEvent",
+        "namespace": "com.sforce.eventbus",
+        "fields": [
+            {"name": "ChangeEventHeader", "type": _HEADER},
+            _optional("Name", ["null", "string", _PERSON], "Data:Switchable_PersonName"),
+            _optional("LastModifiedDate", "long", "Data:DateTime"),
+            _optional("NumberOfEmployees", "int", "Data:Integer"),
+            _optional("IsActive", "boolean", "Data:Boolean"),
+        ],
+    },
+}
 
 
 @dataclass
 class Staging:
-    """Stages batches in a folder, as the fetch does."""
+    """Stages batches in a folder, as the fetch does; events are (schema id, payload)."""
 
     folder: Path
-    schemas: dict[str, dict[str, Any]] = field(default_factory=dict)
+    batch: Path = field(init=False)
+
+    def event(self, schema_id: str, **record: Any) -> tuple[str, bytes]:
+        stream = io.BytesIO()
+        schemaless_writer(stream, parse_schema(SCHEMAS[schema_id]), record)
+        return schema_id, stream.getvalue()
+
+    def order(self, number: int, *, day: int = 0) -> tuple[str, bytes]:
+        return self.event(
+            "order",
+            CreatedDate=FIRST_DAY_MS + day * DAY_MS + number,
+            CreatedById="005A",
+            Number__c=f"N{number}",
+            Amount__c=number / 4,
+            Due__c=FIRST_DAY_MS,
+        )
 
     def write(
         self,
-        payloads: Sequence[tuple[str, bytes]],
+        events: Sequence[tuple[str, bytes]],
         *,
         per_part: int = 1000,
         sequence: int = 1,
-        topic: str = "/event/Order__e",
+        row_group_size: int = 1000,
     ) -> str:
-        """URL of the manifest of a batch with these (schema id, payload) pairs."""
+        """URL of the manifest of a batch with these events."""
         batch = self.folder / layout.batch_folder(EPOCH, sequence)
+        self.batch = batch
         (batch / layout.attempt_folder(1)).mkdir(parents=True, exist_ok=True)
         (batch / layout.SCHEMAS).mkdir(exist_ok=True)
-        used = sorted({schema_id for schema_id, _ in payloads})
+        used = sorted({schema_id for schema_id, _ in events})
         for schema_id in used:
-            (batch / layout.schema_name(schema_id)).write_text(json.dumps(self.schemas[schema_id]))
-        starts = range(0, len(payloads), per_part)
+            (batch / layout.schema_name(schema_id)).write_text(json.dumps(SCHEMAS[schema_id]))
+        starts = range(0, len(events), per_part)
         parts = tuple(
-            self._part(batch, first, payloads[first : first + per_part]) for first in starts
+            self._part(first, events[first : first + per_part], row_group_size) for first in starts
         )
         manifest = Manifest(
             org_id="00Dx0000000001ZEAW",
             instance_url="https://acme.my.salesforce.com",
-            topic=topic,
+            topic="/event/Order__e",
             consumer="orders",
             epoch=EPOCH,
             sequence=sequence,
             batch_id=layout.batch_id(EPOCH, sequence),
-            start="earliest",
             position_start="earliest",
-            end=_replay_id(len(payloads) - 1).hex(),
-            events=len(payloads),
-            bytes=sum(len(payload) for _, payload in payloads),
+            start="earliest",
+            end=_replay_id(len(events)).hex(),
+            events=len(events),
+            bytes=sum(len(payload) for _, payload in events),
             ended_by="idle_seconds",
             parts=parts,
             schemas=tuple(used),
@@ -113,29 +193,27 @@ class Staging:
         (batch / layout.MANIFEST).write_text(manifest.to_json())
         return str(batch / layout.MANIFEST)
 
-    def _part(self, batch: Path, first: int, payloads: Sequence[tuple[str, bytes]]) -> Part:
+    def _part(self, first: int, events: Sequence[tuple[str, bytes]], row_group_size: int) -> Part:
         path = f"{layout.attempt_folder(1)}/{layout.part_name(first)}"
-        ordinals = range(first, first + len(payloads))
+        ordinals = range(first, first + len(events))
         columns = {
             layout.ORDINAL: pa.array(ordinals, pa.int64()),
             layout.EVENT_ID: pa.array([f"id-{ordinal}" for ordinal in ordinals], pa.string()),
             layout.REPLAY_ID: pa.array([_replay_id(ordinal) for ordinal in ordinals], pa.binary()),
-            layout.SCHEMA_ID: pa.array([schema_id for schema_id, _ in payloads], pa.string()),
-            layout.RECEIVED_AT: pa.array(
-                [RECEIVED_AT] * len(payloads), pa.timestamp("us", tz="UTC")
-            ),
-            layout.PAYLOAD: pa.array([payload for _, payload in payloads], pa.binary()),
+            layout.SCHEMA_ID: pa.array([schema_id for schema_id, _ in events], pa.string()),
+            layout.RECEIVED_AT: pa.array([RECEIVED_AT] * len(events), pa.timestamp("us", tz="UTC")),
+            layout.PAYLOAD: pa.array([payload for _, payload in events], pa.binary()),
         }
-        pq.write_table(pa.table(columns), batch / path)
+        pq.write_table(pa.table(columns), self.batch / path, row_group_size=row_group_size)
         return Part(
             path=path,
             start="earliest" if first == 0 else _replay_id(first - 1).hex(),
             end=_replay_id(ordinals[-1]).hex(),
             first_ordinal=first,
-            events=len(payloads),
-            bytes=sum(len(payload) for _, payload in payloads),
+            events=len(events),
+            bytes=sum(len(payload) for _, payload in events),
             sha256="",
-            schemas=tuple(sorted({schema_id for schema_id, _ in payloads})),
+            schemas=tuple(sorted({schema_id for schema_id, _ in events})),
         )
 
 
@@ -143,33 +221,39 @@ def _replay_id(ordinal: int) -> bytes:
     return (0xF3A1_0000 + ordinal).to_bytes(10, "big")
 
 
-ORDER = schema(
-    "Order__e",
-    optional("Number__c", "string", "Data:Text:00N000000000001"),
-    optional("Amount__c", "double", "Data:Double:00N000000000002"),
-    optional("Due__c", "long", "Data:DateOnly:00N000000000003"),
-)
-DAY_MS = 86_400_000
-FIRST_DAY_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
+@dataclass
+class Lake:
+    """A folder of tables, as anybody sees it who reads files."""
 
+    root: Path
 
-def order(number: int, *, day: int = 0) -> bytes:
-    created = FIRST_DAY_MS + day * DAY_MS + number * 1000
-    record = {
-        "CreatedDate": created,
-        "CreatedById": "005A",
-        "Number__c": f"N{number}",
-        "Amount__c": number / 4,
-        "Due__c": FIRST_DAY_MS,
-    }
-    return encoded(ORDER, record)
+    def files(self) -> list[str]:
+        """Every file, hidden ones too, relative to the root."""
+        return sorted(
+            str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()
+        )
+
+    def rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
+        """What DuckDB finds in a table, in the batches' order."""
+        import duckdb
+
+        with duckdb.connect() as connection:
+            connection.execute("set timezone = 'UTC'")
+            found = f"read_parquet('{self.root}/{table}/**/*.parquet', hive_partitioning=true, union_by_name=true)"
+            query = f"select {columns} from {found} order by batch_id, batch_ordinal"  # noqa: S608 - names of our own
+            rows: list[tuple[Any, ...]] = connection.sql(query).fetchall()
+            return rows
+
+    def ordinals(self, table: str) -> list[int]:
+        return [row[0] for row in self.rows(table, "batch_ordinal")]
 
 
 @pytest.fixture
 def staging(tmp_path: Path) -> Staging:
-    return Staging(tmp_path / "staging area" / "00D%2Fx@+", {"order": ORDER})
+    """In a folder with the characters that names of orgs, consumers and topics may bring into a path."""
+    return Staging(tmp_path / "staging area" / "00D%2Fx@+é")
 
 
 @pytest.fixture
-def orders() -> Any:
-    return order
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "my lake")

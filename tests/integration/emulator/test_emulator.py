@@ -45,6 +45,17 @@ def test_a_restart_changes_nothing(talk: Talk, tmp_path: Path) -> None:
         assert event.replay_id > first_id
 
 
+def test_a_folder_has_one_emulator_at_a_time(tmp_path: Path) -> None:
+    """A second emulator is kept off a folder, and gets it when the first has stopped."""
+    with (
+        Emulator(folder=tmp_path),
+        pytest.raises(EmulatorError, match="in use by another emulator"),
+    ):
+        Emulator(folder=tmp_path).start()
+    with Emulator(folder=tmp_path) as bus:
+        assert bus.endpoint
+
+
 def test_started_again_without_a_folder_it_is_another_org() -> None:
     """Nothing is left of an emulator that kept nothing."""
     bus = Emulator()
@@ -191,7 +202,7 @@ def test_a_defect_of_the_emulator_fails_the_test(talk: Talk, http: Http) -> None
             talk(bus, scenario)
     with Emulator() as bus:
         bus.define_event("Order__e", ORDER)
-        bus.org.bus.retained = lambda *_: 1 // 0  # type: ignore[method-assign]
+        bus.org.bus.retained = lambda *_: 1 // 0  # type: ignore[method-assign, assignment]
         assert http(f"{bus.my_domain_url}/emulator/topics").status == 500
         with pytest.raises(EmulatorError, match="ZeroDivisionError"):
             bus.check()

@@ -551,6 +551,7 @@ def test_round_trip_and_spread_pace_a_stream(talk: Talk) -> None:
             return time.monotonic() - began
 
         fast, slow = talk(bus, topping_up), talk(bus, stop_and_wait)
-        # 6 x 50 ms of events and one round trip at best; 6 x (50 + 50) ms without overlap.
-        assert 0.3 <= fast < 0.55
+        # 6 x 50 ms of events at least; 6 x (50 + 50) ms without overlap. A busy machine adds to both.
+        assert fast >= 0.3
         assert slow >= 0.59
+        assert fast < 0.8 * slow

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -239,24 +238,6 @@ async def test_change_events_have_their_own_times() -> None:
         bounds = Bounds(until=noon, max_seconds=20, idle_seconds=5)
         result = await client.fetch("/data/ChangeEvents", "earliest", bounds, Received())
         assert (result.ended_by, result.last_event_at) == ("until", noon)
-
-
-async def test_a_link_with_latency_is_used() -> None:
-    """At 80 ms round trip, 100 events spread over 80 ms, the rate is near the most that 100 outstanding allow."""
-    async with running(round_trip_seconds=0.08, spread_seconds=0.08) as (bus, client):
-        publish(bus, 1000)
-        arrivals: list[tuple[float, int]] = []
-
-        async def receive(delivery: Delivery) -> None:
-            arrivals.append((time.monotonic(), len(delivery)))
-
-        await client.fetch(TOPIC, "earliest", Bounds(max_events=1000, **QUICK), receive)
-
-        took = arrivals[-1][0] - arrivals[0][0]
-        mean_span = 0.08 / 100 * 1000 / len(arrivals)
-        most = 100 / (0.08 + mean_span)
-        # The benchmark asks for 0.9 on a quiet machine; a client that waits for all 100 before it asks again gets 0.55.
-        assert (1000 - arrivals[0][1]) / took > 0.75 * most
 
 
 async def test_two_clients_share_nothing_but_the_bus() -> None:

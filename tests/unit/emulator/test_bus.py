@@ -40,6 +40,12 @@ def _payloads(bus: Bus, topic: str, after: int, limit: int = 100) -> list[bytes]
     ]
 
 
+def _keepalive(bus: Bus, after: int) -> bytes:
+    place = bus.keepalive_position(A, after)
+    assert place
+    return bus.replay_id(place)
+
+
 def test_one_sequence_for_all_topics(clock: Clock) -> None:
     """Ids grow across topics, have ten bytes, and are not contiguous; a channel shows the same ids."""
     bus = _bus(clock)
@@ -135,8 +141,8 @@ def test_the_purge_may_be_late(clock: Clock) -> None:
 def test_a_keepalive_is_a_start_that_loses_nothing(clock: Clock) -> None:
     """A keepalive's place lies after all that was published and before all that will be; it ages like any other."""
     bus = _bus(clock)
-    _publish(bus, A, b"before")
-    keepalive = bus.replay_id(bus.keepalive_position())
+    [before] = _publish(bus, A, b"before")
+    keepalive = _keepalive(bus, bus.start(pb.CUSTOM, before))
     _publish(bus, A, b"after")
     assert _payloads(bus, A, bus.start(pb.CUSTOM, keepalive)) == [b"after"]
     clock.advance(hours=73)
@@ -148,7 +154,15 @@ def test_without_drift_a_keepalive_repeats_the_last_id(clock: Clock) -> None:
     """The knob keeps the bus from moving by itself."""
     bus = _bus(clock, keepalive_drift=False)
     [last] = _publish(bus, A, b"1")
-    assert bus.replay_id(bus.keepalive_position()) == last
+    assert _keepalive(bus, bus.start(pb.CUSTOM, last)) == last
+
+
+def test_no_keepalive_while_an_event_waits(clock: Clock) -> None:
+    """A place beyond an event the stream has not had would lose that event for whoever starts there."""
+    bus = _bus(clock)
+    first, _ = _publish(bus, A, b"had", b"waits")
+    assert bus.keepalive_position(A, bus.start(pb.CUSTOM, first)) is None
+    assert bus.keepalive_position(B, bus.start(pb.CUSTOM, first))
 
 
 def test_a_channel_carries_the_past_of_its_members(clock: Clock) -> None:

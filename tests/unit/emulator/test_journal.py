@@ -34,7 +34,9 @@ def _filled(path: Path) -> list[bytes]:
     bus.define(Topic(name="/event/C__chn", kind="channel", members=(TOPIC,)))
     bus.add_schema("s", "{}")
     ids = bus.append(TOPIC, [Encoded("1", "s", b"one"), Encoded("2", "s", b"two")])
-    ids.append(bus.replay_id(bus.keepalive_position()))
+    place = bus.keepalive_position(TOPIC, bus.start(pb.CUSTOM, ids[1]))
+    assert place
+    ids.append(bus.replay_id(place))
     log.close()
     return ids
 

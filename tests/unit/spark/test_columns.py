@@ -23,7 +23,8 @@ def build(kind: FieldType, *values: Any) -> list[Any]:
     )
     assert reasons == {}
     assert fitting == list(range(len(values)))
-    return arrays[0].to_pylist()
+    values_back: list[Any] = arrays[0].to_pylist()
+    return values_back
 
 
 @pytest.mark.parametrize(

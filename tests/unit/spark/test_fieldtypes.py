@@ -140,7 +140,7 @@ def test_numbers_widen_to_hold_both(one: str, other: str, sql: str) -> None:
 
 def test_columns_are_added_and_none_is_dropped() -> None:
     """What only one schema has stays; members of structs likewise."""
-    wide = {**ADDRESS, "fields": [*ADDRESS["fields"], {"name": "City", "type": "string"}]}  # type: ignore[misc]
+    wide = {**ADDRESS, "fields": [*ADDRESS["fields"], {"name": "City", "type": "string"}]}
     one = (("A", only("string")), ("Address", only(ADDRESS)))
     other = (("Address", only(wide)), ("B", only("int")))
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -193,3 +195,9 @@ def test_a_negative_number_to_keep_is_refused(topic: TopicFolder) -> None:
     """The mistake is named."""
     with pytest.raises(ValueError, match="keep_batches must be 0 or more, not -1"):
         topic.sweep(-1)
+
+
+def test_reading_an_area_needs_no_arrow() -> None:
+    """Airflow parses DAGs all day; what only a running task needs is not imported for that."""
+    code = "import sys, airflow_provider_sfevents.staging.area; sys.exit('pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

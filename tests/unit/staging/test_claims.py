@@ -148,6 +148,19 @@ def test_whoever_is_quicker_has_it(place: UPath) -> None:
         assert claim.number == 3
 
 
+def test_a_number_that_was_cleared_away_is_not_taken_again(place: UPath) -> None:
+    """Who was so slow that its number is free again, as an old one, does not come between."""
+    claimed(place, 1, elsewhere())
+
+    def many_others() -> None:
+        if durable.read(place / "claims" / "0009.json") is None:
+            claimed(place, 9, replace(here(), pid=2**22 + 1))
+
+    with take(place, here(), Watch(many_others).patience) as claim:
+        assert claim.number == 10
+        claim.check()
+
+
 def test_a_holder_shows_life(place: UPath) -> None:
     """The beat file changes while the claim is held; nobody writes it after."""
     beat = place / "claims" / "0001.beat"

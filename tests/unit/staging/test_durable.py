@@ -150,6 +150,13 @@ def test_each_trouble_has_its_remedy(code: int, remedy: str) -> None:
         durable.replace(store, b"")
 
 
+def test_a_client_without_numbers_is_understood() -> None:
+    """An object store's refusal has no error number, and the remedy of one."""
+    store = FakeStore(Conditional(PermissionError("Access Denied")))
+    with pytest.raises(StagingError, match=r"cannot be written: Access Denied\. Let the user"):
+        durable.replace(store, b"")
+
+
 def test_a_signature_in_a_stores_answer_is_not_repeated() -> None:
     """The query of a signed URL stays out of the error."""
     store = FakeStore(Conditional(RuntimeError("PUT https://x.net/a?sig=SECRET failed")))

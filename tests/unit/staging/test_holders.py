@@ -128,7 +128,10 @@ def test_a_holder_survives_its_text() -> None:
     assert Holder.from_json(elsewhere().to_json()).run == elsewhere().run
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"run": 1}', '{"host": "a", "run": {"x": 1}}'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[1]", '{"run": 1}', '{"pid": "x", "run": {}}', '{"host": "a", "run": {"x": 1}}'],
+)
 def test_an_unreadable_claim_is_held_by_somebody_unknown(text: str) -> None:
     """Rubbish in a claim does not free the batch: its beat decides."""
     holder = Holder.from_json(text)

@@ -42,7 +42,7 @@ def write(
 
 def rows(place: UPath, part: Part) -> list[dict[str, object]]:
     with durable.reading(place / part.path) as file:
-        return list(pq.read_table(file).to_pylist())
+        return list(pq.ParquetFile(file).read().to_pylist())
 
 
 def closed(place: UPath) -> list[str]:

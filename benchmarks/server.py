@@ -1,0 +1,188 @@
+"""A Pub/Sub API that costs next to nothing to run, in a process of its own, so that a benchmark measures the client.
+
+Its events are serialised once, beforehand; a response is a join of bytes. It counts credit as the service does and nothing else: no
+login, no retention, no end of the bus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
+from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+TOPIC = "/event/Bench__e"
+SCHEMA = (
+    '{"type": "record", "name": "Bench__e", "fields": [{"name": "CreatedDate", "type": "long"},'
+    ' {"name": "CreatedById", "type": "string"}, {"name": "Text__c", "type": ["null", "string"]}]}'
+)
+PAYLOAD_BYTES = 250  # of a platform event with a dozen fields
+EVENTS = 6_400  # different ones; then they come round again
+FULL = 100
+
+
+class Spread:
+    """Credit out, event counts in: 100 events spread over a time, in responses of 1 to 16, a round trip after they were asked for."""
+
+    def __init__(self, round_trip: float, span: float) -> None:
+        self._round_trip = round_trip
+        self._span = span
+        self._sizes = random.Random(7)  # noqa: S311 - the same sizes in each run
+        self._credit = 0
+        self._next_at = 0.0
+        self._half_closed = False
+        self._more = asyncio.Event()
+
+    def ask(self, events: int) -> None:
+        asyncio.get_running_loop().call_later(self._round_trip, self._add, events)
+
+    def half_close(self) -> None:
+        self._half_closed = True
+        self._more.set()
+
+    async def size(self) -> int:
+        """How many events the next response has, when its time has come; none: the client has half-closed."""
+        while not self._credit and not self._half_closed:
+            self._more.clear()
+            await self._more.wait()
+        if self._half_closed:
+            return 0
+        size = min(self._sizes.randint(1, 16), self._credit)
+        now = asyncio.get_running_loop().time()
+        # On a timetable, so that late wake-ups do not add up.
+        self._next_at = max(now, self._next_at) + size * self._span / FULL
+        await asyncio.sleep(self._next_at - now)
+        self._credit -= size
+        return size
+
+    @property
+    def credit(self) -> int:
+        return self._credit
+
+    def _add(self, events: int) -> None:
+        self._credit = min(100, self._credit + events)
+        self._more.set()
+
+
+class Bus:
+    """The three methods a fetch needs, bytes in and out."""
+
+    def __init__(self, round_trip: float, span: float) -> None:
+        self._round_trip = round_trip
+        self._span = span
+        self._events = [_event(number) for number in range(EVENTS)]
+        self._full = [
+            b"".join(self._events[at : at + FULL]) + _rest(at + FULL, 0)
+            for at in range(0, EVENTS, FULL)
+        ]
+
+    async def subscribe(self, requests: AsyncIterator[bytes], _: Any) -> AsyncIterator[bytes]:
+        serve = self._spread if self._round_trip else self._at_once
+        async for response in serve(requests):
+            yield response
+
+    async def _at_once(self, requests: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """A full response for each 100 asked for."""
+        credit = at = 0
+        async for request in requests:
+            credit += pb2.FetchRequest.FromString(request).num_requested
+            while credit >= FULL:
+                credit -= FULL
+                yield self._full[at % len(self._full)]
+                at += 1
+
+    async def _spread(self, requests: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        spread = Spread(self._round_trip, self._span)
+        reading = asyncio.ensure_future(_read(requests, spread))
+        at = 0
+        while size := await spread.size():
+            chosen = [self._events[number % EVENTS] for number in range(at, at + size)]
+            at += size
+            yield b"".join(chosen) + _rest(at, spread.credit)
+        await reading
+
+    async def topic(self, _: bytes, __: Any) -> bytes:
+        info = pb2.TopicInfo(topic_name=TOPIC, can_subscribe=True, schema_id="S")
+        return info.SerializeToString()
+
+    async def schema(self, _: bytes, __: Any) -> bytes:
+        return pb2.SchemaInfo(schema_id="S", schema_json=SCHEMA).SerializeToString()
+
+
+async def _read(requests: AsyncIterator[bytes], spread: Spread) -> None:
+    async for request in requests:
+        spread.ask(pb2.FetchRequest.FromString(request).num_requested)
+    spread.half_close()
+
+
+def _replay_id(number: int) -> bytes:
+    return number.to_bytes(8, "big") + b"\0\0"
+
+
+def _event(number: int) -> bytes:
+    payload = random.Random(number).randbytes(PAYLOAD_BYTES)  # noqa: S311
+    event = pb2.ProducerEvent(
+        id=f"00000000-0000-0000-0000-{number:012}", schema_id="S", payload=payload
+    )
+    consumed = pb2.ConsumerEvent(event=event, replay_id=_replay_id(number))
+    return pb2.FetchResponse(events=[consumed]).SerializeToString()
+
+
+def _rest(position: int, pending: int) -> bytes:
+    return pb2.FetchResponse(
+        latest_replay_id=_replay_id(position), rpc_id="bench", pending_num_requested=pending
+    ).SerializeToString()
+
+
+async def _serve(round_trip: float, span: float) -> None:
+    bus = Bus(round_trip, span)
+    handlers: dict[str, Any] = {
+        "Subscribe": grpc.stream_stream_rpc_method_handler(bus.subscribe),
+        "GetTopic": grpc.unary_unary_rpc_method_handler(bus.topic),
+        "GetSchema": grpc.unary_unary_rpc_method_handler(bus.schema),
+    }
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers(
+        [grpc.method_handlers_generic_handler("eventbus.v1.PubSub", handlers)]
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    print(port, flush=True)
+    await server.wait_for_termination()
+
+
+@contextmanager
+def running(*, round_trip: float = 0.0, span: float = 0.0) -> Iterator[Settings]:
+    """Settings for a client of a server in another process; without a round trip every 100 come in one response, at once."""
+    command = [sys.executable, __file__, "--round-trip", str(round_trip), "--span", str(span)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - for the type checker
+            login = SessionToken(token="00D000000000001!bench", instance_url="http://localhost")  # noqa: S106
+            yield Settings(
+                login=login, endpoint=f"127.0.0.1:{int(process.stdout.readline())}", plaintext=True
+            )
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--round-trip", type=float, default=0.0)
+    parser.add_argument("--span", type=float, default=0.0)
+    arguments = parser.parse_args()
+    asyncio.run(_serve(arguments.round_trip, arguments.span))

@@ -1,0 +1,287 @@
+"""`make demo`: events from an emulated Salesforce org, through Airflow and Spark, into tables; then only what came since.
+
+Everything lives in `.demo/` (the environment variable DEMO_FOLDER names another folder). A further call goes on from the
+stored position; `make clean` makes it begin anew. Exits with 1 when something failed, or when what landed is not what was
+published.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.metadata
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents import __version__
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.exceptions import SfEventsError
+from scripts import demo_tables
+from scripts.local_airflow import ROOT, LocalAirflow
+from scripts.local_salesforce import LocalSalesforce
+from scripts.processes import CannotRun
+from scripts.screen import Screen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_sfevents.emulator.sample import Happening
+    from airflow_provider_sfevents.positions.record import Position
+
+FIRST, THEN = 60, 40
+ORDERS = "/event/Order__e"
+CHANGES = "/data/ChangeEvents"
+SHOWN = {
+    "Order_Number__c": "order",
+    "Customer__c": "customer",
+    "City__c": "city",
+    "Status__c": "status",
+    "Amount__c": "amount",
+    "Delivery_Date__c": "delivery",
+    "batch_sequence": "batch",
+}
+# The bus keeps events for 72 hours, here as in Salesforce; after that a position's place is gone.
+TOO_OLD_SECONDS = 48 * 3600
+# What Airflow's log holds, and what goes on from there.
+_PHASES = (
+    ("Fetching ", "fetching, until nothing has come for 5 s"),
+    ("is staged", "Spark starts"),
+    ("Running Spark version", "Spark decodes and lands"),
+    ("landed in", "the position moves"),
+    ("DagRun Finished", "done"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One DAG of `dags/`: from a topic into tables."""
+
+    dag: str
+    topic: str
+    tables: tuple[str, ...]
+
+
+ORDERS_ROUTE = Route(dag="salesforce_orders", topic=ORDERS, tables=("Order__e",))
+CHANGES_ROUTE = Route(
+    dag="salesforce_changes_chain",
+    topic=CHANGES,
+    tables=("AccountChangeEvent", "ContactChangeEvent"),
+)
+
+
+def main() -> int:
+    """Play it all; 0 when every event landed once, 1 with what is wrong, 130 after Ctrl-C."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    screen = Screen()
+    try:
+        with _place(screen) as place:
+            return Demo(place, screen).play()
+    except (CannotRun, EmulatorError, SfEventsError) as error:
+        return _failed(str(error))
+    except OSError as error:
+        return _failed(f"{error.filename or 'the disk'}: {error.strerror}")
+    except KeyboardInterrupt:
+        print("\nstopped; `make demo` goes on from here", file=sys.stderr)
+        return 130
+
+
+class Demo:
+    """The demo in a folder that is ours alone."""
+
+    def __init__(self, place: Path, screen: Screen) -> None:
+        self._screen = screen
+        # Without a key the database holds plain text, which `demo_tables.position` can read.
+        self._airflow = LocalAirflow.create(place, {"AIRFLOW__CORE__FERNET_KEY": ""})
+        self._wrong: list[str] = []
+
+    def play(self) -> int:
+        began = time.monotonic()
+        screen, airflow = self._screen, self._airflow
+        screen.say(
+            f"An emulated Salesforce, Airflow {_version('apache-airflow')} and Spark {_version('pyspark')} with the Java in "
+            f"{airflow.environment['JAVA_HOME']}."
+        )
+        screen.heading("Set up")
+        with screen.step("Airflow's database"):
+            self._set_up()
+        with contextlib.ExitStack() as stack:
+            with screen.step("the Pub/Sub API of an emulated Salesforce org"):
+                salesforce = stack.enter_context(
+                    LocalSalesforce.running(airflow.place, airflow.environment)
+                )
+            self._connect(salesforce)
+            screen.heading("Orders: fetch, land and commit in one operator")
+            self._round(salesforce, FIRST, ORDERS_ROUTE)
+            screen.heading("Again: only what came since")
+            self._round(salesforce, THEN, ORDERS_ROUTE)
+            screen.heading("Accounts and contacts: the same as a chain of three tasks")
+            self._run(salesforce, CHANGES_ROUTE)
+        self._show_tables()
+        return self._end(time.monotonic() - began)
+
+    def _set_up(self) -> None:
+        made = self._airflow.place / "made-from"
+        if not made.exists():
+            self._airflow.database.unlink(missing_ok=True)  # of a call that was stopped here
+            self._airflow.migrate()
+        made.write_text(_made_from())
+
+    def _connect(self, salesforce: LocalSalesforce) -> None:
+        self._airflow.environment["AIRFLOW_CONN_SFEVENTS_DEFAULT"] = json.dumps(
+            salesforce.connection()
+        )
+        self._airflow.environment["AIRFLOW_CONN_SPARK_DEFAULT"] = json.dumps(
+            {"conn_type": "spark", "host": "local[2]"}
+        )
+
+    def _round(self, salesforce: LocalSalesforce, count: int, route: Route) -> None:
+        with self._screen.step(f"{count} things happen in Salesforce"):
+            happened = salesforce.go_on(count)
+        self._screen.say(f"      {_summary(happened)}")
+        self._run(salesforce, route)
+
+    def _run(self, salesforce: LocalSalesforce, route: Route) -> None:
+        """Run a DAG; what it fetched, landed and committed must be what waited on the bus."""
+        airflow = self._airflow
+        before = demo_tables.position(airflow.database, route.dag, route.topic)
+        rows, paid = self._rows(route), salesforce.delivered(route.topic)
+        waiting = salesforce.retained(route.topic) - (before.events_total if before else 0)
+        log = f"{route.dag}-{before.sequence + 1 if before else 1}"
+        with self._screen.step(f"airflow dags test {route.dag}", lambda: _phase(airflow.log(log))):
+            airflow.command("dags", "test", route.dag, _now(), log=log)
+        after = demo_tables.position(airflow.database, route.dag, route.topic)
+        landed, paid = self._rows(route) - rows, salesforce.delivered(route.topic) - paid
+        self._screen.table(
+            [
+                ("events in", "delivered (billed)", "rows landed", "position before", "after"),
+                (waiting, paid, landed, _place_of(before), _place_of(after)),
+            ]
+        )
+        if not waiting == paid == landed:
+            self._wrong.append(
+                f"{route.dag}: {waiting} events waited, {paid} were delivered, {landed} rows landed"
+            )
+
+    def _rows(self, route: Route) -> int:
+        return sum(demo_tables.count(self._airflow.lake, name).rows for name in route.tables)
+
+    def _show_tables(self) -> None:
+        self._screen.heading("In the tables now")
+        lake = self._airflow.lake
+        counts = {name: demo_tables.count(lake, name) for name in demo_tables.tables(lake)}
+        self._screen.table(
+            [
+                ("table", "rows", "different events"),
+                *((name, one.rows, one.events) for name, one in counts.items()),
+            ]
+        )
+        self._wrong += [
+            f"{name} has {one.rows} rows of {one.events} events"
+            for name, one in counts.items()
+            if one.rows != one.events
+        ]
+        self._screen.heading("The last orders")
+        rows = demo_tables.newest(lake, "Order__e", list(SHOWN), 5)
+        self._screen.table([tuple(SHOWN.values()), *rows])
+
+    def _end(self, seconds: float) -> int:
+        for wrong in self._wrong:
+            print(f"error: {wrong}", file=sys.stderr)
+        if self._wrong:
+            return 1
+        place = self._airflow.place
+        self._screen.say(f"\nEvery event landed once and was delivered once. {seconds:.0f} s in all.\n")
+        self._screen.table(
+            [
+                (f"{_short(place)}/lake", "the tables, for anything that reads Parquet"),
+                (f"{_short(place)}/airflow/sfevents", "the batches as they were staged, with manifests and receipts"),
+                (f"{_short(place)}/logs", "all that Airflow and Spark said"),
+                ("make demo", "again: goes on from these positions (make clean: from the beginning)"),
+                ("make ui", "the same DAGs in the browser"),
+                ("make test", "the proof"),
+            ],
+            indent="  ",
+        )
+        return 0
+
+
+@contextlib.contextmanager
+def _place(screen: Screen) -> Iterator[Path]:
+    """The demo's folder, for one demo at a time; emptied where a new beginning is due."""
+    place = Path(os.environ.get("DEMO_FOLDER") or ROOT / ".demo").resolve()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        lock = (place / "lock").open("w")
+    except OSError as error:
+        raise CannotRun(f"cannot write to {place}: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CannotRun(f"another `make demo` is at work in {place}; wait for it") from error
+        if why := _stale(place / "made-from"):
+            screen.say(f"Beginning anew: {why}.")
+            for entry in place.iterdir():
+                if entry.name != "lock":
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        yield place
+
+
+def _stale(made: Path) -> str:
+    """Why what is there cannot be gone on with; empty where it can, or where there is nothing."""
+    if not made.exists():
+        return ""
+    if made.read_text() != _made_from():
+        return "the last demo was made by other versions"
+    if time.time() - made.stat().st_mtime > TOO_OLD_SECONDS:
+        return "the bus keeps events for 72 hours, and the last demo is nearly as old"
+    return ""
+
+
+def _made_from() -> str:
+    names = ("apache-airflow", "pyspark")
+    return " ".join([__version__, *(_version(name) for name in names), str(ROOT)])
+
+
+def _version(name: str) -> str:
+    return importlib.metadata.version(name)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _phase(log: Path) -> str:
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return next((words for mark, words in reversed(_PHASES) if mark in text), "Airflow starts")
+
+
+def _summary(happened: Sequence[Happening]) -> str:
+    counts = Counter(one.topic for one in happened)
+    return ", ".join(f"{count} on {topic}" for topic, count in counts.most_common())
+
+
+def _place_of(position: Position | None) -> str:
+    return f"{position.sequence}, {position.replay_id}" if position else "none yet"
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _failed(why: str) -> int:
+    print(f"error: {why}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

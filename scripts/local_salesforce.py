@@ -1,0 +1,141 @@
+"""A Salesforce on this machine for `make demo` and `make ui`: the emulator as a process of its own, and what happens in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from scripts.processes import CannotRun, running, what_went_wrong
+from scripts.story import chapter
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator.sample import Happening
+
+READY_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSalesforce:
+    """A running emulator.
+
+    :param endpoint: `host:port` of its Pub/Sub API.
+    :param told: file with the number of things that have happened so far.
+    """
+
+    endpoint: str
+    remote: Remote
+    told: Path
+
+    @classmethod
+    @contextlib.contextmanager
+    def running(cls, place: Path, environment: dict[str, str]) -> Iterator[LocalSalesforce]:
+        """An emulator for the length of a block; what is on its bus is there again the next time.
+
+        :param place: folder; takes the emulator's folder and its log.
+        :raises CannotRun: when it does not start.
+        """
+        folder, log = place / "salesforce", place / "logs" / "salesforce.log"
+        state = state_file(str(folder))
+        state.unlink(missing_ok=True)  # of one that was killed
+        command = [sys.executable, "-m", "airflow_provider_sfevents.emulator", "start", "--sample"]
+        command += ["--folder", str(folder)]
+        # Free ports and not those of the last time, which something else may have by now.
+        for option in ("--grpc-port", "--http-port", "--login-port"):
+            command += [option, str(free_port())]
+        with running(command, log=log, environment=environment, folder=place) as process:
+            where = _wait_ready(process, state, log)
+            yield cls(
+                endpoint=where.endpoint,
+                remote=Remote(where.url, where.ca_file),
+                told=place / "told",
+            )
+
+    def connection(self) -> dict[str, Any]:
+        """Airflow connection to it."""
+        found: dict[str, Any] = self.remote.get("connection", auth="client_credentials")
+        return found
+
+    def go_on(self, count: int) -> list[Happening]:
+        """Let the next `count` things happen: platform events by `Publish` over gRPC, changes as the emulator's command makes them."""
+        so_far = int(self.told.read_text()) if self.told.exists() else 0
+        happenings = chapter(so_far, count)
+        for topic, events in groupby(happenings, lambda one: one.topic if not one.record_id else ""):
+            if topic:
+                asyncio.run(self._publish(topic, [one.fields for one in events]))
+            else:
+                self._change(list(events))
+        self.told.write_text(str(so_far + count))
+        return happenings
+
+    def delivered(self, topic: str) -> int:
+        """Events of a topic that were delivered, to whomever, since the emulator was started; what Salesforce bills."""
+        return int(self._topic(topic)["delivered"])
+
+    def retained(self, topic: str) -> int:
+        """Events of a topic that are on the bus."""
+        return int(self._topic(topic)["retained"])
+
+    def _topic(self, name: str) -> dict[str, Any]:
+        [topic] = [one for one in self.remote.get("topics")["topics"] if one["topic"] == name]
+        return dict(topic)
+
+    async def _publish(self, topic: str, events: list[dict[str, Any]]) -> None:
+        told = self.connection()
+        login = ClientCredentials(
+            login_url=told["host"], client_id=told["login"], client_secret=told["password"]
+        )
+        settings = Settings(login=login, endpoint=self.endpoint, plaintext=True)
+        async with PubSubClient(settings) as client:
+            results = await client.publish(topic, events)
+        if refused := [one.error for one in results if one.error]:
+            raise CannotRun(f"publishing to {topic} was refused: {refused[0]}")
+
+    def _change(self, happenings: list[Happening]) -> None:
+        for one in happenings:
+            self.remote.post(
+                "changes",
+                entity=one.topic,
+                change_type=one.change_type,
+                record_ids=[one.record_id],
+                fields={name: _plain(value) for name, value in one.fields.items()},
+            )
+
+
+def free_port() -> int:
+    """A port that nothing listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _wait_ready(process: subprocess.Popen[bytes], state: Path, log: Path) -> Whereabouts:
+    until = time.monotonic() + READY_SECONDS
+    while process.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(EmulatorError):
+            return Whereabouts.read(state)
+        time.sleep(0.05)
+    why = "it did not answer" if process.poll() is None else what_went_wrong(log)[-1]
+    raise CannotRun(
+        f"the emulated Salesforce did not start: {why.removeprefix('error: ')} (see {os.path.relpath(log)})"
+    )

@@ -1,0 +1,67 @@
+"""What happens in the emulated org: the emulator's sample as one story, told in chapters that go on where the last one ended.
+
+A story, since records have lives: an account is created once and then updated, a shipment belongs to an order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from airflow_provider_sfevents.emulator.sample import Happening, publish_sample
+from airflow_provider_sfevents.emulator.verbs import OrgVerbs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from airflow_provider_sfevents.emulator.verbs import Parts
+
+_SEED = 2026
+
+
+def chapter(begin: int, count: int) -> list[Happening]:
+    """What happens next, after the first `begin` things; always the same but for the times."""
+    listener = _Listener()
+    publish_sample(listener, begin + count, seed=_SEED)
+    return listener.heard[begin:]
+
+
+class _Listener(OrgVerbs):
+    """An org in which nothing happens but is only taken down."""
+
+    def __init__(self) -> None:
+        self.heard: list[Happening] = []
+
+    @property
+    @override
+    def _parts(self) -> Parts:
+        raise NotImplementedError
+
+    @override
+    def publish(
+        self, topic: str, events: Iterable[Mapping[str, Any]], *, ids: Sequence[str] | None = None
+    ) -> list[bytes]:
+        self.heard += [Happening(topic=topic, fields=dict(event)) for event in events]
+        return []
+
+    @override
+    def change(
+        self,
+        entity: str,
+        change_type: str,
+        record_ids: str | Sequence[str],
+        fields: Mapping[str, Any] | None = None,
+        *,
+        event_id: str | None = None,
+        **header: Any,
+    ) -> bytes:
+        self.heard.append(
+            Happening(
+                topic=entity,
+                fields=dict(fields or {}),
+                record_id=str(record_ids),
+                change_type=change_type,
+            )
+        )
+        return b""

@@ -1,0 +1,143 @@
+"""A deployment for a test: an emulated Salesforce in this process, an Airflow whose commands run as processes, a lake."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.harness.airflow_home import AirflowHome, DagTest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    Deploy = Callable[..., AbstractContextManager["Deployment"]]
+
+DEFINITIONS = Path(__file__).parent / "definitions"
+ORDERS = "/event/Order__e"
+SALES = "/event/Sales__chn"
+ACCOUNTS = "/data/AccountChangeEvent"
+CONTACTS = "/data/ContactChangeEvent"
+
+
+@dataclass(slots=True, kw_only=True)
+class Deployment:
+    """What a DAG meets, and what it left."""
+
+    bus: Emulator
+    airflow: AirflowHome
+    folder: Path
+    runs: int = 0
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    def set(self, **environment: str) -> None:
+        """Environment variables for the processes started from now on."""
+        self.airflow.environment.update(environment)
+
+    def run(self, dag_id: str) -> DagTest:
+        """The DAG's next run, a day after the one before."""
+        return self.airflow.test_dag(dag_id, self.next_date())
+
+    def next_date(self) -> str:
+        self.runs += 1
+        return f"2026-02-{self.runs:02}"
+
+    def run_and_end(self, dag_id: str, *, once: Callable[[], bool]) -> DagTest:
+        """The DAG's next run, its process sent SIGTERM once something has come true."""
+        process = self.airflow.start("dags", "test", dag_id, self.next_date())
+        deadline = time.monotonic() + 120
+        while not once() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)  # another process works; there is no event to wait for
+        process.terminate()
+        log, _ = process.communicate(timeout=60)
+        run_id, state = self.airflow._newest_run(dag_id, log)
+        return DagTest(
+            exit_code=process.returncode,
+            log=log,
+            state=state,
+            run_id=run_id,
+            tasks=self.airflow._task_states(dag_id, run_id),
+        )
+
+    def publish(self, first: int, count: int) -> list[str]:
+        """Orders numbered from `first`; their replay ids in hex."""
+        records = [
+            {"Order_Number__c": f"A-{number}", "Amount__c": float(number)}
+            for number in range(first, first + count)
+        ]
+        return [replay_id.hex() for replay_id in self.bus.publish(ORDERS, records)]
+
+    def position(self, consumer: str, topic: str = ORDERS) -> dict[str, Any] | None:
+        """The position in its Variable."""
+        text = self.airflow.variable(f"sfevents.{consumer}.{topic.strip('/').replace('/', '.')}")
+        return None if text is None else json.loads(text)
+
+    def tries(self, run: DagTest, dag_id: str) -> dict[str, int]:
+        """How often each task was tried."""
+        rows = self.airflow._query(
+            "SELECT task_id, try_number FROM task_instance WHERE dag_id = ? AND run_id = ?",
+            dag_id,
+            run.run_id,
+        )
+        return dict(rows)  # type: ignore[arg-type]
+
+    def asset_extras(self, asset: str) -> list[dict[str, Any]]:
+        """What the events of an asset say, oldest first."""
+        rows = self.airflow._query(
+            "SELECT e.extra FROM asset_event e JOIN asset a ON a.id = e.asset_id WHERE a.name = ? ORDER BY e.id",
+            asset,
+        )
+        return [json.loads(extra) if isinstance(extra, str) else extra for (extra,) in rows]
+
+
+@pytest.fixture(scope="module")
+def deploy(
+    tmp_path_factory: pytest.TempPathFactory,
+    repository: Path,
+    airflow_database_file: Path,
+    spark_environment: dict[str, str],
+) -> Deploy:
+    """Makes a deployment with these files as its DAGs."""
+
+    @contextmanager
+    def deployed(*dags: str) -> Iterator[Deployment]:
+        folder = tmp_path_factory.mktemp("deployment")
+        airflow = AirflowHome.create(folder / "airflow", airflow_database_file)
+        for dag in dags:
+            source = DEFINITIONS / dag
+            shutil.copy(source if source.exists() else repository / "dags" / dag, airflow.dags)
+        with Emulator(sample=True, knobs=Knobs(half_close_seconds=0.02)) as bus:
+            deployment = Deployment(bus=bus, airflow=airflow, folder=folder)
+            deployment.set(**spark_environment, SFEVENTS_LAKE=str(deployment.lake))
+            deployment.set(PYTHONPATH=str(DEFINITIONS), TEST_FOLDER=str(folder))
+            airflow.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
+            airflow.connect("sfevents_default", bus.connection())
+            try:
+                yield deployment
+            finally:
+                airflow.end_processes()
+            bus.check()
+
+    return deployed
+
+
+def rows(deployment: Deployment, event_type: str) -> list[dict[str, Any]]:
+    """What landed in a table, by ordinal within batch."""
+    import pyarrow.dataset as ds
+
+    folder = deployment.lake / event_type
+    if not folder.exists():
+        return []
+    table = ds.dataset(folder, format="parquet", partitioning="hive").to_table()
+    return sorted(table.to_pylist(), key=lambda row: (row["sequence"], row["ordinal"]))

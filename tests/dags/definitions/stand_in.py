@@ -1,0 +1,35 @@
+"""Stands in for the Spark job where Spark's work is not the point: leaves the receipt, and lands nothing.
+
+The environment variable STAND_IN says what to do instead: `fail`, or `forget` the receipt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
+
+arguments = argparse.ArgumentParser()
+arguments.add_argument("--manifest", required=True)
+manifest_file = Path(unquote(urlsplit(arguments.parse_known_args()[0].manifest).path))
+manifest = Manifest.from_json(manifest_file.read_text(), str(manifest_file))
+receipt = Receipt(
+    batch_id=manifest.batch_id,
+    events=manifest.events,
+    tables={"stand-in": manifest.events},
+    quarantined=0,
+    written_at=datetime.now(UTC).isoformat(),
+)
+match os.environ.get("STAND_IN", ""):
+    case "fail":
+        sys.exit("the stand-in was told to fail")
+    case "forget":
+        pass
+    case _:
+        (manifest_file.parent / layout.RECEIPT).write_text(receipt.to_json())

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.dags.conftest import ORDERS, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.dags.conftest import Deploy, Deployment
+    from tests.harness.airflow_home import DagTest
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+
+DAG = "salesforce_orders"
+
+
+@dataclass
+class Story:
+    """What was seen after each run."""
+
+    here: Deployment
+    published: list[str] = field(default_factory=list)
+    runs: list[DagTest] = field(default_factory=list)
+    positions: list[dict[str, Any]] = field(default_factory=list)
+    deliveries: list[int] = field(default_factory=list)
+
+    def run(self, *published: str) -> None:
+        self.published += published
+        self.runs.append(self.here.run(DAG))
+        self.positions.append(self.here.position(DAG) or {})
+        self.deliveries.append(self.here.bus.deliveries(ORDERS))
+
+    def result(self, run: int) -> dict[str, Any]:
+        found = self.here.airflow.xcom(DAG, self.runs[run].run_id, "land_orders")
+        assert isinstance(found, dict), self.runs[run].log
+        return found
+
+
+@pytest.fixture(scope="module")
+def story(deploy: Deploy) -> Iterator[Story]:
+    """Two runs with events before each, and a third with none."""
+    with deploy("salesforce_orders.py") as here:
+        story = Story(here)
+        story.run(*here.publish(1, 25))
+        story.run(*here.publish(26, 7))
+        story.run()
+        yield story
+
+
+def test_every_event_lands_once_and_whole(story: Story) -> None:
+    """The rows are the events, in the order of the bus, with their values and where they came from."""
+    landed = rows(story.here, "Order__e")
+    assert [run.state for run in story.runs[:2]] == ["success", "success"], story.runs[0].log
+    assert [row["replay_id"] for row in landed] == story.published
+    assert [(row["Order_Number__c"], row["Amount__c"]) for row in landed] == [
+        (f"A-{number}", float(number)) for number in range(1, 33)
+    ]
+    assert {row["topic"] for row in landed} == {ORDERS}
+    assert {row["org_id"] for row in landed} == {story.here.bus.org.org_id}
+
+
+def test_no_event_is_delivered_twice(story: Story) -> None:
+    """Each run is delivered what came since the one before, and nothing else."""
+    assert story.deliveries == [25, 32, 32]
+    assert story.here.bus.open_streams == 0
+
+
+def test_the_position_moves_with_what_landed(story: Story) -> None:
+    """After each run it stands at the last event landed; after one without events it is as it was."""
+    assert [
+        (position["sequence"], position["events_total"], position["replay_id"])
+        for position in story.positions[:2]
+    ] == [(1, 25, story.published[24]), (2, 32, story.published[31])]
+    assert story.positions[2] == story.positions[1]
+
+
+def test_the_result_says_what_the_run_did(story: Story) -> None:
+    """The task's XCom has the documented keys, no more and no fewer."""
+    for run, (sequence, events) in enumerate(((1, 25), (2, 7))):
+        result = story.result(run)
+        assert set(result) == {
+            "batch_id", "sequence", "manifest", "events", "bytes", "ended_by", "quarantined", "tables", "adopted",
+        }  # fmt: skip
+        assert result["batch_id"] == f"{story.positions[0]['epoch']}-{sequence}"
+        assert (result["sequence"], result["events"]) == (sequence, events)
+        assert (result["ended_by"], result["quarantined"], result["adopted"]) == (
+            "idle_seconds",
+            0,
+            False,
+        )
+        assert sum(result["tables"].values()) == events
+        assert result["bytes"] > 0
+        assert result["manifest"].startswith(f"file://{story.here.airflow.folder}/sfevents/")
+
+
+def test_a_run_without_events_is_skipped(story: Story) -> None:
+    """The task shows as skipped, so that what comes after it does not run for nothing."""
+    assert story.runs[2].tasks == {"land_orders": "skipped"}
+    assert f"no event on {ORDERS}" in story.runs[2].log
+
+
+def test_no_log_and_no_record_holds_a_secret(story: Story) -> None:
+    """Neither the tasks' logs nor anything written beside them names the consumer secret or a token."""
+    org = story.here.bus.org
+    token = f"{org.org_id[:15]}!"  # how every access token begins
+    written = [path.read_bytes() for path in story.here.folder.rglob("*") if path.is_file()]
+    text = b"".join(written) + "".join(run.log for run in story.runs).encode()
+    assert org.org_id.encode() in text
+    assert [one for one in (org.consumer_secret, token) if one.encode() in text] == []

@@ -1,0 +1,102 @@
+"""Operators executed in the test's process, with as much of Airflow's context as they look at, against an emulator."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ORDERS = "/event/Order__e"
+SECRETS = "/event/Secret__e"
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Emulator]:
+    with Emulator(sample=True, knobs=Knobs(half_close_seconds=0.01)) as bus:
+        bus.define_event("Secret__e", {"City__c": "Text"}, can_subscribe=False)
+        bus.publish(ORDERS, [{"Order_Number__c": "A-1"}])
+        yield bus
+        bus.check()
+
+
+@pytest.fixture(scope="module")
+def over_tls() -> Iterator[Emulator]:
+    with Emulator(tls=True, sample=True, knobs=Knobs(half_close_seconds=0.01)) as bus:
+        bus.publish(ORDERS, [{"Order_Number__c": "A-1"}])
+        yield bus
+        bus.check()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeTaskInstance:
+    """What the operators read of a task instance."""
+
+    task_id: str
+    dag_id: str = "orders"
+    run_id: str = "run-1"
+    map_index: int = -1
+    try_number: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeDagRun:
+    """What the operators read of a run."""
+
+    logical_date: datetime | None = datetime(2026, 1, 1, tzinfo=UTC)
+    data_interval_start: datetime | None = None
+    data_interval_end: datetime | None = None
+
+
+@dataclass
+class Task:
+    """One task and the places it could leave something in."""
+
+    staging: Path
+    monkeypatch: pytest.MonkeyPatch
+    positions: dict[str, str] = field(default_factory=dict)
+
+    def connect(self, conn_id: str, connection: dict[str, Any], **extra: Any) -> None:
+        """Define a connection, with these extras over its own."""
+        merged = {**connection, "extra": {**connection.get("extra", {}), **extra}}
+        self.monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(merged))
+
+    def execute(self, kind: type[Any] = SfEventsToSparkOperator, **arguments: Any) -> Any:
+        """What the operator returns or raises, executed with these arguments over ones that would work."""
+        known: dict[str, Any] = {
+            "task_id": "land",
+            "topic": ORDERS,
+            "position_store": self.positions,
+            "staging": self.staging.as_uri(),
+            "idle_seconds": 0.3,
+        }
+        if issubclass(kind, SfEventsToSparkOperator):
+            known |= {"table": str(self.staging.parent / "lake")}
+        with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)) as dag:
+            operator = kind(**{**known, **arguments})
+        instance = FakeTaskInstance(task_id=operator.task_id)
+        return operator.execute({"ti": instance, "dag_run": FakeDagRun(), "dag": dag})
+
+    @property
+    def left_behind(self) -> list[str]:
+        """Files in the staging area."""
+        return [str(path) for path in self.staging.rglob("*") if path.is_file()]
+
+
+@pytest.fixture
+def task(bus: Emulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """A task whose connections lead to the emulator and to a local Spark."""
+    task = Task(staging=tmp_path / "staging", monkeypatch=monkeypatch)
+    task.connect("sfevents_default", bus.connection())
+    task.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
+    return task

@@ -1,0 +1,287 @@
+"""Each mistake fails before anything is spent, with one message that names the thing, the value and the remedy."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trustme
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.operators.sfevents import SfEventsFetchOperator
+from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.integration.operators.conftest import ORDERS, SECRETS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.integration.operators.conftest import Task
+
+KEY = "sfevents.orders.event.Order__e"
+
+
+@pytest.fixture(autouse=True)
+def nothing_spent(bus: Emulator, over_tls: Emulator, task: Task) -> Iterator[None]:
+    """Whatever a test here does: nothing is delivered, no batch is begun, no position is written or changed."""
+    before = dict(task.positions)
+    yield
+    assert (bus.deliveries(), over_tls.deliveries()) == (0, 0)
+    assert (bus.open_streams, over_tls.open_streams) == (0, 0)
+    assert task.left_behind == []
+    assert {key: value for key, value in task.positions.items() if key not in before} == {}
+
+
+def fails_for_good(task: Task, *said: str, **arguments: Any) -> str:
+    """The task fails so that Airflow does not try again, and the message has all of these."""
+    with pytest.raises(AirflowFailException) as raised:
+        task.execute(**arguments)
+    return having(str(raised.value), *said)
+
+
+def fails_for_now(task: Task, *said: str, **arguments: Any) -> str:
+    """The task fails, Airflow may try again, and the message has all of these."""
+    with pytest.raises(AirflowException) as raised:
+        task.execute(**arguments)
+    assert not isinstance(raised.value, AirflowFailException)
+    return having(str(raised.value), *said)
+
+
+def having(message: str, *said: str) -> str:
+    missing = [part for part in said if part not in message]
+    assert missing == [], message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("/event/Oder__e", ("/event/Oder__e", "Check the topic's spelling")),
+        (SECRETS, (SECRETS, "read access")),
+        ("Order__e", ("'Order__e' is no topic", "such as /event/Order__e")),
+        ("", ("'' is no topic",)),
+        ("/event/Order__e ", ("'/event/Order__e '",)),
+    ],
+    ids=["unknown", "no permission", "no path", "blank", "trailing space"],
+)
+def test_topic(task: Task, topic: str, said: tuple[str, ...]) -> None:
+    """A topic that is not there, not this user's or no topic at all."""
+    fails_for_good(task, *said, topic=topic)
+
+
+def test_no_such_connection(task: Task) -> None:
+    """A mistyped connection id is named."""
+    fails_for_good(task, "'salesforce' is not defined", "type `sfevents`", conn_id="salesforce")
+
+
+def test_connection_of_another_type(task: Task, bus: Emulator) -> None:
+    """A connection of another type does not work by luck."""
+    task.connect("sfevents_default", {**bus.connection(), "conn_type": "http"})
+    fails_for_good(task, "'sfevents_default'", "type 'http'", "`sfevents`")
+
+
+def test_wrong_secret(task: Task, bus: Emulator) -> None:
+    """Host, key and remedy are named, and neither secret is."""
+    task.connect("sfevents_default", {**bus.connection(), "password": "not-the-secret"})
+    message = fails_for_good(task, bus.my_domain_url, "The consumer secret is wrong")
+    assert "not-the-secret" not in message
+    assert bus.org.consumer_secret not in message
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("https://acme.my.salesforce.invalid", "cannot be reached"),
+        ("http://127.0.0.1:1", "cannot be reached"),
+    ],
+    ids=["unresolvable", "refused"],
+)
+def test_unreachable_login(task: Task, bus: Emulator, host: str, said: str) -> None:
+    """A host that does not answer is named; it may come back."""
+    task.connect("sfevents_default", {**bus.connection(), "host": host})
+    fails_for_now(task, host, said, "Check the host's spelling")
+
+
+def test_a_host_that_is_no_login(task: Task, bus: Emulator) -> None:
+    """The Pub/Sub endpoint given as host is no Salesforce login."""
+    task.connect("sfevents_default", {**bus.connection(), "host": f"https://{bus.endpoint}"})
+    fails_for_good(task, f"https://{bus.endpoint}", "does not speak TLS")
+
+
+def test_skewed_clock(task: Task) -> None:
+    """A JWT made by a clock that is off is refused, and the message says to look at the clock."""
+    with Emulator(sample=True, knobs=Knobs(jwt_skew_seconds=900)) as ahead:
+        task.connect("sfevents_default", ahead.connection("jwt_bearer"))
+        fails_for_good(task, ahead.login_url, "clock")
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [("MIIEpAIBAAKCAQEA", "is not PEM"), ("", "no private key")],
+    ids=["rubbish", "missing"],
+)
+def test_unreadable_key(task: Task, bus: Emulator, key: str, said: str) -> None:
+    """What is wrong with the key is said without showing it."""
+    task.connect("sfevents_default", bus.connection("jwt_bearer"), private_key=key)
+    message = fails_for_good(task, "private key", said)
+    assert not key or key not in message
+
+
+def test_unreachable_api(task: Task, bus: Emulator) -> None:
+    """The login works and the API does not answer: its endpoint is named."""
+    task.connect("sfevents_default", bus.connection(), pubsub_endpoint="127.0.0.1:1")
+    fails_for_now(task, "127.0.0.1:1", "network")
+
+
+def test_tls_to_a_plain_api(task: Task, bus: Emulator) -> None:
+    """TLS towards a server that speaks none."""
+    task.connect("sfevents_default", bus.connection(), plaintext=False)
+    fails_for_good(task, bus.endpoint, "does not speak TLS", "plaintext")
+
+
+def test_plaintext_to_a_tls_api(task: Task, over_tls: Emulator) -> None:
+    """No TLS towards a server that wants it."""
+    task.connect("sfevents_default", over_tls.connection(), plaintext=True)
+    fails_for_now(task, over_tls.endpoint, "plaintext")
+
+
+def test_unknown_authority(task: Task, over_tls: Emulator, tmp_path: Path) -> None:
+    """A certificate that the CA file does not vouch for: the setting is named."""
+    stranger = tmp_path / "stranger.pem"
+    trustme.CA().cert_pem.write_to_path(str(stranger))
+    task.connect("sfevents_default", over_tls.connection(), ca_file=str(stranger))
+    fails_for_good(task, "ca_file", str(stranger))
+    session = over_tls.connection("session")
+    task.connect("sfevents_default", session, ca_file=str(stranger))
+    fails_for_good(task, over_tls.endpoint, "ca_file")
+
+
+@pytest.mark.parametrize("start", ["", " ", "yesterday", "0A1B", "abc", "-1"])
+def test_initial_replay(task: Task, start: str) -> None:
+    """What is no replay id is shown, with what would be one."""
+    fails_for_good(task, repr(start), "'earliest', 'latest'", "lower-case hex", initial_replay=start)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("replay_id", "", "`replay_id` is ''"),
+        ("replay_id", "00 1f", "`replay_id` is '00 1f'"),
+        ("replay_id", "LATEST", "`replay_id` is 'LATEST'"),
+        ("sequence", "3", "`sequence` is '3'"),
+        ("sequence", -1, "`sequence`"),
+        ("org_id", "00D000000000009AAA", "00D000000000009AAA"),
+        ("owner", "orders.other", "belongs to task orders.other"),
+    ],
+)
+def test_position_edited_by_hand(
+    task: Task, bus: Emulator, field: str, value: object, said: str
+) -> None:
+    """A position that cannot be one is refused, shown, and left as it is."""
+    edited = json.dumps({**json.loads(position(bus)), field: value})
+    task.positions[KEY] = edited
+    fails_for_good(task, KEY, said)
+    assert task.positions[KEY] == edited
+
+
+@pytest.mark.parametrize("text", ["", "earliest", "[]", "{}"])
+def test_position_that_is_none(task: Task, text: str) -> None:
+    """Text that is no position is not taken for a first run."""
+    task.positions[KEY] = text
+    fails_for_good(task, KEY, "does not hold a position", "Nothing was fetched")
+    assert task.positions[KEY] == text
+
+
+def position(bus: Emulator, start: str = "earliest") -> str:
+    begun = record.begin(
+        org_id=bus.org.org_id,
+        instance_url=bus.org.instance_url,
+        topic=ORDERS,
+        consumer="orders",
+        start=start,
+        at="2026-01-01T00:00:00+00:00",
+        by=Run(dag="orders", task="land"),
+    )
+    return begun.to_json()
+
+
+def test_until(task: Task) -> None:
+    """A time without time zone, or no time, is refused as what the template gave."""
+    fails_for_good(task, "until='tomorrow' is not a time", "ISO 8601", until="tomorrow")
+    fails_for_good(task, "until", "time zone", until="2026-01-01T00:00:00")
+
+
+def test_staging_that_cannot_be_written(task: Task, tmp_path: Path) -> None:
+    """A place that takes no files is named before the first event is asked for."""
+    (tmp_path / "file").write_text("in the way")
+    place = (tmp_path / "file" / "staging").as_uri()
+    fails_for_now(task, str(tmp_path / "file"), "`staging`", staging=place)
+
+
+@pytest.mark.parametrize("place", ["nosuch://bucket/path", "s4://bucket"])
+def test_staging_of_no_store(task: Task, place: str) -> None:
+    """A URL that no installed package understands."""
+    fails_for_good(task, f"staging={place!r} cannot be opened", "file:///path", staging=place)
+
+
+@pytest.mark.parametrize("chain", [False, True], ids=["operator", "chain"])
+def test_staging_in_memory(task: Task, chain: bool) -> None:
+    """What only this process sees is no place for Spark to read from."""
+    kind = {"kind": SfEventsFetchOperator} if chain else {}
+    fails_for_good(task, "memory://", "Spark cannot read", staging="memory://staging", **kind)
+
+
+def test_staging_on_this_machine_for_a_remote_spark(task: Task) -> None:
+    """A local folder and a Spark elsewhere: refused, with the way to say that it is shared."""
+    task.connect("spark_default", {"conn_type": "spark", "host": "spark://cluster", "port": 7077})
+    fails_for_good(task, task.staging.as_uri(), "spark://cluster:7077", "staging_shared=True")
+
+
+def test_no_spark_connection(task: Task) -> None:
+    """Airflow's own operator would go to YARN with one line in the log."""
+    fails_for_good(
+        task, "'spark_nowhere' is not defined", "spark_conn_id", spark_conn_id="spark_nowhere"
+    )
+
+
+def test_no_spark_submit(task: Task) -> None:
+    """A binary that is not there is named, with how to come by one."""
+    fails_for_good(task, "spark3-submit was not found", "spark_binary", spark_binary="spark3-submit")
+
+
+def test_a_spark_connection_that_airflow_refuses(task: Task) -> None:
+    """What Airflow's own hook does not take is no reason to fetch first."""
+    spark = {"conn_type": "spark", "host": "local[2]"}
+    task.connect("spark_default", spark, **{"spark-binary": "/opt/spark/bin/spark-submit"})
+    fails_for_good(task, "'spark_default'", "/opt/spark/bin/spark-submit")
+
+
+def test_two_versions_of_spark(task: Task, tmp_path: Path) -> None:
+    """The two wheels that write into one folder are compared before Spark breaks on them."""
+    other = tmp_path / "pyspark_client-4.0.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: pyspark-client\nVersion: 4.0.0\n")
+    task.monkeypatch.syspath_prepend(str(tmp_path))
+    fails_for_good(task, "pyspark-client is 4.0.0", "pip install")
+
+
+def test_replay_id_that_the_bus_does_not_know(task: Task, bus: Emulator) -> None:
+    """An id of rubbish or of another time: position, id and choices are named, and nothing is skipped."""
+    task.positions[KEY] = before = position(bus, "00000000000000000000ff")
+    fails_for_good(task, "00000000000000000000ff", "Nothing was moved", "`earliest`", "`latest`")
+    assert task.positions[KEY] == before
+
+
+def test_expired_replay_id(task: Task) -> None:
+    """A position older than the bus keeps events."""
+    with Emulator(sample=True) as old:
+        task.connect("sfevents_default", old.connection())
+        first = old.publish(ORDERS, [{"Order_Number__c": "A-1"}])[0].hex()
+        old.clock.advance(hours=80)
+        old.publish(ORDERS, [{"Order_Number__c": "A-2"}])
+        task.positions[KEY] = before = position(old, first)
+        fails_for_good(task, first, "72 hours", "Nothing was moved")
+        assert (task.positions[KEY], old.deliveries(), old.open_streams) == (before, 0, 0)

@@ -1,0 +1,311 @@
+"""Landing a staged batch in Parquet tables, on a real Spark."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Receipt
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Lake, Staging
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
+    return land(spark, Order(manifest_url=manifest, table=str(lake.root), **more))
+
+
+def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, lake: Lake) -> None:
+    """One file per table, date and staged file, named after the batch; any reader of globs counts each event once."""
+    alerts = [staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)] * 2
+    manifest = staging.write(
+        [*(staging.order(n, day=n % 2) for n in range(6)), *alerts], per_part=4
+    )
+
+    receipt = land_in(spark, lake, manifest)
+
+    assert lake.files() == [
+        "Alert__e/event_date=1970-01-01/0f3c-1-00001.parquet",
+        "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
+        "Order__e/event_date=2026-11-01/0f3c-1-00001.parquet",
+        "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
+        "Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
+        "_landed/0f3c-1.json",
+    ]
+    assert lake.ordinals("Order__e") == [0, 1, 2, 3, 4, 5]
+    assert lake.ordinals("Alert__e") == [6, 7]
+    assert receipt.tables == {f"{lake.root}/Alert__e": 2, f"{lake.root}/Order__e": 6}
+    assert (receipt.events, receipt.quarantined) == (8, 0)
+
+
+def test_the_receipt_lies_in_the_batchs_folder(spark: Any, staging: Staging, lake: Lake) -> None:
+    """It is what is returned, and nothing else is left in the staging area."""
+    manifest = staging.write([staging.order(1)])
+    before = {path.name for path in staging.batch.iterdir()}
+
+    receipt = land_in(spark, lake, manifest)
+
+    written = staging.batch / layout.RECEIPT
+    assert Receipt.from_json(written.read_text(), "landed.json") == receipt
+    assert {path.name for path in staging.batch.iterdir()} == before | {layout.RECEIPT}
+
+
+def test_the_envelope_says_which_event_it_is_and_how_it_came_here(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Beside the payload's own columns; replay ids as text, times in UTC."""
+    land_in(spark, lake, staging.write([staging.order(1)]))
+
+    envelope = (
+        "event_id, event_time, received_at, replay_id, schema_id, org_id, event_topic, batch_id, batch_sequence, "
+        "batch_ordinal, event_date"
+    )
+    assert lake.rows("Order__e", envelope) == [
+        (
+            "id-0",
+            datetime(2026, 11, 1, 0, 0, 0, 1000, tzinfo=UTC),
+            datetime(2026, 11, 2, 6, 30, tzinfo=UTC),
+            "000000000000f3a10000",
+            "order",
+            "00Dx0000000001ZEAW",
+            "/event/Order__e",
+            "0f3c-1",
+            1,
+            0,
+            date(2026, 11, 1),
+        )
+    ]
+    assert lake.rows("Order__e", "CreatedDate, CreatedById, Number__c, Amount__c, Due__c") == [
+        (datetime(2026, 11, 1, 0, 0, 0, 1000, tzinfo=UTC), "005A", "N1", 0.25, date(2026, 11, 1))
+    ]
+
+
+def test_a_change_event_lands_with_names_in_place_of_bitmaps(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """The header as a struct, a name that is text or a record as one struct, 64-bit numbers whole."""
+    header = {
+        "entityName": "Account",
+        "recordIds": ["001A", "001B"],
+        "changeType": "UPDATE",
+        "commitTimestamp": 1_685_217_197_000,
+        "commitNumber": 1_756_817_292_878_872_579,
+        "nulledFields": ["1-0x01"],
+        "diffFields": [],
+        "changedFields": ["0x14", "1-0x02"],
+    }
+    body = {"LastModifiedDate": 1_685_217_197_000, "NumberOfEmployees": 3, "IsActive": None}
+    events = [
+        staging.event("account", ChangeEventHeader=header, Name=name, **body)
+        for name in ("Acme", {"FirstName": None, "LastName": "Lovelace"})
+    ]
+
+    land_in(spark, lake, staging.write(events))
+
+    at = datetime(2023, 5, 27, 19, 53, 17, tzinfo=UTC)
+    (text, person) = lake.rows(
+        "AccountChangeEvent",
+        "ChangeEventHeader, Name, LastModifiedDate, NumberOfEmployees, IsActive",
+    )
+    assert text[0] == {
+        **header,
+        "commitTimestamp": at,
+        "nulledFields": ["Name.FirstName"],
+        "changedFields": ["LastModifiedDate", "IsActive", "Name.LastName"],
+    }
+    assert text[1:] == ({"FirstName": None, "LastName": None, "Name": "Acme"}, at, 3, None)
+    assert person[1] == {"FirstName": None, "LastName": "Lovelace", "Name": None}
+    assert lake.rows("AccountChangeEvent", "event_date") == [(date(2023, 5, 27),)] * 2
+
+
+def test_a_bad_event_goes_to_quarantine_and_the_others_land(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """With its raw bytes and the reason, under the same naming; it is counted in the receipt."""
+    manifest = staging.write([staging.order(0), ("order", b"spoilt"), staging.order(2)], per_part=2)
+
+    receipt = land_in(spark, lake, manifest)
+
+    assert lake.ordinals("Order__e") == [0, 2]
+    assert "_quarantine/event_date=2026-11-02/0f3c-1-00000.parquet" in lake.files()
+    quarantined = lake.rows(
+        "_quarantine", "event_id, event_type, schema_id, raw_payload, quarantine_reason"
+    )
+    assert quarantined[0][:4] == ("id-1", "Order__e", "order", b"spoilt")
+    assert "ends before" in quarantined[0][4]
+    assert (receipt.tables, receipt.quarantined) == ({f"{lake.root}/Order__e": 2}, 1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"), [(None, "which is all of them"), (1, "more than max_quarantined=1")]
+)
+def test_too_many_bad_events_land_nothing(
+    spark: Any, staging: Staging, lake: Lake, limit: int | None, said: str
+) -> None:
+    """The message has the counts, the first reason and the remedy; no file and no receipt is left."""
+    good = [] if limit is None else [staging.order(1)]
+    manifest = staging.write([("order", b""), ("order", b"x"), *good])
+
+    with pytest.raises(
+        NotLanded, match=rf"2 of \d events.*{said}.*first reason: the payload ends before"
+    ):
+        land_in(spark, lake, manifest, max_quarantined=limit)
+
+    assert lake.files() == []
+    assert not (staging.batch / layout.RECEIPT).exists()
+
+
+def test_a_limit_lets_a_whole_batch_go_to_quarantine(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Whoever says how many may go means it."""
+    receipt = land_in(spark, lake, staging.write([("order", b"")]), max_quarantined=1)
+
+    assert (receipt.tables, receipt.quarantined) == ({}, 1)
+
+
+def test_schemas_of_one_event_type_share_a_table(spark: Any, staging: Staging, lake: Lake) -> None:
+    """Columns are the union of both; what a schema lacks is null."""
+    newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
+
+    land_in(spark, lake, staging.write([staging.order(0), newer]))
+
+    assert lake.rows("Order__e", "Number__c, Amount__c, Size__c") == [
+        ("N0", 0.0, None),
+        ("new", None, 7),
+    ]
+
+
+def test_a_schema_that_contradicts_most_of_the_batch_is_put_aside(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """The smaller group goes to quarantine with the reason."""
+    other = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
+
+    receipt = land_in(spark, lake, staging.write([staging.order(0), other, staging.order(2)]))
+
+    assert lake.ordinals("Order__e") == [0, 2]
+    assert lake.rows("_quarantine", "batch_ordinal, quarantine_reason") == [
+        (
+            1,
+            "schema order3: field Number__c is string in one schema of this batch and double in another",
+        )
+    ]
+    assert receipt.quarantined == 1
+
+
+def test_an_empty_batch_lands_as_nothing(spark: Any, staging: Staging, lake: Lake) -> None:
+    """It gets its receipt all the same."""
+    receipt = land_in(spark, lake, staging.write([]))
+
+    assert lake.files() == ["_landed/0f3c-1.json"]
+    assert (receipt.events, receipt.tables) == (0, {})
+
+
+def test_landing_again_makes_the_same_files(spark: Any, staging: Staging, lake: Lake) -> None:
+    """Byte by byte: the content follows from the batch alone, also when a staged file has many row groups."""
+    events = [*(staging.order(n, day=n % 3) for n in range(3000)), ("order", b"spoilt")]
+    manifest = staging.write(events, per_part=1500, row_group_size=100)
+    land_in(spark, lake, manifest)
+    tables = [path for path in lake.files() if not path.startswith("_landed/")]
+    first = {path: (lake.root / path).read_bytes() for path in tables}
+
+    land_in(spark, lake, manifest)
+
+    assert {path: (lake.root / path).read_bytes() for path in tables} == first
+    assert lake.files() == [*tables[:-1], "_landed/0f3c-1.json", tables[-1]]
+    assert len(tables) == 7
+
+
+def test_a_batch_that_became_another_replaces_what_it_landed_before(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Files of tables, dates and parts that it no longer has are gone; other batches stay."""
+    alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
+    land_in(spark, lake, staging.write([staging.order(7)], sequence=11))
+    land_in(
+        spark,
+        lake,
+        staging.write(
+            [alert, *(staging.order(n, day=n) for n in range(4)), ("order", b"")], per_part=2
+        ),
+    )
+
+    land_in(spark, lake, staging.write([staging.order(n, day=1) for n in range(3)]))
+
+    assert lake.files() == [
+        "Order__e/event_date=2026-11-01/0f3c-11-00000.parquet",
+        "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
+        "_landed/0f3c-1.json",
+        "_landed/0f3c-11.json",
+    ]
+    assert json.loads((lake.root / "_landed/0f3c-1.json").read_text())["tables"] == {"Order__e": 3}
+
+
+def test_the_raw_payload_lands_on_request(spark: Any, staging: Staging, lake: Lake) -> None:
+    """As a column beside the decoded ones."""
+    event = staging.order(1)
+
+    land_in(spark, lake, staging.write([event]), keep_payload=True)
+
+    assert lake.rows("Order__e", "raw_payload") == [(event[1],)]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        ("manifest.json", "There is no manifest at"),
+        ("attempts/0001/part-0000000000.parquet", "is missing; the manifest counts 2 events"),
+        ("schemas/order.avsc", "schema file .* is missing"),
+    ],
+)
+def test_a_batch_that_is_not_whole_is_refused_before_anything_is_written(
+    spark: Any, staging: Staging, lake: Lake, spoil: str, said: str
+) -> None:
+    """The message names the file and the remedy."""
+    manifest = staging.write([staging.order(0), staging.order(1)])
+    (staging.batch / spoil).unlink()
+
+    with pytest.raises(StagingError, match=said):
+        land_in(spark, lake, manifest)
+
+    assert not lake.root.exists()
+
+
+def test_a_staged_file_of_another_length_is_refused(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Rows are counted before, not after."""
+    manifest = staging.write([staging.order(0), staging.order(1)])
+    text = (staging.batch / "manifest.json").read_text().replace('"events": 2', '"events": 3')
+    (staging.batch / "manifest.json").write_text(text)
+
+    with pytest.raises(StagingError, match="holds 2 events, the manifest says 3"):
+        land_in(spark, lake, manifest)
+
+    assert not lake.root.exists()
+
+
+def test_a_staged_file_that_is_no_parquet_is_refused_in_one_line(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Truncated on a full disk, it is named."""
+    manifest = staging.write([staging.order(0)])
+    (staging.batch / "attempts/0001/part-0000000000.parquet").write_bytes(b"PAR1")
+
+    with pytest.raises(StagingError, match=r"part-0000000000\.parquet: ") as caught:
+        land_in(spark, lake, manifest)
+
+    assert "\n" not in str(caught.value)

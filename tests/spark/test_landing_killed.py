@@ -1,0 +1,227 @@
+"""Landings that are killed at any step, and twins that land one batch at the same time."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark import read_table
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.staging import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.spark.conftest import Lake, Staging
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+STEPS = [
+    "folder",
+    "write Order__e",
+    "write _quarantine",
+    "move Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
+    "move Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
+    "move Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
+    "move _quarantine/event_date=2026-11-02/0f3c-1-00001.parquet",
+    "landed",
+    "clean",
+    "receipt",
+]
+WHOLE = [
+    "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
+    "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
+    "Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
+    "_landed/0f3c-1.json",
+    "_quarantine/event_date=2026-11-02/0f3c-1-00001.parquet",
+]
+
+
+class Killed(BaseException):
+    """Not an Exception: whoever is killed does not clean up."""
+
+
+@pytest.fixture
+def manifest(staging: Staging) -> str:
+    return staging.write(
+        [staging.order(0), staging.order(1, day=1), staging.order(2, day=1), ("order", b"")],
+        per_part=2,
+    )
+
+
+@pytest.fixture
+def order(manifest: str, lake: Lake) -> Order:
+    return Order(manifest_url=manifest, table=str(lake.root))
+
+
+def kill_at(name: str) -> Callable[[str], None]:
+    def step(taken: str) -> None:
+        if taken == name:
+            raise Killed
+
+    return step
+
+
+def assert_whole(lake: Lake) -> None:
+    assert lake.files() == WHOLE
+    assert lake.ordinals("Order__e") == [0, 1, 2]
+    assert lake.ordinals("_quarantine") == [3]
+
+
+def test_the_steps_are_these(spark: Any, order: Order) -> None:
+    """The list below is complete: a step that is added has to be killed, too."""
+    taken: list[str] = []
+
+    land(spark, order, taken.append)
+
+    assert taken == STEPS
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_killed_at_any_step_the_next_landing_makes_it_whole(
+    spark: Any, order: Order, lake: Lake, staging: Staging, name: str
+) -> None:
+    """Every row once, no receipt too early, nothing of the killed attempt left."""
+    with pytest.raises(Killed):
+        land(spark, order, kill_at(name))
+    assert not (staging.batch / layout.RECEIPT).exists()
+
+    land(spark, order)
+
+    assert_whole(lake)
+    assert (staging.batch / layout.RECEIPT).exists()
+
+
+def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
+    spark: Any, order: Order, lake: Lake, staging: Staging
+) -> None:
+    """A reader of files does; `landed_only` waits for the whole."""
+    land(
+        spark,
+        Order(manifest_url=staging.write([staging.order(9)], sequence=2), table=str(lake.root)),
+    )
+    with pytest.raises(Killed):
+        land(spark, order, kill_at("landed"))
+
+    everything = read_table(spark, str(lake.root), "Order__e")
+    landed = read_table(spark, str(lake.root), "Order__e", landed_only=True)
+
+    assert everything.count() == 4
+    assert [row.batch_id for row in landed.collect()] == ["0f3c-2"]
+    assert landed.columns == everything.columns
+
+
+def test_a_killed_landing_over_an_older_form_of_the_batch(
+    spark: Any, order: Order, lake: Lake, staging: Staging
+) -> None:
+    """Whatever is killed, what the batch no longer has goes with the next landing."""
+    alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
+    text = (staging.batch / layout.MANIFEST).read_text()
+    land(spark, Order(manifest_url=staging.write([alert] * 5, per_part=1), table=str(lake.root)))
+    (staging.batch / layout.RECEIPT).unlink()
+    staging.write(
+        [staging.order(0), staging.order(1, day=1), staging.order(2, day=1), ("order", b"")],
+        per_part=2,
+    )
+    assert (staging.batch / layout.MANIFEST).read_text() == text
+    with pytest.raises(Killed):
+        land(spark, order, kill_at("remove Alert__e/event_date=1970-01-01/0f3c-1-00002.parquet"))
+
+    land(spark, order)
+
+    assert_whole(lake)
+
+
+@pytest.mark.parametrize("name", [STEPS[1], STEPS[3], STEPS[5], *STEPS[7:]])
+def test_a_twin_that_lands_the_whole_batch_in_between(
+    spark: Any, order: Order, lake: Lake, staging: Staging, name: str
+) -> None:
+    """At whichever step one is overtaken by the other: every row once, both end well, one receipt."""
+
+    def overtaken(taken: str) -> None:
+        if taken == name:
+            land(spark, order)
+
+    receipt = land(spark, order, overtaken)
+
+    assert_whole(lake)
+    assert (receipt.events, receipt.quarantined) == (4, 1)
+    assert (staging.batch / layout.RECEIPT).exists()
+
+
+def test_twins_at_the_same_time(spark: Any, order: Order, lake: Lake) -> None:
+    """Both write, then both publish at once; whoever comes second gives way or does the same again."""
+    both_written = threading.Barrier(2, timeout=60)
+    failures: list[BaseException] = []
+
+    def twin() -> None:
+        waited = False
+
+        def step(name: str) -> None:
+            nonlocal waited
+            if name.startswith("move") and not waited:
+                waited = True
+                both_written.wait()
+
+        try:
+            land(spark, order, step)
+        except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
+            failures.append(failure)
+
+    twins = [threading.Thread(target=twin) for _ in range(2)]
+    for thread in twins:
+        thread.start()
+    for thread in twins:
+        thread.join()
+
+    assert failures == []
+    assert_whole(lake)
+
+
+def test_a_failed_landing_leaves_nothing_behind(spark: Any, order: Order, lake: Lake) -> None:
+    """An error, unlike a kill, removes what the attempt wrote and is raised as it is."""
+
+    def fail(name: str) -> None:
+        if name.startswith("move"):
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        land(spark, order, fail)
+
+    assert lake.files() == []
+
+
+def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
+    spark: Any, order: Order, lake: Lake
+) -> None:
+    """Landing again and failing is a failure, although the batch landed once before."""
+    land(spark, order)
+
+    def fail(name: str) -> None:
+        if name == "landed":
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        land(spark, order, fail)
+
+    assert_whole(lake)
+
+
+def test_a_batch_swept_meanwhile_gets_no_receipt(
+    spark: Any, order: Order, lake: Lake, staging: Staging
+) -> None:
+    """A late twin does not bring a folder back to life that has been cleared away."""
+
+    def sweep(name: str) -> None:
+        if name == "receipt":
+            (staging.batch / layout.MANIFEST).unlink()
+
+    land(spark, order, sweep)
+
+    assert not (staging.batch / layout.RECEIPT).exists()

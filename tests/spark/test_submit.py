@@ -1,0 +1,133 @@
+"""The job as a cluster gets it: `spark-submit`, the job's file and the zip, in a Python that has nothing of this project."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.spark import ship
+from airflow_provider_sfevents.spark.java import find_java
+from airflow_provider_sfevents.spark.preflight import find_spark_submit
+from airflow_provider_sfevents.staging import layout
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Lake, Staging
+
+pytestmark = pytest.mark.spark
+
+
+def bare_python(folder: Path, *wheels: str) -> dict[str, str]:
+    """Environment of a Python without site-packages that sees these wheels only."""
+    (folder / "wheels").mkdir(parents=True)
+    for wheel in wheels:
+        spec = importlib.util.find_spec(wheel)
+        assert spec is not None
+        assert spec.origin is not None
+        place = Path(spec.origin).parent
+        for path in (place, place.with_name(f"{wheel}.libs")):
+            if path.exists():
+                (folder / "wheels" / path.name).symlink_to(path)
+    python = folder / "python"
+    python.write_text(f'#!/bin/bash\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    return {"PYSPARK_PYTHON": str(python), "PYTHONPATH": str(folder / "wheels")}
+
+
+def submit(
+    job: Path, arguments: list[str], env: dict[str, str], *options: str
+) -> subprocess.CompletedProcess[str]:
+    launcher = find_spark_submit(environ={"PATH": ""})
+    home = {
+        "JAVA_HOME": find_java().home,
+        "PATH": os.environ["PATH"],
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    return subprocess.run(
+        [
+            launcher.binary,
+            "--master",
+            "local[2]",
+            "--conf",
+            "spark.log.level=WARN",
+            *options,
+            str(job),
+            *arguments,
+        ],
+        env={**launcher.env, **home, **env},
+        cwd=job.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def said(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The job's own lines; Spark's go to the other stream."""
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A copy of the job, so that nothing of the project lies beside it."""
+    copy = tmp_path / "cluster" / "land.py"
+    copy.parent.mkdir()
+    copy.write_bytes(ship.application().read_bytes())
+    return copy
+
+
+def test_the_job_and_its_zip_are_all_a_cluster_needs(
+    staging: Staging, lake: Lake, tmp_path: Path, job: Path
+) -> None:
+    """It lands, says what it did in a few lines, and exits with 0."""
+    manifest = staging.write([staging.order(n) for n in range(10)] + [("order", b"")])
+    env = bare_python(tmp_path / "env", "pyarrow", "fastavro", "numpy")
+    zipped = ship.py_files(tmp_path / "zip")
+
+    done = submit(
+        job, ["--manifest", manifest, "--table", str(lake.root)], env, "--py-files", str(zipped)
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lake.ordinals("Order__e") == list(range(10))
+    assert (staging.batch / layout.RECEIPT).exists()
+    lines = said(done)
+    assert len(lines) == 3
+    assert lines[0].startswith("sfevents: Order__e: 10 rows in 1 files")
+    assert lines[-1].endswith(f"10 rows in {lake.root}/Order__e, 1 in quarantine.")
+
+
+def test_an_executor_without_a_wheel_is_one_line(
+    staging: Staging, lake: Lake, tmp_path: Path, job: Path
+) -> None:
+    """It names the wheel, the Python that lacks it, and what to do; nothing has landed."""
+    manifest = staging.write([staging.order(1)])
+    env = bare_python(tmp_path / "env", "pyarrow", "numpy")
+    zipped = ship.py_files(tmp_path / "zip")
+
+    done = submit(
+        job, ["--manifest", manifest, "--table", str(lake.root)], env, "--py-files", str(zipped)
+    )
+
+    assert done.returncode == 1
+    (line,) = said(done)
+    assert line.startswith("sfevents: Not landed: The executors' Python (")
+    assert "has no fastavro. Install it on every executor" in line
+    assert "Traceback" not in done.stderr
+    assert lake.files() == []
+
+
+def test_without_the_zip_the_job_says_so(tmp_path: Path, job: Path) -> None:
+    """Before a session is started."""
+    done = submit(job, ["--manifest", "m", "--table", "t"], bare_python(tmp_path / "env"))
+
+    assert done.returncode == 1
+    assert said(done) == [
+        "sfevents: No module named 'airflow_provider_sfevents'. Pass the package along with --py-files; "
+        "airflow_provider_sfevents.spark.ship makes it."
+    ]

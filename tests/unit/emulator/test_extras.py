@@ -1,0 +1,22 @@
+"""A missing extra is told with what to install."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.extras import require
+
+
+def test_missing_extra_names_the_remedy() -> None:
+    """The error says which module is missing and the pip command that brings it."""
+    with pytest.raises(
+        EmulatorError,
+        match=r"'no_such_module'.*pip install 'airflow-provider-sfevents\[emulator\]'",
+    ):
+        require("no_such_module")
+
+
+def test_present_module_is_given() -> None:
+    """What is installed is simply imported."""
+    assert require("json").loads("1") == 1

@@ -1,0 +1,64 @@
+"""The book counts deliveries by topic, by stream and by day."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.emulator.records import Records
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator.records import Subscription
+
+HOUR = 3600.0
+
+
+def _subscribed(records: Records, topic: str) -> Subscription:
+    return records.subscribed(
+        topic=topic,
+        org_id="00D",
+        client="key",
+        username="u",
+        started_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+
+
+def test_deliveries_by_topic_and_stream() -> None:
+    """Each stream's events count for its topic and org; keepalives count as nothing delivered."""
+    records = Records()
+    one, two = _subscribed(records, "/event/A__e"), _subscribed(records, "/event/B__e")
+    records.delivered(one, 5, 0.0)
+    records.delivered(two, 3, 0.0)
+    records.delivered(two, 0, 0.0)
+    assert records.deliveries("00D") == 8
+    assert records.deliveries("00D", "/event/B__e") == 3
+    assert records.deliveries("other") == 0
+    assert [
+        (seen.delivered, seen.responses, seen.keepalives) for seen in records.subscriptions()
+    ] == [
+        (5, 1, 0),
+        (3, 2, 1),
+    ]
+
+
+def test_deliveries_in_a_day_roll() -> None:
+    """The allocation looks back 24 hours, not to midnight."""
+    records = Records()
+    one = _subscribed(records, "/event/A__e")
+    for hour in (0, 0, 10, 20):
+        records.delivered(one, 5, hour * HOUR)
+    assert [records.delivered_in_a_day("00D", hour * HOUR) for hour in (20, 23.9, 24.1, 35)] == [
+        20,
+        20,
+        10,
+        5,
+    ]
+
+
+def test_the_first_end_counts() -> None:
+    """A stream that ended with an error is not turned into a cancelled one by the clean-up after it."""
+    records = Records()
+    one = _subscribed(records, "/event/A__e")
+    records.ended(one, "INTERNAL")
+    records.ended(one, "CANCELLED")
+    assert (records.subscriptions()[0].ended, records.open_streams()) == ("INTERNAL", 0)
