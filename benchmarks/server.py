@@ -54,16 +54,17 @@ class Spread:
 
     async def size(self) -> int:
         """How many events the next response has, when its time has come; none: the client has half-closed."""
+        loop = asyncio.get_running_loop()
         while not self._credit and not self._half_closed:
             self._more.clear()
             await self._more.wait()
+            self._next_at = loop.time()
         if self._half_closed:
             return 0
         size = min(self._sizes.randint(1, 16), self._credit)
-        now = asyncio.get_running_loop().time()
-        # On a timetable, so that late wake-ups do not add up.
-        self._next_at = max(now, self._next_at) + size * self._span / FULL
-        await asyncio.sleep(self._next_at - now)
+        # On a timetable, so that late wake-ups do not add up; it begins anew after a time without credit.
+        self._next_at += size * self._span / FULL
+        await asyncio.sleep(self._next_at - loop.time())
         self._credit -= size
         return size
 

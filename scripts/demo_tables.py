@@ -40,7 +40,9 @@ def tables(lake: Path) -> list[str]:
     """Names of the tables below a root."""
     if not lake.is_dir():
         return []
-    return sorted(path.name for path in lake.iterdir() if path.is_dir() and path.name[0] not in "_.")
+    return sorted(
+        path.name for path in lake.iterdir() if path.is_dir() and path.name[0] not in "_."
+    )
 
 
 def newest(lake: Path, name: str, columns: list[str], most: int) -> list[tuple[Any, ...]]:
@@ -51,14 +53,15 @@ def newest(lake: Path, name: str, columns: list[str], most: int) -> list[tuple[A
 
 
 def position(database: Path, consumer: str, topic: str) -> Position | None:
-    """Where a consumer stands, from its Airflow Variable; None before its first run.
+    """Where a consumer stands, from its Airflow Variable; None before its first batch.
 
     Read from the file, which the demo keeps unencrypted: `airflow variables get` would take five seconds.
     """
     key = variable_key(consumer, topic)
     with contextlib.closing(sqlite3.connect(database)) as opened:
         row = opened.execute("SELECT val FROM variable WHERE key = ?", (key,)).fetchone()
-    return Position.from_json(row[0], f"Variable {key}") if row else None
+    found = Position.from_json(row[0], f"Variable {key}") if row else None
+    return found if found and found.sequence else None
 
 
 def _dataset(lake: Path, name: str) -> Any:

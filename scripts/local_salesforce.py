@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.sample import Happening
 
 READY_SECONDS = 60
+_ALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,9 @@ class LocalSalesforce:
         """Let the next `count` things happen: platform events by `Publish` over gRPC, changes as the emulator's command makes them."""
         so_far = int(self.told.read_text()) if self.told.exists() else 0
         happenings = chapter(so_far, count)
-        for topic, events in groupby(happenings, lambda one: one.topic if not one.record_id else ""):
+        for topic, events in groupby(
+            happenings, lambda one: one.topic if not one.record_id else ""
+        ):
             if topic:
                 asyncio.run(self._publish(topic, [one.fields for one in events]))
             else:
@@ -85,15 +88,17 @@ class LocalSalesforce:
 
     def delivered(self, topic: str) -> int:
         """Events of a topic that were delivered, to whomever, since the emulator was started; what Salesforce bills."""
-        return int(self._topic(topic)["delivered"])
+        [found] = [one for one in self.remote.get("topics")["topics"] if one["topic"] == topic]
+        return int(found["delivered"])
 
-    def retained(self, topic: str) -> int:
-        """Events of a topic that are on the bus."""
-        return int(self._topic(topic)["retained"])
+    def waiting(self, topic: str, after: str = "") -> int:
+        """Events of a topic on the bus.
 
-    def _topic(self, name: str) -> dict[str, Any]:
-        [topic] = [one for one in self.remote.get("topics")["topics"] if one["topic"] == name]
-        return dict(topic)
+        :param after: only those after this replay id.
+        """
+        found = self.remote.get("events", topic=topic, last=_ALL)["events"]
+        ids = [event["replay_id"] for event in found]
+        return len(ids) - (ids.index(after) + 1 if after else 0)
 
     async def _publish(self, topic: str, events: list[dict[str, Any]]) -> None:
         told = self.connection()

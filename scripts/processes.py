@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 END_SECONDS = 20
 
 # An exception's own line in a traceback; a line of level error; what our Spark job says when it gives up.
-_TELLING = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b: |.*\[(?:error|critical) *\]|.*Not landed: |error: ")
+_TELLING = re.compile(
+    r"(?:\w+\.)*\w*(?:Error|Exception)\b: |.*\[(?:error|critical) *\]|.*Not landed: |error: "
+)
 _TRAILER = re.compile(r" \[[\w.]+\](?: \w+=\S+)* loc=.*$")  # which logger said it, from where
 
 

@@ -75,7 +75,7 @@ class Screen:
             now = doing()
             if self._terminal:
                 line = f"  {_TURNS[turns % 4]}   {title}  {seconds:.0f} s  {now}"
-                print(f"\r{line[:_WIDTH + 16]:<{_WIDTH + 16}}", end="", flush=True)
+                print(f"\r{line[: _WIDTH + 16]:<{_WIDTH + 16}}", end="", flush=True)
             else:
                 self.say(f"  ..  {title}: {seconds:.0f} s{now and ', '}{now}")
             turns += 1

@@ -11,25 +11,28 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from airflow_provider_sfevents.emulator import Emulator, EmulatorError
-from airflow_provider_sfevents.emulator.sample import publish_sample
-from scripts.local_airflow import AIRFLOW, ROOT, CannotRun, LocalAirflow
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.exceptions import SfEventsError
+from scripts.local_airflow import AIRFLOW, ROOT, LocalAirflow
+from scripts.local_salesforce import LocalSalesforce, free_port
+from scripts.processes import CannotRun, end, start
+from scripts.screen import Screen
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_SECONDS = 120
-PUBLISH_EVERY_SECONDS = 10
-STOP_SECONDS = 20
+FIRST, THEN, THEN_EVERY_SECONDS = 50, 3, 10
+# The bus keeps events for 72 hours, here as in Salesforce; after that a position's place is gone.
+TOO_OLD_SECONDS = 72 * 3600
 
 
 def main() -> int:
@@ -37,7 +40,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _run(_port())
-    except (CannotRun, EmulatorError) as error:
+    except (CannotRun, EmulatorError, SfEventsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -63,30 +66,52 @@ def _port() -> int:
 
 
 def _run(port: int) -> None:
-    url = f"http://localhost:{port}"
-    home = ROOT / ".ui"
-    airflow = LocalAirflow.create(home, _server_settings(port))
-    with Emulator(sample=True, folder=home / "emulator") as emulator:
-        print("Setting up Airflow (about 15 seconds) ...", flush=True)
-        airflow.prepare(
-            {
-                "sfevents_default": emulator.connection(),
-                "spark_default": {"conn_type": "spark", "host": "local[2]"},
-            }
-        )
-        publish_sample(emulator.org, 50)
-        with _components(airflow) as processes, _happenings(emulator):
-            _wait_ready(processes, airflow, port)
-            print(
-                f"\nAirflow          {url}/dags\n"
-                f"Connection       {url}/connections (sfevents_default; its test button works)\n"
-                f"Pub/Sub API      {emulator.endpoint}, an emulated org where something happens every {PUBLISH_EVERY_SECONDS} s\n"
-                f"Tables           {airflow.lake}\n"
-                f"Logs             {home / 'logs'}\n"
-                "\nSwitch on salesforce_orders or press its trigger button. Stop everything with Ctrl-C.",
-                flush=True,
+    screen = Screen()
+    airflow = LocalAirflow.create(ROOT / ".ui", _server_settings(port))
+    _warn_if_old(screen, airflow)
+    with contextlib.ExitStack() as stack:
+        with screen.step("the Pub/Sub API of an emulated Salesforce org"):
+            salesforce = stack.enter_context(
+                LocalSalesforce.running(airflow.place, airflow.environment)
             )
-            _watch(processes, airflow)
+            salesforce.go_on(FIRST)
+        with screen.step("Airflow's database and connections"):
+            airflow.migrate()
+            airflow.connect(
+                {
+                    "sfevents_default": salesforce.connection(),
+                    "spark_default": {"conn_type": "spark", "host": "local[2]"},
+                }
+            )
+        processes = stack.enter_context(_components(airflow))
+        with screen.step("Airflow"):
+            _wait_ready(processes, airflow, port)
+        screen.say(_what_is_where(airflow, salesforce, f"http://localhost:{port}"))
+        while True:
+            for _ in range(THEN_EVERY_SECONDS):
+                _check_alive(processes, airflow)
+                time.sleep(1)
+            salesforce.go_on(THEN)
+
+
+def _what_is_where(airflow: LocalAirflow, salesforce: LocalSalesforce, url: str) -> str:
+    return (
+        f"\n  Airflow       {url}/dags\n"
+        f"  Connection    {url}/connections (sfevents_default; its test button works)\n"
+        f"  Salesforce    Pub/Sub API at {salesforce.endpoint}; {THEN} things happen there every {THEN_EVERY_SECONDS} s\n"
+        f"  Tables        {airflow.lake}\n"
+        f"  Logs          {airflow.place / 'logs'}\n"
+        "\nSwitch on salesforce_orders or press its trigger button. Ctrl-C stops everything."
+    )
+
+
+def _warn_if_old(screen: Screen, airflow: LocalAirflow) -> None:
+    used = airflow.place / "told"
+    if used.exists() and time.time() - used.stat().st_mtime > TOO_OLD_SECONDS:
+        screen.say(
+            "Last used more than 72 hours ago: the events of then have left the bus, and positions among them are refused, as "
+            "Salesforce would. `make clean` begins anew."
+        )
 
 
 def _server_settings(port: int) -> dict[str, str]:
@@ -100,71 +125,27 @@ def _server_settings(port: int) -> dict[str, str]:
         "AIRFLOW__CORE__PARALLELISM": "2",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         # Else two fixed ports, which another Airflow on this machine may have.
-        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(_free_port()),
-        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(_free_port()),
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
+        "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager
 def _components(airflow: LocalAirflow) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Airflow's processes; each in a session of its own, so that Ctrl-C reaches them from here, once and in order."""
+    """Airflow's processes."""
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in COMPONENTS:
-            with airflow.log(name).open("wb") as log:
-                processes[name] = subprocess.Popen(
-                    [*AIRFLOW, name],
-                    env=airflow.environment,
-                    cwd=airflow.folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            processes[name] = start(
+                (*AIRFLOW, name),
+                log=airflow.log(name),
+                environment=airflow.environment,
+                folder=airflow.home,
+            )
         yield processes
     finally:
-        _stop(processes)
-
-
-def _stop(processes: dict[str, subprocess.Popen[bytes]]) -> None:
-    """Ask all of them to end, and end what does not; a second Ctrl-C does not cut this short."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    print("\nStopping Airflow ...", flush=True)
-    for process in processes.values():
-        process.terminate()
-    until = time.monotonic() + STOP_SECONDS
-    for process in processes.values():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, until - time.monotonic()))
-        # Also what it started and left behind, say a Spark job.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-@contextlib.contextmanager
-def _happenings(emulator: Emulator) -> Iterator[None]:
-    """Events on the bus in the background."""
-    stop = threading.Event()
-
-    def publish() -> None:
-        while not stop.wait(PUBLISH_EVERY_SECONDS):
-            publish_sample(emulator.org, 3)
-
-    thread = threading.Thread(target=publish, name="happenings")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+        print("\nStopping Airflow ...", flush=True)
+        end(processes.values())
 
 
 def _wait_ready(
@@ -179,7 +160,7 @@ def _wait_ready(
         _check_alive(processes, airflow)
         if time.monotonic() - began > READY_SECONDS:
             raise CannotRun(
-                f"Airflow was not ready after {READY_SECONDS} s; see {airflow.folder / 'logs'}"
+                f"Airflow was not ready after {READY_SECONDS} s; see {airflow.place / 'logs'}"
             )
         time.sleep(0.5)
 
@@ -192,12 +173,6 @@ def _healthy(port: int) -> bool:
         return False
     parts = ("metadatabase", "scheduler", "dag_processor", "triggerer")
     return all(health[part]["status"] == "healthy" for part in parts)
-
-
-def _watch(processes: dict[str, subprocess.Popen[bytes]], airflow: LocalAirflow) -> None:
-    while True:
-        _check_alive(processes, airflow)
-        time.sleep(1)
 
 
 def _check_alive(processes: dict[str, subprocess.Popen[bytes]], airflow: LocalAirflow) -> None:

@@ -7,8 +7,9 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError
 from airflow_provider_sfevents.hooks.connection import settings_from
 from airflow_provider_sfevents.hooks.fetched import Fetched, fetch_into_memory
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -52,7 +53,19 @@ class SfEventsHook(BaseHook):
 
         :raises ConfigurationError: naming the field of the connection that cannot work.
         """
-        return settings_from(self.get_connection(self.conn_id))
+        try:
+            connection = self.get_connection(self.conn_id)
+        except AirflowNotFoundException as error:
+            raise ConfigurationError(
+                f"Connection {self.conn_id!r} is not defined. Create it (type `{self.conn_type}`, in the form {self.hook_name}), or name "
+                "another one by `conn_id`."
+            ) from error
+        if connection.conn_type != self.conn_type:
+            raise ConfigurationError(
+                f"Connection {self.conn_id!r} is of type {connection.conn_type!r}; change it to `{self.conn_type}` (in the form "
+                f"{self.hook_name}), or name another one by `conn_id`."
+            )
+        return settings_from(connection)
 
     def client(self) -> PubSubClient:
         """A client to be used with `async with`; nothing is opened before."""

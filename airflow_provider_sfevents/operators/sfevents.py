@@ -97,7 +97,12 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
 
     def _plan(self) -> landing.Submission:
         landing.require_connection(self._conn_id)
-        connection = self._get_hook()._connection  # noqa: SLF001 - as our base class reads it
+        try:
+            connection = self._get_hook()._connection  # noqa: SLF001 - as our base class reads it
+        except (ValueError, RuntimeError) as error:
+            raise ConfigurationError(
+                f"Spark connection {self._conn_id!r} cannot be used: {error}"
+            ) from error
         return landing.plan_submission(
             connection, self.env_vars, self.staging, shared=self.staging_shared
         )

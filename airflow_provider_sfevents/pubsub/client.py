@@ -147,7 +147,7 @@ class PubSubClient:
     ) -> FetchResult:
         """One batch: the events strictly after `start`, handed to `receive` delivery by delivery, until a bound is reached.
 
-        `receive` is awaited with each delivery that holds events; nothing further is read meanwhile, though it is asked for. When this
+        `receive` is awaited with each delivery that holds events; meanwhile more is asked for, and a few responses are read at most. When this
         returns or raises, no stream is open.
 
         :param start: `earliest`, `latest` or a replay id in lower-case hex.

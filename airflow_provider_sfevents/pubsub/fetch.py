@@ -1,7 +1,7 @@
 """One bounded batch off a subscription.
 
 The order of effects for each delivery: count it, ask for more (or half-close, when a bound is reached), and only then hand it over.
-So the stream does not idle while the caller stages, and the caller's pace still rules: nothing is read while it works.
+So the stream does not idle while the caller stages, and the caller's pace still rules: while it works, a few responses are read at most.
 """
 
 from __future__ import annotations
@@ -152,9 +152,8 @@ class Fetch:
                 schema_id: await self._times_of(schema_id) for schema_id in set(delivery.schema_ids)
             }
         except SfEventsError as error:
-            self._failed(
-                error
-            )  # without the schema we cannot know; what was delivered is handed over all the same
+            # Without the schema we cannot know; what was delivered is handed over all the same.
+            self._failed(error)
             return
         times = (
             readers[schema_id](payload)

@@ -101,7 +101,8 @@ class Stream:
 
     async def half_close(self) -> None:
         """Nothing more will be asked for; the service then ends the stream."""
-        await self._call.done_writing()
+        with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            await self._call.done_writing()
 
     async def close(self) -> None:
         """Cancels what is left of the call; harmless where nothing is."""

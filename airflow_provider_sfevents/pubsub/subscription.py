@@ -43,9 +43,11 @@ class Source(Protocol):
 
 
 class Subscription:
-    """:param interrupt: when it is done, `next` returns at once.
+    """Opens nothing before the first `next`.
 
-    Opens nothing before the first `next`.
+    :param interrupt: when it is done, `next` returns at once.
+
+    `losses` are the streams lost so far; `failure` is the last loss's error while no stream has answered since.
     """
 
     def __init__(
@@ -187,6 +189,7 @@ class Subscription:
 
     async def _lost(self, error: SfEventsError) -> None:
         """Prepares for the next stream. :raises SfEventsError: the error, when there shall be none."""
+        self.losses += self._stream is not None
         await self.close()
         step = next_step(
             error, tries=self._tries, renewed=self._renewed, chance=self._clock.chance()
@@ -198,7 +201,6 @@ class Subscription:
             logger.warning(
                 "Events published until then are missed: nothing was received yet to go on from."
             )
-        self.losses += 1
         self.failure = None if isinstance(error, StreamEnded) else error
         self._renew = step.renew
         self._renewed = self._renewed or step.renew

@@ -15,7 +15,8 @@ _NO_PACKAGE = re.compile(
     r"ModuleNotFoundError: No module named '(?P<name>airflow_provider_sfevents[^']*)'"
 )
 _NO_WHEEL = re.compile(
-    r"(?:No module named '|PACKAGE_NOT_INSTALLED\] )(?P<name>PyArrow|pyarrow|fastavro)"
+    r"(?:No module named '|PACKAGE_NOT_INSTALLED\] )(?P<name>pyarrow|fastavro|pandas)\b",
+    re.IGNORECASE,
 )
 _STORAGE = re.compile(
     r"(?:No space left on device|Permission denied|Read-only file system|Disk quota exceeded)[^\n]*"
@@ -34,8 +35,8 @@ def one_line(error: BaseException) -> str:
         return f"The executors do not have {name['name']}. Pass it along with --py-files (airflow_provider_sfevents.spark.ship makes it)."
     if name := _NO_WHEEL.search(text):
         return (
-            f"The executors' Python has no {name['name'].lower()}. Install pyarrow and fastavro on every executor, or ship an "
-            'environment that has them with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+            f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow and fastavro, the driver "
+            'pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
         )
     if storage := _STORAGE.search(text):
         where = _PATH.search(text)

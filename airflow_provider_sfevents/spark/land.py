@@ -41,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep_payload=options.keep_payload,
     )
     spark = _session()
+    _say_it_once(spark)
     try:
         land(spark, order)
     except Exception as error:
@@ -86,19 +87,23 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _session() -> SparkSession:
-    """Get the session `spark-submit` configured; master and all come from there."""
-    from pyspark import SparkConf
+    """Get the session `spark-submit` configured; master, name and all come from there."""
     from pyspark.sql import SparkSession
 
-    given = SparkConf()
-    builder = SparkSession.builder.appName(given.get("spark.app.name", "") or "sfevents land")
-    if (given.get("spark.master", "") or "").startswith("local") and not given.contains(
-        "spark.ui.enabled"
-    ):
-        builder = builder.config(
-            "spark.ui.enabled", "false"
-        )  # nobody looks at it, and it takes its share of a short job
-    return builder.getOrCreate()
+    return SparkSession.builder.getOrCreate()
+
+
+def _say_it_once(spark: SparkSession) -> None:
+    """Keep Spark from logging a failed task's stack trace five times before the job says what it means, in a line or in full.
+
+    On a cluster lost tasks are still reported: most of them are run again, and the job never hears of it.
+    """
+    tiresome = ["executor.Executor", "util.Utils", "sql.execution.datasources.FileFormatWriter"]
+    if spark.sparkContext.master.startswith("local"):
+        tiresome.append("scheduler.TaskSetManager")
+    log4j = spark._jvm.org.apache.logging.log4j  # noqa: SLF001 - there is no other way to Java's loggers
+    for name in tiresome:
+        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,18 @@ def check_java(
     return {} if environ.get("JAVA_HOME") == home else {"JAVA_HOME": home}
 
 
+def locale(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Find what the environment needs so that Java can open files whose names are not plain ASCII.
+
+    Without a UTF-8 locale, as in many containers and service units, a JVM reads and writes `?` in place of such letters.
+    """
+    environ = os.environ if environ is None else environ
+    set_to = next(
+        (environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(name)), ""
+    )
+    return {} if "utf" in set_to.casefold() else {"LC_ALL": "C.UTF-8"}
+
+
 def installed_pyspark() -> Path | None:
     """Folder of the installed pyspark; None where there is only the client, which has no Spark in it, or nothing."""
     spec = importlib.util.find_spec("pyspark")

@@ -140,4 +140,4 @@ def rows(deployment: Deployment, event_type: str) -> list[dict[str, Any]]:
     if not folder.exists():
         return []
     table = ds.dataset(folder, format="parquet", partitioning="hive").to_table()
-    return sorted(table.to_pylist(), key=lambda row: (row["sequence"], row["ordinal"]))
+    return sorted(table.to_pylist(), key=lambda row: (row["batch_sequence"], row["batch_ordinal"]))

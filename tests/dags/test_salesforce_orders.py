@@ -59,7 +59,7 @@ def test_every_event_lands_once_and_whole(story: Story) -> None:
     assert [(row["Order_Number__c"], row["Amount__c"]) for row in landed] == [
         (f"A-{number}", float(number)) for number in range(1, 33)
     ]
-    assert {row["topic"] for row in landed} == {ORDERS}
+    assert {row["event_topic"] for row in landed} == {ORDERS}
     assert {row["org_id"] for row in landed} == {story.here.bus.org.org_id}
 
 

@@ -68,9 +68,7 @@ def publish(bus: Emulator) -> str:
 
 def _event(fields: Iterable[str], row: Iterable[str]) -> dict[str, str]:
     """A record as text, which the emulator reads as each field's type says."""
-    return {
-        field: value for field, value in zip(fields, row, strict=True) if value != _MISSING
-    }
+    return {field: value for field, value in zip(fields, row, strict=True) if value != _MISSING}
 
 
 def _kind(values: set[str]) -> str:

@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator
-from tests.harness.airflow_home import AirflowHome, DagTest
+from tests.harness.airflow_home import AirflowHome
 from tests.scale import flights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.harness.airflow_home import DagTest
 
 pytestmark = [pytest.mark.full, pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -81,7 +86,9 @@ def landed(
             DAG.format(topic=topic, table=str(folder / "lake"), max_events=BATCH_EVENTS)
         )
         try:
-            runs = [home.test_dag("flights", f"2026-01-{1 + run:02}") for run in range(len(BATCHES))]
+            runs = [
+                home.test_dag("flights", f"2026-01-{1 + run:02}") for run in range(len(BATCHES))
+            ]
         finally:
             home.end_processes()
         bus.check()
@@ -108,9 +115,11 @@ def _open_data_set(sql: duckdb.DuckDBPyConnection, folder: Path) -> None:
 
 def _open_table(sql: duckdb.DuckDBPyConnection, table: Path) -> None:
     sql.read_parquet(f"{table}/**/*.parquet", hive_partitioning=True).create("rows")
-    names = [name for (name,) in sql.execute("SELECT column_name FROM (DESCRIBE flights)").fetchall()]
+    names = [
+        name for (name,) in sql.execute("SELECT column_name FROM (DESCRIBE flights)").fetchall()
+    ]
     columns = ", ".join(f"{flights.field_name(name)} AS {name}" for name in names)
-    sql.execute(f"CREATE VIEW landed AS SELECT {columns} FROM rows")
+    sql.execute(f"CREATE VIEW landed AS SELECT {columns} FROM rows")  # noqa: S608
 
 
 def test_the_batches_are_bounded_and_the_last_one_caught_up(landed: Landed) -> None:
@@ -144,7 +153,7 @@ def test_the_position_is_the_last_event(landed: Landed) -> None:
         "SELECT batch_sequence, min(replay_id), max(replay_id) FROM rows GROUP BY 1 ORDER BY 1"
     ).fetchall()
     assert [sequence for sequence, _, _ in ends] == [1, 2, 3, 4]
-    assert all(last < first for (_, _, last), (_, first, _) in zip(ends, ends[1:], strict=False))
+    assert all(last < first for (_, _, last), (_, first, _) in pairwise(ends))
     assert landed.position["replay_id"] == ends[-1][2]
 
 

@@ -13,13 +13,17 @@ import pytest
 
 from airflow_provider_sfevents.spark import ship
 from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.preflight import find_spark_submit
+from airflow_provider_sfevents.spark.preflight import find_spark_submit, locale
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
 
 pytestmark = pytest.mark.spark
+
+
+# What PySpark itself wants for Arrow.
+ARROW = ("pyarrow", "numpy", "pandas", "dateutil", "pytz", "six", "tzdata")
 
 
 def bare_python(folder: Path, *wheels: str) -> dict[str, str]:
@@ -29,7 +33,7 @@ def bare_python(folder: Path, *wheels: str) -> dict[str, str]:
         spec = importlib.util.find_spec(wheel)
         assert spec is not None
         assert spec.origin is not None
-        place = Path(spec.origin).parent
+        place = Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
         for path in (place, place.with_name(f"{wheel}.libs")):
             if path.exists():
                 (folder / "wheels" / path.name).symlink_to(path)
@@ -59,7 +63,7 @@ def submit(
             str(job),
             *arguments,
         ],
-        env={**launcher.env, **home, **env},
+        env={**launcher.env, **locale({}), **home, **env},
         cwd=job.parent,
         capture_output=True,
         text=True,
@@ -86,7 +90,7 @@ def test_the_job_and_its_zip_are_all_a_cluster_needs(
 ) -> None:
     """It lands, says what it did in a few lines, and exits with 0."""
     manifest = staging.write([staging.order(n) for n in range(10)] + [("order", b"")])
-    env = bare_python(tmp_path / "env", "pyarrow", "fastavro", "numpy")
+    env = bare_python(tmp_path / "env", *ARROW, "fastavro")
     zipped = ship.py_files(tmp_path / "zip")
 
     done = submit(
@@ -107,7 +111,7 @@ def test_an_executor_without_a_wheel_is_one_line(
 ) -> None:
     """It names the wheel, the Python that lacks it, and what to do; nothing has landed."""
     manifest = staging.write([staging.order(1)])
-    env = bare_python(tmp_path / "env", "pyarrow", "numpy")
+    env = bare_python(tmp_path / "env", *ARROW)
     zipped = ship.py_files(tmp_path / "zip")
 
     done = submit(

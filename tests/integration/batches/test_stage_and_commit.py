@@ -15,6 +15,7 @@ from airflow_provider_sfevents.exceptions import (
     NotLanded,
     PositionConflict,
     ReplayIdRefused,
+    StagingError,
     Stopped,
     TopicError,
 )
@@ -284,3 +285,17 @@ def test_the_manifest_holds_no_secret(bus: Emulator, consumer: Consumer) -> None
     )
     assert bus.connection()["password"] not in written
     assert "!" not in json.dumps(json.loads(staged.manifest.to_json())["org_id"])
+
+
+def test_a_damaged_file_is_noticed_before_spark(bus: Emulator, consumer: Consumer) -> None:
+    """An adopted batch whose file does not hold what its manifest says is refused by name, and stays as it is."""
+    publish(bus, 1, 5)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    staged.release()
+    (part,) = staged.manifest.parts
+    file = consumer.root / staged.folder.folder.relative_to(consumer.root) / part.path
+    file.unlink()
+    with pytest.raises(StagingError, match=part.path):
+        consumer.stage()
+    assert bus.deliveries(TOPIC) == 5

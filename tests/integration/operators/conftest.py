@@ -14,7 +14,7 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 ORDERS = "/event/Order__e"
@@ -65,6 +65,11 @@ class Task:
     staging: Path
     monkeypatch: pytest.MonkeyPatch
     positions: dict[str, str] = field(default_factory=dict)
+    placed: dict[str, str] = field(default_factory=dict)
+
+    def place(self, key: str, position: str) -> None:
+        """Put a position there by hand."""
+        self.positions[key] = self.placed[key] = position
 
     def connect(self, conn_id: str, connection: dict[str, Any], **extra: Any) -> None:
         """Define a connection, with these extras over its own."""
@@ -73,24 +78,38 @@ class Task:
 
     def execute(self, kind: type[Any] = SfEventsToSparkOperator, **arguments: Any) -> Any:
         """What the operator returns or raises, executed with these arguments over ones that would work."""
-        known: dict[str, Any] = {
-            "task_id": "land",
-            "topic": ORDERS,
-            "position_store": self.positions,
-            "staging": self.staging.as_uri(),
-            "idle_seconds": 0.3,
-        }
+        _, run = self.prepare(kind, **arguments)
+        return run()
+
+    def prepare(self, kind: type[Any], **arguments: Any) -> tuple[Any, Callable[[], Any]]:
+        """The operator, and its execution."""
+        known: dict[str, Any] = {"topic": ORDERS, "idle_seconds": 0.3}
         if issubclass(kind, SfEventsToSparkOperator):
             known |= {"table": str(self.staging.parent / "lake")}
+        return self._prepare(kind, {**known, **arguments})
+
+    def commit(self, kind: type[Any], batch: Any) -> Any:
+        """What the chain's end returns or raises for what its beginning returned."""
+        _, run = self._prepare(kind, {"task_id": "commit", "batch": batch})
+        return run()
+
+    def _prepare(self, kind: type[Any], arguments: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
+        places = {"position_store": self.positions, "staging": self.staging.as_uri()}
         with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)) as dag:
-            operator = kind(**{**known, **arguments})
+            operator = kind(**{"task_id": "land", **places, **arguments})
         instance = FakeTaskInstance(task_id=operator.task_id)
-        return operator.execute({"ti": instance, "dag_run": FakeDagRun(), "dag": dag})
+        context = {"ti": instance, "dag_run": FakeDagRun(), "dag": dag}
+        return operator, lambda: operator.execute(context)
 
     @property
     def left_behind(self) -> list[str]:
-        """Files in the staging area."""
-        return [str(path) for path in self.staging.rglob("*") if path.is_file()]
+        """Files in the staging area, but for claims that were given back."""
+        files = [path for path in self.staging.rglob("*") if path.is_file()]
+        return [
+            str(path)
+            for path in files
+            if path.parent.name != "claims" or not path.with_suffix(".done").exists()
+        ]
 
 
 @pytest.fixture

@@ -10,7 +10,10 @@ import trustme
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.operators.sfevents import SfEventsFetchOperator
+from airflow_provider_sfevents.operators.sfevents import (
+    SfEventsFetchOperator,
+    SfEventsToSparkOperator,
+)
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.operators.conftest import ORDERS, SECRETS
@@ -27,12 +30,12 @@ KEY = "sfevents.orders.event.Order__e"
 @pytest.fixture(autouse=True)
 def nothing_spent(bus: Emulator, over_tls: Emulator, task: Task) -> Iterator[None]:
     """Whatever a test here does: nothing is delivered, no batch is begun, no position is written or changed."""
-    before = dict(task.positions)
+    before = bus.deliveries(), over_tls.deliveries()
     yield
-    assert (bus.deliveries(), over_tls.deliveries()) == (0, 0)
+    assert (bus.deliveries(), over_tls.deliveries()) == before
     assert (bus.open_streams, over_tls.open_streams) == (0, 0)
     assert task.left_behind == []
-    assert {key: value for key, value in task.positions.items() if key not in before} == {}
+    assert task.positions == task.placed
 
 
 def fails_for_good(task: Task, *said: str, **arguments: Any) -> str:
@@ -181,18 +184,15 @@ def test_position_edited_by_hand(
     task: Task, bus: Emulator, field: str, value: object, said: str
 ) -> None:
     """A position that cannot be one is refused, shown, and left as it is."""
-    edited = json.dumps({**json.loads(position(bus)), field: value})
-    task.positions[KEY] = edited
+    task.place(KEY, json.dumps({**json.loads(position(bus)), field: value}))
     fails_for_good(task, KEY, said)
-    assert task.positions[KEY] == edited
 
 
 @pytest.mark.parametrize("text", ["", "earliest", "[]", "{}"])
 def test_position_that_is_none(task: Task, text: str) -> None:
     """Text that is no position is not taken for a first run."""
-    task.positions[KEY] = text
+    task.place(KEY, text)
     fails_for_good(task, KEY, "does not hold a position", "Nothing was fetched")
-    assert task.positions[KEY] == text
 
 
 def position(bus: Emulator, start: str = "earliest") -> str:
@@ -227,11 +227,10 @@ def test_staging_of_no_store(task: Task, place: str) -> None:
     fails_for_good(task, f"staging={place!r} cannot be opened", "file:///path", staging=place)
 
 
-@pytest.mark.parametrize("chain", [False, True], ids=["operator", "chain"])
-def test_staging_in_memory(task: Task, chain: bool) -> None:
+@pytest.mark.parametrize("kind", [SfEventsToSparkOperator, SfEventsFetchOperator])
+def test_staging_in_memory(task: Task, kind: type[object]) -> None:
     """What only this process sees is no place for Spark to read from."""
-    kind = {"kind": SfEventsFetchOperator} if chain else {}
-    fails_for_good(task, "memory://", "Spark cannot read", staging="memory://staging", **kind)
+    fails_for_good(task, "'memory://staging'", "file:///path", staging="memory://staging", kind=kind)
 
 
 def test_staging_on_this_machine_for_a_remote_spark(task: Task) -> None:
@@ -270,9 +269,8 @@ def test_two_versions_of_spark(task: Task, tmp_path: Path) -> None:
 
 def test_replay_id_that_the_bus_does_not_know(task: Task, bus: Emulator) -> None:
     """An id of rubbish or of another time: position, id and choices are named, and nothing is skipped."""
-    task.positions[KEY] = before = position(bus, "00000000000000000000ff")
+    task.place(KEY, position(bus, "00000000000000000000ff"))
     fails_for_good(task, "00000000000000000000ff", "Nothing was moved", "`earliest`", "`latest`")
-    assert task.positions[KEY] == before
 
 
 def test_expired_replay_id(task: Task) -> None:
@@ -282,6 +280,6 @@ def test_expired_replay_id(task: Task) -> None:
         first = old.publish(ORDERS, [{"Order_Number__c": "A-1"}])[0].hex()
         old.clock.advance(hours=80)
         old.publish(ORDERS, [{"Order_Number__c": "A-2"}])
-        task.positions[KEY] = before = position(old, first)
+        task.place(KEY, position(old, first))
         fails_for_good(task, first, "72 hours", "Nothing was moved")
-        assert (task.positions[KEY], old.deliveries(), old.open_streams) == (before, 0, 0)
+        assert (old.deliveries(), old.open_streams) == (0, 0)

@@ -51,9 +51,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-async def one_loop(anyio_backend: str) -> AsyncIterator[None]:
+async def one_loop(anyio_backend: str) -> None:
     """Keeps one event loop for all tests here: grpc.aio hands what a closed loop has left to the next one, which raises."""
-    yield
 
 
 def replay_id(number: int) -> bytes:

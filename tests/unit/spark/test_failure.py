@@ -33,11 +33,11 @@ airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python h
         ),
         (
             RuntimeError("ModuleNotFoundError: No module named 'pyarrow'"),
-            "The executors' Python has no pyarrow. Install",
+            "The Python of the driver or of an executor has no pyarrow. Executors need",
         ),
         (
             RuntimeError("[PACKAGE_NOT_INSTALLED] PyArrow >= 15.0.0 must be installed"),
-            "The executors' Python has no pyarrow.",
+            "The Python of the driver or of an executor has no pyarrow.",
         ),
         (
             RuntimeError(

@@ -14,6 +14,7 @@ from airflow_provider_sfevents.spark.preflight import (
     check_java,
     check_versions,
     find_spark_submit,
+    locale,
 )
 
 if TYPE_CHECKING:
@@ -105,3 +106,20 @@ def test_any_java_will_do_where_the_driver_runs_elsewhere(tmp_path: Path) -> Non
     executable(tmp_path, "java")
 
     assert check_java("cluster", environ={"PATH": str(tmp_path)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("environ", "needed"),
+    [
+        ({}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "C"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "de_DE.UTF-8"}, {}),
+        ({"LC_ALL": "C.utf8"}, {}),
+    ],
+)
+def test_java_gets_a_locale_that_has_all_letters(
+    environ: dict[str, str], needed: dict[str, str]
+) -> None:
+    """Only where the worker's own has not."""
+    assert locale(environ) == needed

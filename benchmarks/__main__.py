@@ -1,0 +1,45 @@
+"""Runs every benchmark, one after the other, each in a process of its own; names those beyond their limit.
+
+python -m benchmarks [name ...]
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BENCHMARKS = ("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag")
+
+
+def run(name: str) -> tuple[bool, float]:
+    """Whether a benchmark stayed within its limits, and the seconds it took; it prints its figures itself."""
+    print(f"== {name}", flush=True)
+    started = time.perf_counter()
+    ended = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}"],
+        cwd=HERE.parent,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        check=False,
+    )
+    return ended.returncode == 0, time.perf_counter() - started
+
+
+def main(chosen: list[str]) -> int:
+    if unknown := set(chosen).difference(BENCHMARKS):
+        print(f"there is no benchmark {min(unknown)!r}; there are {', '.join(BENCHMARKS)}")
+        return 2
+    results = {name: run(name) for name in chosen or BENCHMARKS}
+    print("\n== all")
+    for name, (within, seconds) in results.items():
+        print(
+            f"  {name:18} {seconds:6.0f} s  {'within its limits' if within else 'BEYOND A LIMIT'}"
+        )
+    return 0 if all(within for within, _ in results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,132 @@
+"""Seconds of `airflow dags test`: the one-operator DAG on 1,000 events beside a bare `SparkSubmitOperator` on as many rows.
+
+The peer's Spark job reads a Parquet file and writes it again, nothing else, so the difference is all that this package adds: login,
+fetch, staging, decoding, receipt, commit. Both run in the same Airflow with the same Spark settings, in turn, and the median of each
+counts.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_provider_sfevents.emulator import Emulator
+from tests.harness.airflow_home import AirflowHome, make_database
+from tests.harness.spark import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EVENTS = 1_000
+ROUNDS = 5
+MORE_SECONDS = 6.0
+CONF = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
+"""What our operator asks of Spark by itself; the peer gets the same, else it would have more to log."""
+
+DAGS = """
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import DAG
+
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+
+with DAG("events", schedule=None):
+    SfEventsToSparkOperator(
+        task_id="land", topic={topic!r}, table="{folder}/lake", max_events={events}
+    )
+with DAG("rows", schedule=None):
+    SparkSubmitOperator(
+        task_id="copy",
+        application="{folder}/copy_rows.py",
+        application_args=["{folder}/rows.parquet", "{folder}/copy"],
+        conf={conf!r},
+    )
+"""
+
+COPY = """
+import sys
+
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("rows").getOrCreate()
+spark.read.parquet(sys.argv[1]).write.mode("append").parquet(sys.argv[2])
+spark.stop()
+"""
+
+FIELDS = {"Number__c": "Text", "City__c": "Text", "Amount__c": "Double", "Due__c": "DateTime"}
+
+
+def some_events() -> list[dict[str, object]]:
+    return [
+        {
+            "Number__c": f"N-{number}",
+            "City__c": "Dresden",
+            "Amount__c": number / 4,
+            "Due__c": 1_793_491_200_000 + number,
+        }
+        for number in range(EVENTS)
+    ]
+
+
+def prepare(folder: Path, bus: Emulator) -> AirflowHome:
+    """An Airflow with both DAGs, and what they work on."""
+    (folder / "database").mkdir()
+    home = AirflowHome.create(folder / "airflow", make_database(folder / "database"))
+    home.environment.update(environment())
+    home.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
+    home.connect("sfevents_default", bus.connection())
+    topic = bus.define_event("Bench__e", FIELDS)
+    dags = DAGS.format(folder=folder, topic=topic, events=EVENTS, conf=CONF)
+    (home.dags / "bench.py").write_text(dags)
+    (folder / "copy_rows.py").write_text(COPY)
+    pq.write_table(pa.Table.from_pylist(some_events()), folder / "rows.parquet")
+    return home
+
+
+def seconds(home: AirflowHome, dag: str, day: int) -> float:
+    """How long a run took, from the command's start to its end.
+
+    :raises SystemExit: the run failed.
+    """
+    started = time.perf_counter()
+    run = home.test_dag(dag, f"2026-01-{day:02}")
+    took = time.perf_counter() - started
+    if run.state != "success":
+        raise SystemExit(f"the DAG {dag} ended {run.state}:\n{run.log[-4000:]}")
+    return took
+
+
+def measure(rounds: int) -> dict[str, list[float]]:
+    took: dict[str, list[float]] = {"events": [], "rows": []}
+    with tempfile.TemporaryDirectory() as folder, Emulator() as bus:
+        home = prepare(Path(folder), bus)
+        before: dict[str, Callable[[], object]] = {
+            "events": lambda: bus.publish("/event/Bench__e", some_events()),
+            "rows": lambda: None,
+        }
+        for day in range(1, rounds + 1):
+            for dag, ready in before.items():
+                ready()
+                took[dag].append(seconds(home, dag, day))
+    return took
+
+
+def main(rounds: int = ROUNDS) -> int:
+    took = measure(rounds)
+    ours, peer = (statistics.median(took[dag]) for dag in ("events", "rows"))
+    print(f"`airflow dags test` on {EVENTS:,} events or rows, median of {rounds}")
+    print(f"  SparkSubmitOperator, reads and writes  {peer:5.1f} s")
+    print(
+        f"  fetch, land, commit                    {ours:5.1f} s  {ours - peer:+.1f} s (limit: {MORE_SECONDS:+.1f} s)"
+    )
+    return 0 if ours <= peer + MORE_SECONDS else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

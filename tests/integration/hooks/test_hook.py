@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused, TopicError
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sfevents.emulator import Emulator
+
+ORDERS = "/event/Order__e"
+SHIPMENTS = "/event/Shipment__e"
+SOON = Bounds(idle_seconds=0.4)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=["client_credentials", "jwt_bearer", "session"])
+def any_login(request: pytest.FixtureRequest, bus: Emulator, connect: Callable[..., str]) -> SfEventsHook:
+    """A hook for each way to log in."""
+    return SfEventsHook(connect(bus.connection(request.param)))
+
+
+@pytest.fixture
+def hook(bus: Emulator, connect: Callable[..., str]) -> SfEventsHook:
+    return SfEventsHook(connect(bus.connection()))
+
+
+def test_each_login_leads_to_the_org(any_login: SfEventsHook) -> None:
+    """Client credentials, JWT bearer and a ready session all reach the API."""
+    topic = any_login.get_topic(ORDERS)
+    assert (topic.name, topic.can_subscribe) == (ORDERS, True)
+
+
+def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
+    """What a topic is, and its schema as JSON."""
+    topic = hook.get_topic(ORDERS)
+    schema = json.loads(hook.get_schema(topic.schema_id))
+    assert topic.schema_id == bus.schema_id("Order__e")
+    assert schema["name"] == "Order__e"
+    assert "Amount__c" in [field["name"] for field in schema["fields"]]
+
+
+def test_a_schema_is_asked_for_once(hook: SfEventsHook, bus: Emulator) -> None:
+    """A later hook of the same org has it from the process's cache."""
+    schema_id = bus.evolve("Contact", {"Shoe_Size__c": "Number"})
+    first = hook.get_schema(schema_id)
+    asked = [call.subject for call in bus.requests if call.rpc == "GetSchema"]
+    assert SfEventsHook(hook.conn_id).get_schema(schema_id) == first
+    assert [call.subject for call in bus.requests if call.rpc == "GetSchema"] == asked
+    assert asked.count(schema_id) == 1
+
+
+def test_fetch_brings_what_came_after(hook: SfEventsHook, bus: Emulator) -> None:
+    """Events after a replay id, in order, each decodable with its own schema; nothing stays open."""
+    ids = [
+        replay_id.hex()
+        for replay_id in bus.publish(
+            ORDERS, [{"Order_Number__c": f"A-{number}", "Quantity__c": number} for number in range(5)]
+        )
+    ]
+    fetched = hook.fetch(ORDERS, ids[1], SOON)
+    assert [event.replay_id for event in fetched.events] == ids[2:]
+    assert [event.decode()["Order_Number__c"] for event in fetched.events] == ["A-2", "A-3", "A-4"]
+    assert fetched.result.ended_by == "idle_seconds"
+    assert bus.open_streams == 0
+
+
+def test_fetch_stops_at_its_bound(hook: SfEventsHook, bus: Emulator) -> None:
+    """Never more than was wanted, and never more asked for."""
+    bus.publish(SHIPMENTS, [{"Order_Number__c": "A-1"}] * 7)
+    before = bus.deliveries(SHIPMENTS)
+    fetched = hook.fetch(SHIPMENTS, "earliest", Bounds(max_events=3))
+    assert (len(fetched.events), fetched.result.ended_by) == (3, "max_events")
+    assert bus.deliveries(SHIPMENTS) - before == 3
+
+
+def test_fetch_with_a_bad_start(hook: SfEventsHook, bus: Emulator) -> None:
+    """A replay id that is none is refused here, one that the bus does not know by the bus; nothing is delivered."""
+    before = bus.deliveries()
+    with pytest.raises(ConfigurationError, match="'yesterday' is no replay id"):
+        hook.fetch(ORDERS, "yesterday", SOON)
+    with pytest.raises(ReplayIdRefused, match="earliest, latest"):
+        hook.fetch(ORDERS, "ff" * 10, SOON)
+    assert (bus.deliveries(), bus.open_streams) == (before, 0)
+
+
+@pytest.mark.anyio
+async def test_subscribe_brings_events_as_they_come(hook: SfEventsHook, bus: Emulator) -> None:
+    """An async iterator for triggers; breaking out of it closes the stream."""
+    numbers: list[str] = []
+    async with aclosing(hook.subscribe(ORDERS)) as deliveries:
+        keepalive = await anext(deliveries)
+        assert len(keepalive) == 0
+        bus.publish(ORDERS, [{"Order_Number__c": "live-1"}, {"Order_Number__c": "live-2"}])
+        async for delivery in deliveries:
+            numbers += delivery.ids
+            if len(numbers) == 2:
+                break
+    bus.wait_open_streams(0)
+    assert numbers == [event["id"] for event in bus.events(ORDERS, last=2)]
+
+
+def test_publish_says_what_became_of_each(hook: SfEventsHook, bus: Emulator) -> None:
+    """Records become events; dates, numbers and texts arrive as they were."""
+    results = hook.publish(
+        ORDERS,
+        [
+            {"Order_Number__c": "P-1", "Amount__c": 12.5, "Delivery_Date__c": date(2026, 11, 30)},
+            {"Order_Number__c": "P-2"},
+        ],
+    )
+    events = bus.events(ORDERS, last=2)
+    assert [(result.error, result.event_id) for result in results] == [
+        ("", event["id"]) for event in events
+    ]
+    assert [event["fields"]["Order_Number__c"] for event in events] == ["P-1", "P-2"]
+    assert events[0]["fields"]["Amount__c"] == 12.5
+
+
+def test_publish_refuses_what_does_not_fit(hook: SfEventsHook, bus: Emulator) -> None:
+    """One bad record, and nothing of the call is published."""
+    before = len(bus.events(ORDERS))
+    with pytest.raises(ConfigurationError, match="Amuont__c"):
+        hook.publish(ORDERS, [{"Order_Number__c": "good"}, {"Amuont__c": 1.0}])
+    with pytest.raises(TopicError, match="/data/AccountChangeEvent"):
+        hook.publish("/data/AccountChangeEvent", [{"Name": "Acme"}])
+    assert len(bus.events(ORDERS)) == before
+
+
+def test_a_login_is_shared(hook: SfEventsHook, bus: Emulator) -> None:
+    """However many hooks and calls of a process, one login."""
+    hook.get_topic(ORDERS)
+    before = [call.rpc for call in bus.requests].count("token")
+    for _ in range(3):
+        SfEventsHook(hook.conn_id).get_topic(ORDERS)
+    assert [call.rpc for call in bus.requests].count("token") == before
+    bus.expire_tokens()
+    hook.get_topic(ORDERS)
+    assert [call.rpc for call in bus.requests].count("token") == before + 1

@@ -1,0 +1,106 @@
+"""The test-connection button: what it answers, how soon, and never with a secret."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.models.connection import Connection
+
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from airflow_provider_sfevents.emulator import Emulator
+
+PATIENCE_SECONDS = 10.0
+
+
+def answer_of(conn_id: str) -> tuple[bool, str]:
+    """What the hook says, within the time the UI waits."""
+    began = time.monotonic()
+    answer = SfEventsHook(conn_id).test_connection()
+    assert time.monotonic() - began < PATIENCE_SECONDS
+    return answer
+
+
+@pytest.mark.parametrize("auth", ["client_credentials", "jwt_bearer", "session"])
+def test_a_good_connection_says_what_was_reached(
+    bus: Emulator, connect: Callable[..., str], auth: str
+) -> None:
+    """Org, host and API are named, and no event is spent."""
+    good, message = answer_of(connect(bus.connection(auth)))
+    assert good, message
+    for part in (bus.org.org_id, bus.org.instance_url, bus.endpoint):
+        assert part in message
+    assert bus.deliveries() == 0
+
+
+@pytest.mark.parametrize(
+    ("over", "extra", "said"),
+    [
+        ({"password": "not-the-secret"}, {}, "consumer secret is wrong"),
+        ({"login": "not-the-consumer-key"}, {}, "does not know this consumer key"),
+        ({"password": ""}, {}, "no consumer secret"),
+        ({"host": "http://127.0.0.1:1"}, {}, "http://127.0.0.1:1 cannot be reached"),
+        ({"host": "https://acme.my.salesforce.invalid"}, {}, "cannot be reached"),
+        ({}, {"pubsub_endpoint": "127.0.0.1:1"}, "127.0.0.1:1"),
+        ({}, {"plaintext": False}, "does not speak TLS"),
+        ({}, {"ca_file": "/nowhere/ca.pem", "plaintext": False}, "/nowhere/ca.pem"),
+        ({}, {"auth": "passwort"}, "unknown login 'passwort'"),
+        ({"conn_type": "salesforce"}, {}, "is of type 'salesforce'"),
+    ],
+    ids=[
+        "secret", "key", "no secret", "refused", "unresolvable", "endpoint", "no tls", "ca file", "auth", "type",
+    ],
+)  # fmt: skip
+def test_a_bad_connection_says_what_to_change(
+    bus: Emulator,
+    connect: Callable[..., str],
+    over: dict[str, Any],
+    extra: dict[str, Any],
+    said: str,
+) -> None:
+    """One message with the thing and the remedy, without any secret."""
+    good, message = answer_of(connect(bus.connection(), extra, **over))
+    assert not good
+    assert said in message
+    for secret in (bus.org.consumer_secret, "not-the-secret"):
+        assert secret not in message
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A host and port that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("where", ["login", "api"])
+def test_silence_is_an_answer_too(
+    bus: Emulator, connect: Callable[..., str], silent: str, where: str
+) -> None:
+    """A host that does not answer is given up before the UI gives up on us."""
+    good, message = answer_of(
+        connect(bus.connection(), host=f"http://{silent}")
+        if where == "login"
+        else connect(bus.connection(), {"pubsub_endpoint": silent})
+    )
+    assert not good
+    assert "network" in message or "way open" in message
+
+
+@pytest.mark.filterwarnings("ignore:ProvidersManager.hooks is deprecated")  # by Airflow itself
+@pytest.mark.parametrize("auth", ["client_credentials", "jwt_bearer", "session"])
+def test_as_airflow_calls_it(bus: Emulator, monkeypatch: pytest.MonkeyPatch, auth: str) -> None:
+    """The body of `POST /connections/test`: the connection of the form, put into the environment as a URI."""
+    values = bus.connection(auth)
+    form = Connection(conn_id="of_the_moment", **{**values, "extra": json.dumps(values["extra"])})
+    monkeypatch.setenv("AIRFLOW_CONN_OF_THE_MOMENT", form.get_uri())
+    good, message = form.test_connection()
+    assert good, message
+    assert bus.org.org_id in message

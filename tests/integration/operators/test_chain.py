@@ -1,0 +1,184 @@
+"""Fetch and commit around a job that is not Spark: the test leaves the receipt."""
+
+from __future__ import annotations
+
+import json
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.operators.sfevents import (
+    SfEventsCommitOperator,
+    SfEventsFetchOperator,
+)
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.integration.operators.conftest import ORDERS, Task
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEY = "sfevents.orders.event.Order__e"
+
+
+@pytest.fixture(scope="module")
+def _quick() -> Knobs:
+    return Knobs(half_close_seconds=0.01, response_events=1)
+
+
+@pytest.fixture
+def bus(_quick: Knobs) -> Iterator[Emulator]:
+    """An org of the test's own; one event a response."""
+    with Emulator(sample=True, knobs=_quick) as bus:
+        yield bus
+        bus.check()
+
+
+def publish(bus: Emulator, count: int) -> list[str]:
+    return [one.hex() for one in bus.publish(ORDERS, [{"Order_Number__c": "A-1"}] * count)]
+
+
+def fetch(task: Task, **arguments: Any) -> dict[str, Any]:
+    result = task.execute(SfEventsFetchOperator, task_id="fetch", **arguments)
+    assert isinstance(result, dict)
+    return result
+
+
+def commit(task: Task, batch: Any) -> dict[str, Any]:
+    result = task.commit(SfEventsCommitOperator, batch)
+    assert isinstance(result, dict)
+    return result
+
+
+def land(fetched: dict[str, Any]) -> None:
+    """Leave the receipt, as a job does that has landed every event."""
+    receipt = Receipt(
+        batch_id=fetched["batch_id"],
+        events=fetched["events"],
+        tables={"Order__e": fetched["events"]},
+        quarantined=0,
+        written_at=datetime.now(UTC).isoformat(),
+    )
+    file_of(fetched["manifest"]).with_name(layout.RECEIPT).write_text(receipt.to_json())
+
+
+def file_of(url: str) -> Path:
+    return Path(unquote(urlsplit(url).path))
+
+
+def stands_at(task: Task) -> tuple[int, str]:
+    position = json.loads(task.positions[KEY])
+    return position["sequence"], position["replay_id"]
+
+
+def test_the_fetch_says_where_everything_is(task: Task, bus: Emulator) -> None:
+    """Manifest, job and modules lie where the result says, in Spark's spelling."""
+    publish(bus, 3)
+    fetched = fetch(task)
+    assert json.loads(file_of(fetched["spark_manifest"]).read_text())["events"] == 3
+    assert fetched["spark_manifest"].startswith("file:///")
+    assert file_of(fetched["application"]).is_file()
+    assert file_of(fetched["py_files"]).is_file()
+    assert (fetched["tables"], fetched["quarantined"]) == ({}, 0)
+
+
+def test_commit_moves_once(task: Task, bus: Emulator) -> None:
+    """A commit that is repeated, because its answer was lost, says the same and moves nothing."""
+    ids = publish(bus, 3)
+    fetched = fetch(task)
+    land(fetched)
+    once = commit(task, fetched)
+    position = dict(task.positions)
+    assert commit(task, fetched) == once
+    assert task.positions == position
+    assert stands_at(task) == (1, ids[-1])
+    assert once["tables"] == {"Order__e": 3}
+
+
+def test_no_event_skips_by_default(task: Task) -> None:
+    """An empty run is skipped, and what follows with it."""
+    with pytest.raises(AirflowSkipException, match=f"no event on {ORDERS} after earliest"):
+        fetch(task)
+    assert stands_at(task) == (0, "earliest")
+
+
+def test_no_event_can_be_a_success(task: Task) -> None:
+    """Told so, the fetch succeeds with zero events, and the commit lets it pass."""
+    fetched = fetch(task, skip_when_empty=False)
+    assert (fetched["events"], fetched["manifest"], fetched["ended_by"]) == (0, None, "idle_seconds")
+    assert commit(task, fetched) == fetched
+    assert stands_at(task) == (0, "earliest")
+
+
+def test_what_was_received_before_an_error_lands_first(task: Task, bus: Emulator) -> None:
+    """The allowance is used up in the middle of a batch: it is landed and committed, then the task fails with the error."""
+    ids = publish(bus, 5)
+    bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=3)
+    fetched = fetch(task)
+    assert (fetched["events"], fetched["ended_by"]) == (3, "error")
+    land(fetched)
+    with pytest.raises(AirflowException, match="3 events received are landed and committed.*allowance"):
+        commit(task, fetched)
+    assert stands_at(task) == (1, ids[2])
+
+
+@pytest.mark.parametrize("batch", [None, "", {}, "None", {"events": 3}])
+def test_commit_of_what_no_fetch_returned(task: Task, batch: object) -> None:
+    """The argument is shown, with what it should be."""
+    with pytest.raises(AirflowFailException, match=r"batch=.* is not the result .*`fetch\.output`"):
+        commit(task, batch)
+
+
+def test_commit_of_a_batch_that_is_gone(task: Task, bus: Emulator) -> None:
+    """A manifest that was removed is named; nothing moves."""
+    publish(bus, 2)
+    fetched = fetch(task)
+    file_of(fetched["manifest"]).unlink()
+    with pytest.raises(AirflowException, match="No batch is staged at file://"):
+        commit(task, fetched)
+    assert stands_at(task) == (0, "earliest")
+
+
+def test_commit_of_an_older_batch(task: Task, bus: Emulator) -> None:
+    """Clearing the commit of an earlier run does not move the position back."""
+    publish(bus, 2)
+    first = fetch(task)
+    land(first)
+    commit(task, first)
+    last = publish(bus, 2)[-1]
+    second = fetch(task)
+    land(second)
+    commit(task, second)
+    with pytest.raises(AirflowFailException, match="cannot be committed"):
+        commit(task, first)
+    assert stands_at(task) == (2, last)
+
+
+def test_on_kill_ends_the_stream_and_keeps_what_came(task: Task, bus: Emulator) -> None:
+    """As Airflow does on SIGTERM: the stream closes, the files stay, and the next try pays for nothing again."""
+    publish(bus, 4)
+    operator, run = task.prepare(SfEventsFetchOperator, task_id="fetch", idle_seconds=60)
+    failed: list[AirflowException] = []
+
+    def execute() -> None:
+        try:
+            run()
+        except AirflowException as error:
+            failed.append(error)
+
+    running = threading.Thread(target=execute)
+    running.start()
+    bus.wait_open_streams(1)
+    operator.on_kill()
+    running.join(timeout=20)
+    assert not running.is_alive()
+    bus.wait_open_streams(0)
+    assert "stay staged for the next try" in str(failed[0])
+    fetched = fetch(task)
+    assert (fetched["events"], bus.deliveries(ORDERS)) == (4, 4)

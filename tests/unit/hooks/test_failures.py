@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_sfevents import exceptions
+from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.hooks.failures import airflow_failures
+
+FOR_GOOD = {
+    "ConfigurationError",
+    "TopicError",
+    "ReplayIdRefused",
+    "PositionConflict",
+    "AuthenticationError",
+    "QuotaExceeded",
+}
+OURS = [
+    kind
+    for _, kind in inspect.getmembers(exceptions, inspect.isclass)
+    if issubclass(kind, SfEventsError)
+]
+
+
+@pytest.mark.parametrize("kind", OURS)
+def test_each_error_is_retried_or_not(kind: type[SfEventsError]) -> None:
+    """What somebody has to act on ends the task; the rest uses the task's retries. The message stays as it is."""
+    with pytest.raises(AirflowException) as raised, airflow_failures():
+        raise kind("this and that; do so")
+    assert isinstance(raised.value, AirflowFailException) == (kind.__name__ in FOR_GOOD)
+    assert str(raised.value) == "this and that; do so"
+    assert isinstance(raised.value.__cause__, kind)
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    """A defect is not dressed up as a user's mistake."""
+    with pytest.raises(ZeroDivisionError), airflow_failures():
+        _ = 1 / 0

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, Asset
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.run import describe_run, refuse_repeated_topics, tell_assets
+from airflow_provider_sfevents.operators.sfevents import SfEventsFetchOperator
+from airflow_provider_sfevents.staging.manifest import Run
+
+JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def context(dag: DAG | None = None, **over: Any) -> Any:
+    instance = {"dag_id": "orders", "run_id": "r", "task_id": "land", "map_index": -1, "try_number": 2}
+    dag_run = {"logical_date": JANUARY, "data_interval_start": JANUARY, "data_interval_end": JANUARY}
+    return {
+        "dag": dag,
+        "ti": SimpleNamespace(**{**instance, **over}),
+        "dag_run": SimpleNamespace(**{**dag_run, **over}),
+    }
+
+
+def test_a_run_is_described() -> None:
+    """Task, run, try and the run's times, as text."""
+    at = "2026-01-01T00:00:00+00:00"
+    assert describe_run(context()) == Run(
+        dag="orders",
+        run="r",
+        task="land",
+        map_index=-1,
+        try_number=2,
+        logical_date=at,
+        data_interval_start=at,
+        data_interval_end=at,
+    )
+
+
+def test_a_run_without_times_is_described() -> None:
+    """Runs started by an asset or by hand may have neither logical date nor interval."""
+    run = describe_run(
+        context(logical_date=None, data_interval_start=None, data_interval_end=None, map_index=None)
+    )
+    assert (run.logical_date, run.data_interval_start, run.map_index) == ("", "", -1)
+
+
+def mapped(topics: Any) -> DAG:
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        SfEventsFetchOperator.partial(task_id="land").expand(topic=topics)
+    return dag
+
+
+def test_a_topic_twice_in_a_mapping() -> None:
+    """The message names the task, the topic and the way out."""
+    dag = mapped(["/event/A__e", "/event/B__e", "/event/A__e"])
+    with pytest.raises(ConfigurationError, match=r"'land'.*'/event/A__e' more than once.*`consumer`"):
+        refuse_repeated_topics(context(dag))
+
+
+def test_topics_once_in_a_mapping() -> None:
+    """Different topics, and a task that is not mapped, pass."""
+    refuse_repeated_topics(context(mapped(["/event/A__e", "/event/B__e"])))
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        SfEventsFetchOperator(task_id="land", topic="/event/A__e")
+    refuse_repeated_topics(context(dag))
+
+
+def test_topics_that_another_task_names() -> None:
+    """What is known at run time only is left to the batches' claims."""
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        names = SfEventsFetchOperator(task_id="names", topic="/event/A__e")
+        SfEventsFetchOperator.partial(task_id="land").expand(topic=names.output)
+    refuse_repeated_topics(context(dag))
+
+
+def test_assets_are_told() -> None:
+    """Every outlet that is an asset gets the result; other outlets have no such events."""
+    asset = Asset("orders")
+    events = {asset: SimpleNamespace(extra={"kept": 1})}
+    tell_assets({"outlet_events": events}, [asset, object()], {"events": 3})
+    assert events[asset].extra == {"kept": 1, "events": 3}

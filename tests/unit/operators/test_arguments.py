@@ -1,0 +1,192 @@
+"""What the operators take, and what they refuse when the DAG is parsed."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import DAG
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.operators.sfevents import (
+    SfEventsCommitOperator,
+    SfEventsFetchOperator,
+    SfEventsToSparkOperator,
+)
+
+# Not SparkSubmitOperator's own business, or of another meaning here.
+OURS = {"self", "kwargs", "conn_id", "reconnect_on_retry"}
+SPARK_ARGUMENTS = sorted(set(inspect.signature(SparkSubmitOperator.__init__).parameters) - OURS)
+
+VALUES: dict[str, Any] = {
+    "conf": {"spark.x": "y"},
+    "env_vars": {"A": "b"},
+    "application_args": ["--one", 1],
+    "post_submit_commands": ["true"],
+    "status_poll_interval": 7,
+    "total_executor_cores": 3,
+    "executor_cores": 2,
+    "num_executors": 4,
+    **dict.fromkeys(
+        (
+            "verbose",
+            "use_krb5ccache",
+            "track_driver_via_k8s_api",
+            "yarn_track_via_rm_api",
+            "openlineage_inject_parent_job_info",
+            "openlineage_inject_transport_info",
+        ),
+        True,
+    ),
+    "durable": False,
+}
+
+
+def to_spark(**arguments: Any) -> SfEventsToSparkOperator:
+    known = {"task_id": "land", "topic": "/event/Order__e", "table": "s3a://lake/salesforce"}
+    return SfEventsToSparkOperator(**{**known, **arguments})
+
+
+def kept(operator: SparkSubmitOperator, name: str) -> Any:
+    """Where SparkSubmitOperator keeps an argument: under its name, or that with an underscore before."""
+    return getattr(operator, name) if hasattr(operator, name) else getattr(operator, f"_{name}")
+
+
+def test_the_signature_is_read() -> None:
+    """The tests below go through something."""
+    assert {"application", "conf", "jars", "deploy_mode", "durable"} <= set(SPARK_ARGUMENTS)
+    assert len(SPARK_ARGUMENTS) > 30
+
+
+@pytest.mark.parametrize("name", SPARK_ARGUMENTS)
+def test_every_argument_of_spark_submit_arrives(name: str) -> None:
+    """Each can be given, and is kept where SparkSubmitOperator keeps it."""
+    value = VALUES.get(name, f"a {name}")
+    theirs = SparkSubmitOperator(task_id="land", **{"application": "job.py", name: value})
+    ours = to_spark(**{name: value})
+    assert kept(ours, name) == kept(theirs, name) == value
+
+
+def test_the_spark_connection_has_a_name_of_its_own() -> None:
+    """`conn_id` is Salesforce's; Spark's goes to where SparkSubmitOperator looks."""
+    operator = to_spark(conn_id="sandbox", spark_conn_id="cluster")
+    assert (operator.conn_id, operator._conn_id) == ("sandbox", "cluster")
+    assert (to_spark().conn_id, to_spark()._conn_id) == ("sfevents_default", "spark_default")
+
+
+def test_template_fields_include_those_of_spark_submit() -> None:
+    """What could be templated in a SparkSubmitOperator can be here, and what says what is fetched."""
+    fields = set(SfEventsToSparkOperator.template_fields)
+    assert set(SparkSubmitOperator.template_fields) <= fields
+    assert {"topic", "consumer", "staging", "initial_replay", "until", "table"} <= fields
+    assert {"topic", "consumer", "staging", "initial_replay", "until"} <= set(
+        SfEventsFetchOperator.template_fields
+    )
+    assert {"batch", "staging"} <= set(SfEventsCommitOperator.template_fields)
+    assert all(hasattr(to_spark(), name) for name in fields)
+
+
+def test_templates_are_rendered() -> None:
+    """Topic, consumer, places, start and end of a batch may follow the run."""
+    with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
+        operator = to_spark(
+            topic="/event/{{ params.event }}__e",
+            consumer="{{ params.event | lower }}",
+            staging="s3://staging/{{ ds }}",
+            table="s3a://lake/{{ params.event }}",
+            initial_replay="{{ params.start }}",
+            until="{{ ts }}",
+            application_args=["{{ ds }}"],
+        )
+    operator.render_template_fields(
+        {
+            "params": {"event": "Order", "start": "0a1b"},
+            "ds": "2026-01-31",
+            "ts": "2026-01-31T00:00:00+00:00",
+        }
+    )
+    assert (operator.topic, operator.consumer) == ("/event/Order__e", "order")
+    assert (operator.staging, operator.table) == ("s3://staging/2026-01-31", "s3a://lake/Order")
+    assert (operator.initial_replay, operator.until) == ("0a1b", "2026-01-31T00:00:00+00:00")
+    assert operator.application_args == ["2026-01-31"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"),
+    [
+        ("max_events", 0),
+        ("max_events", -1),
+        ("max_events", 10**12),
+        ("max_events", 1.5),
+        ("max_events", True),
+        ("max_events", "100"),
+        ("max_bytes", 0),
+        ("max_bytes", 1 << 60),
+        ("max_seconds", 0),
+        ("max_seconds", float("nan")),
+        ("max_seconds", float("inf")),
+        ("max_seconds", 10**8),
+        ("idle_seconds", 0),
+        ("idle_seconds", -30),
+    ],
+)
+@pytest.mark.parametrize("kind", [SfEventsToSparkOperator, SfEventsFetchOperator])
+def test_bounds_that_cannot_be_are_refused_when_the_dag_is_parsed(
+    kind: type[Any], bound: str, value: object
+) -> None:
+    """The DAG does not even import: the message names the bound, the value and what is allowed."""
+    table = {"table": "s3a://lake"} if kind is SfEventsToSparkOperator else {}
+    with pytest.raises(ConfigurationError, match=rf"{bound} is .*\. Give ") as raised:
+        kind(task_id="land", topic="/event/Order__e", **table, **{bound: value})
+    assert repr(value) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"table": None}, "table is missing"),
+        ({"table": ""}, "table is missing"),
+        ({"table_format": "csv"}, "table_format='csv' is not known; give parquet"),
+        ({"max_quarantined": -1}, "max_quarantined=-1 is below 0"),
+    ],
+)
+def test_where_to_land_is_checked_when_the_dag_is_parsed(
+    arguments: dict[str, Any], said: str
+) -> None:
+    """No table, an unknown format, a negative count."""
+    with pytest.raises(ConfigurationError, match=said):
+        to_spark(**arguments)
+
+
+def test_an_application_of_ones_own_needs_no_table() -> None:
+    """Where it lands is its own business."""
+    assert to_spark(table=None, application="job.py").table is None
+
+
+def test_other_bounds_are_taken() -> None:
+    """Small, large and timed ones arrive as they were given."""
+    until = datetime(2026, 1, 31, tzinfo=timezone(timedelta(hours=2)))
+    operator = to_spark(max_events=1, max_bytes=1 << 30, idle_seconds=0.1, max_seconds=86_400, until=until)
+    assert (operator.max_events, operator.max_bytes) == (1, 1 << 30)
+    assert (operator.idle_seconds, operator.max_seconds, operator.until) == (0.1, 86_400, until)
+
+
+def test_airflow_shows_what_is_wrong_as_an_import_error(tmp_path: Path) -> None:
+    """The DAG is not there, and the message stands where Airflow lists broken DAGs."""
+    from airflow.dag_processing.dagbag import DagBag
+
+    dag = tmp_path / "broken.py"
+    dag.write_text(
+        "from airflow.sdk import DAG\n"
+        "from airflow_provider_sfevents.operators.sfevents import SfEventsFetchOperator\n"
+        "with DAG('broken', schedule=None):\n"
+        "    SfEventsFetchOperator(task_id='fetch', topic='/event/Order__e', max_events=0)\n"
+    )
+    bag = DagBag(dag_folder=str(dag))
+    assert bag.dags == {}
+    [shown] = bag.import_errors.values()
+    assert "max_events is 0. Give a whole number from 1 to" in shown

@@ -1,0 +1,128 @@
+"""What stands between a staged batch and `spark-submit`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.operators import landing
+
+LOCAL = {"master": "local[2]", "deploy_mode": None, "spark_binary": "spark-submit"}
+REMOTE = {**LOCAL, "master": "spark://cluster:7077"}
+BESIDE_PYTHON = str(Path(sys.executable).parent)
+
+
+@pytest.fixture
+def java_only(tmp_path: Path) -> str:
+    """A PATH with a Java and without `spark-submit`."""
+    java = shutil.which("java")
+    if java is None:
+        pytest.skip("there is no java on PATH to make such a PATH with")
+    (tmp_path / "java").symlink_to(java)
+    return str(tmp_path)
+
+
+def plan(connection: dict[str, Any], path: str, *, shared: bool = False) -> landing.Submission:
+    return landing.plan_submission(connection, {"PATH": path}, "file:///staging", shared=shared)
+
+
+def test_spark_submit_on_the_path_is_taken(java_only: str) -> None:
+    """What the user's environment has goes before what pyspark brings."""
+    path = f"{BESIDE_PYTHON}:{java_only}"
+    submission = plan(LOCAL, path)
+    assert (submission.binary, "SPARK_HOME" in submission.env) == ("spark-submit", False)
+
+
+def test_without_a_path_the_installed_pyspark_is_taken(java_only: str) -> None:
+    """Workers are often started without their environment's PATH; pyspark has all that is needed."""
+    submission = plan(LOCAL, java_only)
+    assert Path(submission.binary).is_file()
+    assert submission.env["SPARK_HOME"] == str(Path(submission.binary).parent.parent)
+    assert submission.env["PYSPARK_PYTHON"] == sys.executable
+
+
+def test_a_binary_asked_for_must_be_there(java_only: str) -> None:
+    """Nothing else is taken in the place of what was named."""
+    with pytest.raises(ConfigurationError, match="spark2-submit was not found"):
+        plan({**LOCAL, "spark_binary": "spark2-submit"}, java_only)
+
+
+def test_this_python_is_not_forced_on_other_machines(java_only: str) -> None:
+    """The driver here runs with the worker's Python; executors elsewhere have their own."""
+    submission = plan(REMOTE, java_only, shared=True)
+    assert "PYSPARK_PYTHON" not in submission.env
+    assert submission.env["PYSPARK_DRIVER_PYTHON"] == sys.executable
+
+
+def test_cluster_mode_is_left_alone(java_only: str) -> None:
+    """The driver runs elsewhere: no environment of this machine, and the log that Airflow's hook reads stays as it is."""
+    submission = plan({**REMOTE, "deploy_mode": "cluster"}, java_only, shared=True)
+    assert (submission.env, submission.conf) == ({}, {})
+
+
+def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) -> None:
+    """Unless it is declared shared."""
+    with pytest.raises(ConfigurationError, match=r"spark://cluster:7077.*staging_shared=True"):
+        plan(REMOTE, java_only)
+    plan(REMOTE, java_only, shared=True)
+
+
+def test_arguments_of_our_job() -> None:
+    """Manifest, table and format; the limit on quarantined events where there is one, 0 included."""
+    own = ["--manifest", "s3a://m.json", "--table", "s3a://lake", "--format", "parquet"]
+    assert landing.arguments("s3a://m.json", "s3a://lake", "parquet", None) == own
+    assert landing.arguments("s3a://m.json", "s3a://lake", "parquet", 0) == [
+        *own,
+        "--max-quarantined",
+        "0",
+    ]
+
+
+def test_arguments_of_a_users_job() -> None:
+    """It is told the manifest and nothing else; its own arguments follow as text."""
+    assert landing.arguments("s3a://m.json", None, "parquet", 3) == ["--manifest", "s3a://m.json"]
+    assert landing.texts(["--days", 3, Path("x")]) == ["--days", "3", "x"]
+    assert landing.texts(None) == []
+
+
+def test_py_files_are_added_to() -> None:
+    """The user's own stay, and come first."""
+    assert landing.joined("mine.zip", "ours.zip") == "mine.zip,ours.zip"
+    assert landing.joined(None, "ours.zip") == landing.joined("", "ours.zip") == "ours.zip"
+
+
+@dataclass
+class FakeState:
+    """A task's state store."""
+
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.kept.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        self.kept[key] = value
+
+    def delete(self, key: str) -> None:
+        self.kept.pop(key, None)
+
+
+@pytest.mark.parametrize(
+    ("of_batch", "job_kept"), [("e-1", "driver-1"), ("e-0", None), (None, None)]
+)
+def test_a_kept_spark_job_counts_for_its_batch_only(
+    of_batch: str | None, job_kept: str | None
+) -> None:
+    """A job submitted for another batch, or before batches were noted, is not taken for this one's."""
+    state = FakeState({"spark_job_id": "driver-1"})
+    if of_batch:
+        state.set(landing.BATCH_KEY, of_batch)
+    landing.forget_other_jobs({"task_state_store": state}, "spark_job_id", "e-1")
+    assert state.get("spark_job_id") == job_kept
+    assert state.get(landing.BATCH_KEY) == "e-1"
