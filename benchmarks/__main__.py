@@ -1,6 +1,6 @@
-"""Runs every benchmark, one after the other, each in a process of its own; names those beyond their limit.
+"""Runs every benchmark, one after the other, each in a process of its own; names those beyond a limit.
 
-python -m benchmarks [name ...]
+`python -m benchmarks staging_memory` runs that one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(chosen: list[str]) -> int:
     print("\n== all")
     for name, (within, seconds) in results.items():
         print(
-            f"  {name:18} {seconds:6.0f} s  {'within its limits' if within else 'BEYOND A LIMIT'}"
+            f"  {name:18} {seconds:6.0f} s  {'within its limits' if within else 'NOT within its limits'}"
         )
     return 0 if all(within for within, _ in results.values()) else 1
 

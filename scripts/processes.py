@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-END_SECONDS = 20
+END_SECONDS = 5
 
 # An exception's own line in a traceback; a line of level error; what our Spark job says when it gives up.
 _TELLING = re.compile(
-    r"(?:\w+\.)*\w*(?:Error|Exception)\b: |.*\[(?:error|critical) *\]|.*Not landed: |error: "
+    r"(?:\w+\.)*\w*(?:Error|Exception)\b: |.*\[(?:error|critical) *\] (?!Task failed with exc)|.*Not landed: |error: "
 )
-_TRAILER = re.compile(r" \[[\w.]+\](?: \w+=\S+)* loc=.*$")  # which logger said it, from where
+# Time and level before Airflow's lines; which logger said it, and from where, behind them.
+_AROUND = re.compile(r"^\S+Z \[\w+ *\] | \[[\w.]+\](?: \w+=\S+)* loc=.*$")
 
 
 class CannotRun(Exception):  # noqa: N818 - what happened, not an -Error
@@ -58,14 +59,16 @@ def start(
         )
 
 
-def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+def end(
+    processes: Iterable[subprocess.Popen[bytes]], patience_seconds: float = END_SECONDS
+) -> None:
     """Ask all of them to end, and end what does not; another Ctrl-C does not cut this short."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     all_of_them = list(processes)
     for process in all_of_them:
         if process.poll() is None:
             process.terminate()
-    until = time.monotonic() + END_SECONDS
+    until = time.monotonic() + patience_seconds
     for process in all_of_them:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, until - time.monotonic()))
@@ -76,8 +79,8 @@ def end(processes: Iterable[subprocess.Popen[bytes]]) -> None:
     signal.signal(signal.SIGINT, before)
 
 
-def what_went_wrong(log: Path, most: int = 4) -> list[str]:
+def what_went_wrong(log: Path, most: int = 2) -> list[str]:
     """The lines of a log that say why something failed, or its last words."""
     lines = [line.rstrip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    telling = [_TRAILER.sub("", line) for line in lines if _TELLING.match(line)]
+    telling = [_AROUND.sub("", line) for line in lines if _TELLING.match(line)]
     return list(dict.fromkeys(telling or lines))[-most:] or ["it said nothing"]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_SECONDS = 120
+STOP_SECONDS = 20
 FIRST, THEN, THEN_EVERY_SECONDS = 50, 3, 10
 # The bus keeps events for 72 hours, here as in Salesforce; after that a position's place is gone.
 TOO_OLD_SECONDS = 72 * 3600
@@ -145,7 +146,7 @@ def _components(airflow: LocalAirflow) -> Iterator[dict[str, subprocess.Popen[by
         yield processes
     finally:
         print("\nStopping Airflow ...", flush=True)
-        end(processes.values())
+        end(processes.values(), STOP_SECONDS)
 
 
 def _wait_ready(

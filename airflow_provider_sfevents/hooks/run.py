@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow.sdk import Context
+
+_DISTINCT = ("topic", "consumer", "conn_id")
 
 
 def describe_run(context: Context) -> Run:
@@ -33,18 +36,29 @@ def describe_run(context: Context) -> Run:
 
 
 def refuse_repeated_topics(context: Context) -> None:
-    """:raises ConfigurationError: when the task is expanded over a literal list that names a topic twice."""
+    """:raises ConfigurationError: when the task is expanded over literal values that name a topic twice."""
     mapped = context["dag"].get_task(context["ti"].task_id)
-    expansion = getattr(getattr(mapped, "expand_input", None), "value", None)
-    topics = expansion.get("topic") if isinstance(expansion, dict) else None
-    if not isinstance(topics, list):
-        return  # not mapped, or mapped over another task's result: its claims tell
-    twice = [topic for topic, times in Counter(topics).items() if times > 1]
+    twice = [one for one, times in Counter(_literal_topics(mapped)).items() if times > 1]
     if twice:
         raise ConfigurationError(
-            f"task {mapped.task_id!r} is expanded over topic {twice[0]!r} more than once; two mapped tasks would share "
+            f"task {mapped.task_id!r} is expanded over topic {twice[0][0]!r} more than once; two mapped tasks would share "
             "one position. Name each topic once, or use a task of its own with another `consumer`."
         )
+
+
+def _literal_topics(mapped: Any) -> list[tuple[str, ...]]:
+    """Each mapped instance's topic, with what else may give it a position of its own.
+
+    Empty where the task is not mapped, or mapped over another task's result: there claims and positions tell.
+    """
+    values = getattr(getattr(mapped, "expand_input", None), "value", None)
+    if isinstance(values, Mapping):  # expand(topic=[...])
+        topics = values.get("topic")
+        return [(topic,) for topic in topics] if isinstance(topics, list | tuple) else []
+    if isinstance(values, list | tuple):  # expand_kwargs([{"topic": ...}, ...])
+        ones = [one for one in values if isinstance(one, Mapping)]
+        return [tuple(str(one.get(name)) for name in _DISTINCT) for one in ones]
+    return []
 
 
 def _iso(value: Any) -> str:

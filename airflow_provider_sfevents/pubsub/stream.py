@@ -1,8 +1,12 @@
 """One Subscribe call: requests out, deliveries in. Knows nothing of bounds, credit or reconnects.
 
-Two traits of grpc.aio shape it. Cancelling a read cancels the call, so a task of its own reads, and who waits for a delivery waits for
-that task's word. And `call.read()` ends at once after a write that found the stream closed, though deliveries are still buffered; what
-is lost then has been paid for and would be delivered again. Iterating over the call goes on to the real end, so that is how it is read.
+Three traits of grpc.aio shape it.
+
+1. Cancelling a read cancels the call. So a task of its own reads, and `read` waits for that task's word.
+2. `call.read()` ends at once after a write that found the stream closed, though deliveries are still buffered; what is lost then has been
+   paid for and would be delivered again. Iterating over the call goes on to the real end, so that is how it is read.
+3. Such a write can also hide the stream's status behind an INTERNAL of gRPC's own, which looks like a passing fault. The next stream is
+   then refused with the real one, before anything is delivered.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 
@@ -62,9 +61,8 @@ class Files:
             finally:
                 stream.close()
 
-    def write_text(self, url: str, text: str) -> None:
-        """Put a file there whole: a reader finds the old one or the new one."""
-        temporary = f"{url}.{uuid4().hex}.tmp"
+    def write_text(self, url: str, text: str, temporary: str) -> None:
+        """Put a file there whole, by way of another place in the same store: a reader finds the old one or the new one."""
         with _named(url):
             path, fs = self._at(temporary)
             stream = fs.create(path, True)

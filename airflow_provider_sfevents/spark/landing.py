@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -107,7 +108,10 @@ class _Landing:
             self._files.make_folder(self._folder)
             return self._receipt(self._land())
         except Exception:
-            self._clean(())
+            with suppress(
+                StagingError
+            ):  # what went wrong is worth more than that the store is out of reach for this, too
+                self._clean(())
             now = self._landed_by()
             if now is None or now == before:
                 raise

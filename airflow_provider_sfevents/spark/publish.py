@@ -71,7 +71,7 @@ class FileMoves(Protocol):
 
     def remove(self, url: str) -> None: ...
 
-    def write_text(self, url: str, text: str) -> None: ...
+    def write_text(self, url: str, text: str, temporary: str) -> None: ...
 
 
 def landed_name(batch_id: str) -> str:
@@ -145,7 +145,8 @@ def publish(
         files.remove(f"{root}/{path}")
     step("landed")
     files.make_folder(f"{root}/{LANDED}")
-    files.write_text(f"{root}/{landed_name(landed.batch_id)}", landed.to_json())
+    name = f"{root}/{landed_name(landed.batch_id)}"
+    files.write_text(name, landed.to_json(), f"{attempt_folder}/landed.json")
 
 
 def _parsed(written: str) -> Mapping[str, str]:

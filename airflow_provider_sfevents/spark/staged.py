@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import envelope, executor
@@ -136,7 +137,8 @@ def open_batch(spark: SparkSession, files: Files, manifest_url: str) -> StagedBa
 def write_receipt_file(files: Files, folder: str, receipt: Receipt) -> None:
     """Say that the batch has landed; not where the batch has meanwhile been swept, which only a landed one is."""
     if files.exists(f"{folder}/{layout.MANIFEST}"):
-        files.write_text(f"{folder}/{layout.RECEIPT}", receipt.to_json())
+        url = f"{folder}/{layout.RECEIPT}"
+        files.write_text(url, receipt.to_json(), f"{url}.{uuid4().hex}.tmp")
 
 
 def _checked_size(files: Files, url: str, part: Part) -> int:

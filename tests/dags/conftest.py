@@ -90,7 +90,7 @@ class Deployment:
             dag_id,
             run.run_id,
         )
-        return dict(rows)  # type: ignore[arg-type]
+        return dict(rows)
 
     def asset_extras(self, asset: str) -> list[dict[str, Any]]:
         """What the events of an asset say, oldest first."""
@@ -121,6 +121,7 @@ def deploy(
             deployment = Deployment(bus=bus, airflow=airflow, folder=folder)
             deployment.set(**spark_environment, SFEVENTS_LAKE=str(deployment.lake))
             deployment.set(PYTHONPATH=str(DEFINITIONS), TEST_FOLDER=str(folder))
+            deployment.set(STAND_IN_FILE=str(DEFINITIONS / "stand_in.py"))
             airflow.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
             airflow.connect("sfevents_default", bus.connection())
             try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.dags.conftest import Deploy, Deployment
     from tests.harness.airflow_home import DagTest
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 DAG = "small_chain"
 
@@ -75,7 +75,9 @@ def story(deploy: Deploy) -> Iterator[Story]:
 def test_success_without_a_receipt_is_no_landing(story: Story) -> None:
     """A Spark task that succeeded and left no receipt: the commit refuses, and the position stays."""
     seen = story.seen["no receipt"]
-    assert seen.run.tasks == {"fetch": "success", "land": "success", "commit": "failed"}, seen.run.log
+    assert seen.run.tasks == {"fetch": "success", "land": "success", "commit": "failed"}, (
+        seen.run.log
+    )
     assert "left no receipt" in seen.run.log
     assert (seen.position["sequence"], seen.position["replay_id"]) == (0, "earliest")
 
@@ -98,7 +100,9 @@ def test_a_staged_batch_is_adopted_until_it_has_landed(story: Story) -> None:
     assert first is not None
     assert first["adopted"] is False
     assert later == [{**first, "adopted": True}] * 2
-    assert [story.seen[name].deliveries for name in ("no receipt", "failing job", "landed")] == [6] * 3
+    assert [story.seen[name].deliveries for name in ("no receipt", "failing job", "landed")] == [
+        6
+    ] * 3
     landed = story.seen["landed"]
     assert set(landed.run.tasks.values()) == {"success"}, landed.run.log
     assert (landed.position["sequence"], landed.position["events_total"]) == (1, 6)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.dags.conftest import Deploy, Deployment
     from tests.harness.airflow_home import DagTest
 
-pytestmark = [pytest.mark.airflow]
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900)]
 
 EDITED = "sfevents.edited.event.Order__e"
 

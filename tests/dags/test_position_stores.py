@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.dags.conftest import Deploy, Deployment
     from tests.harness.airflow_home import DagTest
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 COMMITTING = ("asset", "xcom", "own", "commit")
 
@@ -44,7 +44,9 @@ def test_each_store_carries_the_position_to_the_next_run(story: Story, task: str
     """Whatever keeps the position, each run takes what came since, once."""
     for run in story.runs:
         assert run.tasks[task] == "success", run.log
-    events = [(story.result(run, task)["events"], story.result(run, task)["sequence"]) for run in (0, 1)]
+    events = [
+        (story.result(run, task)["events"], story.result(run, task)["sequence"]) for run in (0, 1)
+    ]
     assert events == [(5, 1), (3, 2)]
 
 

@@ -9,7 +9,7 @@ from tests.dags.conftest import ACCOUNTS, CONTACTS, SALES, rows
 if TYPE_CHECKING:
     from tests.dags.conftest import Deploy
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
 
 DAG = "salesforce_many_topics"
 
@@ -20,7 +20,9 @@ def test_each_topic_has_a_position_of_its_own(deploy: Deploy) -> None:
         here.publish(1, 4)
         sale = here.bus.publish("/event/Shipment__e", [{"Order_Number__c": "A-1"}])[-1].hex()
         account = here.bus.change("Account", "CREATE", "001000000000001AAA", {"Name": "Acme"}).hex()
-        contact = here.bus.change("Contact", "CREATE", "003000000000001AAA", {"Email": "a@b.c"}).hex()
+        contact = here.bus.change(
+            "Contact", "CREATE", "003000000000001AAA", {"Email": "a@b.c"}
+        ).hex()
         run = here.run(DAG)
         assert run.tasks == dict.fromkeys(("land[0]", "land[1]", "land[2]"), "success"), run.log
         ends = {SALES: (5, sale), ACCOUNTS: (1, account), CONTACTS: (1, contact)}

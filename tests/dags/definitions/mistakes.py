@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-import stand_in_path
 from airflow.sdk import DAG
 
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
+STAND_IN = os.environ["STAND_IN_FILE"]
 TOPIC = "/event/Order__e"
-MISTAKES: dict[str, dict[str, str]] = {
+EACH: dict[str, Any] = {"topic": TOPIC, "idle_seconds": 0.5, "application": STAND_IN}
+MISTAKES: dict[str, dict[str, Any]] = {
     "unknown_topic": {"topic": "/event/Oder__e"},
     "wrong_secret": {"conn_id": "wrong_secret"},
     "wrong_host": {"conn_id": "wrong_host"},
@@ -26,16 +28,7 @@ with DAG(
     default_args={"retries": 1, "retry_delay": timedelta(0)},
 ):
     for name, mistake in MISTAKES.items():
-        SfEventsToSparkOperator(
-            **{
-                "task_id": name,
-                "topic": TOPIC,
-                "consumer": name,
-                "idle_seconds": 0.5,
-                "application": stand_in_path.STAND_IN,
-                **mistake,
-            }
-        )
+        SfEventsToSparkOperator(**(EACH | {"task_id": name, "consumer": name} | mistake))
 
 with DAG("mapped", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     SfEventsToSparkOperator.partial(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 
-import stand_in_path
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
 
@@ -13,6 +12,8 @@ from airflow_provider_sfevents.operators.sfevents import (
     SfEventsCommitOperator,
     SfEventsFetchOperator,
 )
+
+STAND_IN = os.environ["STAND_IN_FILE"]
 
 with DAG("small_chain", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     fetch = SfEventsFetchOperator(
@@ -22,7 +23,7 @@ with DAG("small_chain", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UT
     )
     land = SparkSubmitOperator(
         task_id="land",
-        application=stand_in_path.STAND_IN,
+        application=STAND_IN,
         application_args=["--manifest", "{{ ti.xcom_pull('fetch')['spark_manifest'] }}"],
     )
     commit = SfEventsCommitOperator(task_id="commit", batch=fetch.output)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from typing import Any
 
-import stand_in_path
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG, Asset
 
@@ -16,8 +16,9 @@ from airflow_provider_sfevents.operators.sfevents import (
 )
 from airflow_provider_sfevents.positions.asset import topic_asset
 
+STAND_IN = os.environ["STAND_IN_FILE"]
 TOPIC = "/event/Order__e"
-EACH = {"topic": TOPIC, "idle_seconds": 0.5}
+EACH: dict[str, Any] = {"topic": TOPIC, "idle_seconds": 0.5}
 
 with DAG("stores", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     SfEventsToSparkOperator(
@@ -26,21 +27,21 @@ with DAG("stores", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
         position_store="asset",
         inlets=[topic_asset(os.environ["TEST_ORG"], TOPIC)],
         outlets=[Asset("orders_landed")],
-        application=stand_in_path.STAND_IN,
+        application=STAND_IN,
         **EACH,
     )
     SfEventsToSparkOperator(
         task_id="xcom",
         consumer="by_xcom",
         position_store="xcom",
-        application=stand_in_path.STAND_IN,
+        application=STAND_IN,
         **EACH,
     )
     SfEventsToSparkOperator(
         task_id="own",
         consumer="by_own",
         position_store="own_store.Files",
-        application=stand_in_path.STAND_IN,
+        application=STAND_IN,
         **EACH,
     )
     fetch = SfEventsFetchOperator(
@@ -48,7 +49,7 @@ with DAG("stores", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     )
     land = SparkSubmitOperator(
         task_id="land",
-        application=stand_in_path.STAND_IN,
+        application=STAND_IN,
         application_args=["--manifest", "{{ ti.xcom_pull('fetch')['spark_manifest'] }}"],
     )
     commit = SfEventsCommitOperator(task_id="commit", batch=fetch.output, position_store="xcom")

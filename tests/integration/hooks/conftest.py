@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def bus() -> Iterator[Emulator]:
-    with Emulator(
-        sample=True, knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.3)
-    ) as bus:
+    with Emulator(sample=True, knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.3)) as bus:
         yield bus
         bus.check()
 
@@ -28,7 +26,9 @@ def bus() -> Iterator[Emulator]:
 def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
     """Defines a connection, with these values and extras over its own; its id."""
 
-    def connect(connection: dict[str, Any], extra: dict[str, Any] | None = None, **over: Any) -> str:
+    def connect(
+        connection: dict[str, Any], extra: dict[str, Any] | None = None, **over: Any
+    ) -> str:
         merged = {**connection, **over, "extra": {**connection["extra"], **(extra or {})}}
         monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps(merged))
         return "sf_test"

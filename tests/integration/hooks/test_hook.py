@@ -27,7 +27,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(params=["client_credentials", "jwt_bearer", "session"])
-def any_login(request: pytest.FixtureRequest, bus: Emulator, connect: Callable[..., str]) -> SfEventsHook:
+def any_login(
+    request: pytest.FixtureRequest, bus: Emulator, connect: Callable[..., str]
+) -> SfEventsHook:
     """A hook for each way to log in."""
     return SfEventsHook(connect(bus.connection(request.param)))
 
@@ -67,7 +69,8 @@ def test_fetch_brings_what_came_after(hook: SfEventsHook, bus: Emulator) -> None
     ids = [
         replay_id.hex()
         for replay_id in bus.publish(
-            ORDERS, [{"Order_Number__c": f"A-{number}", "Quantity__c": number} for number in range(5)]
+            ORDERS,
+            [{"Order_Number__c": f"A-{number}", "Quantity__c": number} for number in range(5)],
         )
     ]
     fetched = hook.fetch(ORDERS, ids[1], SOON)

@@ -165,7 +165,9 @@ def test_unknown_authority(task: Task, over_tls: Emulator, tmp_path: Path) -> No
 @pytest.mark.parametrize("start", ["", " ", "yesterday", "0A1B", "abc", "-1"])
 def test_initial_replay(task: Task, start: str) -> None:
     """What is no replay id is shown, with what would be one."""
-    fails_for_good(task, repr(start), "'earliest', 'latest'", "lower-case hex", initial_replay=start)
+    fails_for_good(
+        task, repr(start), "'earliest', 'latest'", "lower-case hex", initial_replay=start
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,9 @@ def test_staging_of_no_store(task: Task, place: str) -> None:
 @pytest.mark.parametrize("kind", [SfEventsToSparkOperator, SfEventsFetchOperator])
 def test_staging_in_memory(task: Task, kind: type[object]) -> None:
     """What only this process sees is no place for Spark to read from."""
-    fails_for_good(task, "'memory://staging'", "file:///path", staging="memory://staging", kind=kind)
+    fails_for_good(
+        task, "'memory://staging'", "file:///path", staging="memory://staging", kind=kind
+    )
 
 
 def test_staging_on_this_machine_for_a_remote_spark(task: Task) -> None:
@@ -248,7 +252,9 @@ def test_no_spark_connection(task: Task) -> None:
 
 def test_no_spark_submit(task: Task) -> None:
     """A binary that is not there is named, with how to come by one."""
-    fails_for_good(task, "spark3-submit was not found", "spark_binary", spark_binary="spark3-submit")
+    fails_for_good(
+        task, "spark3-submit was not found", "spark_binary", spark_binary="spark3-submit"
+    )
 
 
 def test_a_spark_connection_that_airflow_refuses(task: Task) -> None:

@@ -111,7 +111,11 @@ def test_no_event_skips_by_default(task: Task) -> None:
 def test_no_event_can_be_a_success(task: Task) -> None:
     """Told so, the fetch succeeds with zero events, and the commit lets it pass."""
     fetched = fetch(task, skip_when_empty=False)
-    assert (fetched["events"], fetched["manifest"], fetched["ended_by"]) == (0, None, "idle_seconds")
+    assert (fetched["events"], fetched["manifest"], fetched["ended_by"]) == (
+        0,
+        None,
+        "idle_seconds",
+    )
     assert commit(task, fetched) == fetched
     assert stands_at(task) == (0, "earliest")
 
@@ -123,7 +127,9 @@ def test_what_was_received_before_an_error_lands_first(task: Task, bus: Emulator
     fetched = fetch(task)
     assert (fetched["events"], fetched["ended_by"]) == (3, "error")
     land(fetched)
-    with pytest.raises(AirflowException, match="3 events received are landed and committed.*allowance"):
+    with pytest.raises(
+        AirflowException, match=r"3 events received are landed and committed.*allowance"
+    ):
         commit(task, fetched)
     assert stands_at(task) == (1, ids[2])
 

@@ -16,8 +16,18 @@ JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def context(dag: DAG | None = None, **over: Any) -> Any:
-    instance = {"dag_id": "orders", "run_id": "r", "task_id": "land", "map_index": -1, "try_number": 2}
-    dag_run = {"logical_date": JANUARY, "data_interval_start": JANUARY, "data_interval_end": JANUARY}
+    instance = {
+        "dag_id": "orders",
+        "run_id": "r",
+        "task_id": "land",
+        "map_index": -1,
+        "try_number": 2,
+    }
+    dag_run = {
+        "logical_date": JANUARY,
+        "data_interval_start": JANUARY,
+        "data_interval_end": JANUARY,
+    }
     return {
         "dag": dag,
         "ti": SimpleNamespace(**{**instance, **over}),
@@ -57,8 +67,25 @@ def mapped(topics: Any) -> DAG:
 def test_a_topic_twice_in_a_mapping() -> None:
     """The message names the task, the topic and the way out."""
     dag = mapped(["/event/A__e", "/event/B__e", "/event/A__e"])
-    with pytest.raises(ConfigurationError, match=r"'land'.*'/event/A__e' more than once.*`consumer`"):
+    with pytest.raises(
+        ConfigurationError, match=r"'land'.*'/event/A__e' more than once.*`consumer`"
+    ):
         refuse_repeated_topics(context(dag))
+
+
+def mapped_by(*arguments: dict[str, str]) -> DAG:
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        SfEventsFetchOperator.partial(task_id="land").expand_kwargs(list(arguments))
+    return dag
+
+
+def test_a_topic_twice_in_a_mapping_of_arguments() -> None:
+    """The same by `expand_kwargs`, where another consumer or org makes it another position."""
+    twice = {"topic": "/event/A__e", "consumer": "a"}
+    with pytest.raises(ConfigurationError, match="'/event/A__e' more than once"):
+        refuse_repeated_topics(context(mapped_by(twice, {"topic": "/event/B__e"}, twice)))
+    refuse_repeated_topics(context(mapped_by(twice, {**twice, "consumer": "b"})))
+    refuse_repeated_topics(context(mapped_by(twice, {**twice, "conn_id": "other_org"})))
 
 
 def test_topics_once_in_a_mapping() -> None:

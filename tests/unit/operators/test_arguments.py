@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -17,6 +16,9 @@ from airflow_provider_sfevents.operators.sfevents import (
     SfEventsFetchOperator,
     SfEventsToSparkOperator,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Not SparkSubmitOperator's own business, or of another meaning here.
 OURS = {"self", "kwargs", "conn_id", "reconnect_on_retry"}
@@ -66,7 +68,7 @@ def test_the_signature_is_read() -> None:
 def test_every_argument_of_spark_submit_arrives(name: str) -> None:
     """Each can be given, and is kept where SparkSubmitOperator keeps it."""
     value = VALUES.get(name, f"a {name}")
-    theirs = SparkSubmitOperator(task_id="land", **{"application": "job.py", name: value})
+    theirs = SparkSubmitOperator(task_id="theirs", **{"application": "job.py", name: value})
     ours = to_spark(**{name: value})
     assert kept(ours, name) == kept(theirs, name) == value
 
@@ -170,7 +172,9 @@ def test_an_application_of_ones_own_needs_no_table() -> None:
 def test_other_bounds_are_taken() -> None:
     """Small, large and timed ones arrive as they were given."""
     until = datetime(2026, 1, 31, tzinfo=timezone(timedelta(hours=2)))
-    operator = to_spark(max_events=1, max_bytes=1 << 30, idle_seconds=0.1, max_seconds=86_400, until=until)
+    operator = to_spark(
+        max_events=1, max_bytes=1 << 30, idle_seconds=0.1, max_seconds=86_400, until=until
+    )
     assert (operator.max_events, operator.max_bytes) == (1, 1 << 30)
     assert (operator.idle_seconds, operator.max_seconds, operator.until) == (0.1, 86_400, until)
 

@@ -51,14 +51,20 @@ def test_what_a_process_started_ends_with_it(tmp_path: Path) -> None:
         ),
         (
             "2026-01-01T00:00:00Z [error    ] Failed to import: x.py [a.b_c] ti=1 loc=b.py:1\n",
-            ["2026-01-01T00:00:00Z [error    ] Failed to import: x.py"],
+            ["Failed to import: x.py"],
+        ),
+        (
+            "2026-01-01T00:00:00Z [info     ] sfevents: Not landed: no room [a.b] loc=b.py:1\n"
+            "2026-01-01T00:00:01Z [error    ] Task failed with exception [task] loc=c.py:1\n"
+            "sfevents: Not landed: no room\n",
+            ["sfevents: Not landed: no room"],
         ),
         ("starting\n\nKilled\n", ["starting", "Killed"]),
         ("", ["it said nothing"]),
     ],
 )
 def test_a_log_is_asked_why(tmp_path: Path, log: str, said: list[str]) -> None:
-    """Exceptions' own lines and lines of level error tell, without where they were logged; else the last words do."""
+    """Exceptions' own lines and lines of level error tell, once each and without when and where they were logged; else the last words do."""
     path = tmp_path / "log"
     path.write_text(log)
     assert what_went_wrong(path) == said

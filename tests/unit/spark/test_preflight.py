@@ -15,6 +15,7 @@ from airflow_provider_sfevents.spark.preflight import (
     check_versions,
     find_spark_submit,
     locale,
+    quick_start,
 )
 
 if TYPE_CHECKING:
@@ -123,3 +124,13 @@ def test_java_gets_a_locale_that_has_all_letters(
 ) -> None:
     """Only where the worker's own has not."""
     assert locale(environ) == needed
+
+
+def test_a_local_spark_with_little_to_do_starts_sooner() -> None:
+    """A large batch is worth Java's optimising, a cluster has its own settings, and what the user set stays."""
+    options = "spark.driver.extraJavaOptions"
+
+    assert set(quick_start("local[2]", 1_000, {})) == {"spark.ui.enabled", options}
+    assert set(quick_start("local[*]", 1_000_000, {})) == {"spark.ui.enabled"}
+    assert quick_start("yarn", 1_000, {}) == {}
+    assert quick_start("local", 1_000, {"spark.ui.enabled": "true", options: "-Xss4m"}) == {}

@@ -53,7 +53,8 @@ class Disk:
     def remove(self, url: str) -> None:
         del self.files[url]
 
-    def write_text(self, url: str, text: str) -> None:
+    def write_text(self, url: str, text: str, temporary: str) -> None:
+        assert "/_landing/" in temporary
         self.files[url] = text
 
     def tables(self) -> list[str]:
