@@ -11,11 +11,10 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from peers import stop_and_wait
-from server import TOPIC, running
-
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from benchmarks.peers import stop_and_wait
+from benchmarks.server import TOPIC, running
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.delivery import Delivery

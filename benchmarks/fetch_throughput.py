@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from peers import read_and_throw_away
-from server import TOPIC, running
 from upath import UPath
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.staging.writer import PartWriter
+from benchmarks.peers import read_and_throw_away
+from benchmarks.server import TOPIC, running
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

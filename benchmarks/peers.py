@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import grpc.aio
-from server import TOPIC
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.proto.pubsub_api_pb2_grpc import PubSubStub
+from benchmarks.server import TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

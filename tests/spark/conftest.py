@@ -16,6 +16,7 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from airflow_provider_sfevents.spark.java import find_java
+from airflow_provider_sfevents.spark.preflight import quick_start
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
 
@@ -40,7 +41,7 @@ def spark() -> Iterator[Any]:
     session = (
         SparkSession.builder.master("local[2]")
         .appName("sfevents tests")
-        .config("spark.ui.enabled", "false")
+        .config(map=quick_start("local[2]", 0, {}))
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.bindAddress", "127.0.0.1")

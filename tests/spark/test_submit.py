@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_sfevents.spark import ship
 from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.preflight import find_spark_submit, locale
+from airflow_provider_sfevents.spark.preflight import find_spark_submit, locale, quick_start
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
@@ -52,13 +52,14 @@ def submit(
         "PATH": os.environ["PATH"],
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    conf = {"spark.log.level": "WARN", **quick_start("local[2]", 0, {})}
+    settings = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     return subprocess.run(
         [
             launcher.binary,
             "--master",
             "local[2]",
-            "--conf",
-            "spark.log.level=WARN",
+            *settings,
             *options,
             str(job),
             *arguments,

@@ -27,15 +27,11 @@ if TYPE_CHECKING:
 KEY = "sfevents.orders.event.Order__e"
 
 
-@pytest.fixture(scope="module")
-def _quick() -> Knobs:
-    return Knobs(half_close_seconds=0.01, response_events=1)
-
-
 @pytest.fixture
-def bus(_quick: Knobs) -> Iterator[Emulator]:
+def bus() -> Iterator[Emulator]:
     """An org of the test's own; one event a response."""
-    with Emulator(sample=True, knobs=_quick) as bus:
+    knobs = Knobs(half_close_seconds=0.01, response_events=1)
+    with Emulator(sample=True, knobs=knobs) as bus:
         yield bus
         bus.check()
 
