@@ -44,10 +44,17 @@ class Submission:
     binary: str
     env: Mapping[str, str]
 
-    @property
-    def conf(self) -> Mapping[str, str]:
-        """Settings for a quiet log; not in cluster mode, where Airflow's hook reads the driver's id from the lines."""
-        return {} if self.deploy_mode == "cluster" else QUIET
+    def conf(self, given: Mapping[Any, Any], events: int | None) -> dict[Any, Any]:
+        """Settings for a quiet log and a quick start, under what the user has set.
+
+        Not in cluster mode, where Airflow's hook reads the driver's id from Spark's lines.
+
+        :param events: that the job will land; None for a user's own job, of which nothing is known.
+        """
+        if self.deploy_mode == "cluster":
+            return dict(given)
+        quick = {} if events is None else preflight.quick_start(self.master, events, given)
+        return {**QUIET, **quick, **given}
 
 
 def check_arguments(
@@ -105,7 +112,7 @@ def plan_submission(
         master=master,
         deploy_mode=deploy_mode,
         binary=launcher.binary,
-        env={} if deploy_mode == "cluster" else _local_env({**launcher.env, **java}, master),
+        env={} if deploy_mode == "cluster" else _env(launcher, java, environ, master),
     )
 
 
@@ -143,9 +150,11 @@ def forget_other_jobs(context: Context, job_key: str, batch_id: str) -> None:
     state.set(BATCH_KEY, batch_id)
 
 
-def _local_env(env: dict[str, str], master: str) -> dict[str, str]:
+def _env(
+    launcher: preflight.Launcher, java: Mapping[str, str], environ: Mapping[str, str], master: str
+) -> dict[str, str]:
     """The worker's Python runs Spark's driver; its executors too only when they are on this machine."""
-    if master.startswith("local") or "PYSPARK_PYTHON" not in env:
-        return env
-    driver = {name: value for name, value in env.items() if name != "PYSPARK_PYTHON"}
-    return {**driver, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    env = {**launcher.env, **java, **preflight.locale(environ)}
+    if not master.startswith("local") and env.pop("PYSPARK_PYTHON", ""):
+        env["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    return env

@@ -112,16 +112,17 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         with airflow_failures():
             job = put_job(staging_root(self.staging))
             landing.forget_other_jobs(context, self.external_id_key, staged.manifest.batch_id)
-        own = landing.arguments(
+        users = bool(self.application)
+        arguments = landing.arguments(
             spark_url(staged.folder.manifest_url),
-            None if self.application else self.table,
+            None if users else self.table,
             self.table_format,
             self.max_quarantined,
         )
         self.application = self.application or job.application
-        self.application_args = [*own, *landing.texts(self.application_args)]
+        self.application_args = [*arguments, *landing.texts(self.application_args)]
         self.py_files = landing.joined(self.py_files, job.py_files)
-        self.conf = {**submission.conf, **(self.conf or {})}
+        self.conf = submission.conf(self.conf or {}, None if users else staged.manifest.events)
         self.env_vars = {**submission.env, **(self.env_vars or {})} or None
         self._spark_binary = submission.binary
         SparkSubmitOperator.execute(self, context)

@@ -63,7 +63,7 @@ def test_this_python_is_not_forced_on_other_machines(java_only: str) -> None:
 def test_cluster_mode_is_left_alone(java_only: str) -> None:
     """The driver runs elsewhere: no environment of this machine, and the log that Airflow's hook reads stays as it is."""
     submission = plan({**REMOTE, "deploy_mode": "cluster"}, java_only, shared=True)
-    assert (submission.env, submission.conf) == ({}, {})
+    assert (submission.env, submission.conf({"a": 1}, 10)) == ({}, {"a": 1})
 
 
 def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) -> None:
@@ -126,3 +126,18 @@ def test_a_kept_spark_job_counts_for_its_batch_only(
     landing.forget_other_jobs({"task_state_store": state}, "spark_job_id", "e-1")
     assert state.get("spark_job_id") == job_kept
     assert state.get(landing.BATCH_KEY) == "e-1"
+
+
+@pytest.mark.parametrize(
+    ("events", "quick"),
+    [(10, True), (10_000_000, False), (None, False)],
+    ids=["few", "many", "a user's own job"],
+)
+def test_a_local_job_with_little_to_do_starts_quickly(
+    java_only: str, events: int | None, quick: bool
+) -> None:
+    """Java is told not to optimise where it would not pay; nothing the user has set is changed."""
+    submission = plan({**REMOTE, "master": "local[2]"}, java_only, shared=True)
+    conf = submission.conf({"spark.log.level": "INFO"}, events)
+    assert conf["spark.log.level"] == "INFO"
+    assert ("spark.driver.extraJavaOptions" in conf) is quick
