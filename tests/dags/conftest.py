@@ -133,12 +133,12 @@ def deploy(
     return deployed
 
 
-def rows(deployment: Deployment, event_type: str) -> list[dict[str, Any]]:
-    """What landed in a table, by ordinal within batch."""
+def rows(deployment: Deployment, table: str) -> list[dict[str, Any]]:
+    """What landed in a table below the lake, by batch and ordinal."""
     import pyarrow.dataset as ds
 
-    folder = deployment.lake / event_type
+    folder = deployment.lake / table
     if not folder.exists():
         return []
-    table = ds.dataset(folder, format="parquet", partitioning="hive").to_table()
-    return sorted(table.to_pylist(), key=lambda row: (row["batch_sequence"], row["batch_ordinal"]))
+    landed = ds.dataset(folder, format="parquet", partitioning="hive").to_table()
+    return sorted(landed.to_pylist(), key=lambda row: (row["batch_sequence"], row["batch_ordinal"]))
