@@ -77,10 +77,14 @@ class Tally:
     learned: bool = False
     until_reached: bool = False
 
-    def count(self, events: int, size: int) -> None:
+    def count(self, events: int) -> None:
+        """A response came, with so many events; a keepalive has none."""
         self.events += events
-        self.bytes += size
         self.learned = True
+
+    def weigh(self, size: int) -> None:
+        """Their payloads have so many bytes."""
+        self.bytes += size
 
     @property
     def mean_event_bytes(self) -> float:

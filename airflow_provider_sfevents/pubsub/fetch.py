@@ -87,7 +87,7 @@ class Fetch:
         try:
             ended = await self._take_until_ended()
             async for delivery in self._subscription.rest():
-                await self._hand_over(self._counted(delivery))
+                await self._hand_over(self._weighed(self._counted(delivery)))
         finally:
             await self._subscription.close()
         return await self._result(ended)
@@ -122,22 +122,30 @@ class Fetch:
 
     async def _take(self, delivery: Delivery) -> None:
         delivery = self._counted(delivery)
+        weigh_first = self._bounds.max_bytes is not None
+        if weigh_first:
+            self._weighed(delivery)
         if self._bounds.until is not None and len(delivery):
             await self._look_for_until(delivery, self._bounds.until)
         if self._ended_by() is None:
             await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
         else:
             await self._subscription.half_close()
-        await self._hand_over(delivery)
+        # Where no bound depends on it, the events are looked into only now, while the service is at work again.
+        await self._hand_over(delivery if weigh_first else self._weighed(delivery))
 
     def _counted(self, delivery: Delivery) -> Delivery:
         """The delivery as far as there is room: `max_events` holds even against a service that sends unasked."""
         self._deliveries += len(delivery)
         fitting = delivery.head(rules.room_events(self._bounds, self._tally))
-        self._tally.count(len(fitting), sum(map(len, fitting.payloads)))
+        self._tally.count(len(fitting))
         if len(fitting) or not len(delivery):
             self._latest_replay_id = fitting.resume_after or self._latest_replay_id
         return fitting
+
+    def _weighed(self, delivery: Delivery) -> Delivery:
+        self._tally.weigh(delivery.payload_bytes)
+        return delivery
 
     async def _hand_over(self, delivery: Delivery) -> None:
         if len(delivery):

@@ -91,12 +91,15 @@ def test_what_is_wanted_follows_the_room() -> None:
     bounds = Bounds(max_events=150, max_bytes=10_000)
     so_far = tally()
     assert wanted(bounds, so_far) == 10  # of an assumed kilobyte each
-    so_far.count(90, 4_500)
+    so_far.count(90)
+    so_far.weigh(4_500)
     assert (room_events(bounds, so_far), so_far.mean_event_bytes) == (60, 50.0)
     assert wanted(bounds, so_far) == 60
-    so_far.count(50, 5_000)
+    so_far.count(50)
+    so_far.weigh(5_000)
     assert wanted(bounds, so_far) == 8  # 500 bytes of 67.9 each
-    so_far.count(10, 10)
+    so_far.count(10)
+    so_far.weigh(10)
     assert wanted(bounds, so_far) == 0
 
 
