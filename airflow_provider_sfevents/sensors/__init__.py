@@ -1,3 +1,0 @@
-"""What waits in a DAG until events are pending."""
-
-from __future__ import annotations
