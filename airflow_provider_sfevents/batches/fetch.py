@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.batches.opening import write_origin
 from airflow_provider_sfevents.exceptions import SfEventsError, Stopped, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Progress
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
@@ -187,6 +188,8 @@ class BatchFetch:
             error=ended.error,
             last_event_at=ended.last_event_at,
         )
+        if position.sequence == 0:
+            write_origin(self._topic_folder, position)  # a position written by hand has none yet
         self._claim.check()
         return self._folder.create_manifest(manifest)
 

@@ -96,19 +96,25 @@ def _begin(
         if begun.start == start:
             stores.write(store, begun)
             return begun
-    at = datetime.now(UTC).isoformat()
     position = record.begin(
         org_id=session.org_id,
         instance_url=session.instance_url,
         topic=request.topic,
         consumer=request.consumer,
         start=start,
-        at=at,
+        at=datetime.now(UTC).isoformat(),
         by=request.run,
     )
-    folder.write_origin(Origin(epoch=position.epoch, created_at=at, position=position.to_json()))
+    write_origin(folder, position)
     stores.write(store, position)
     log.info(
         "First run of %s for consumer %s: starting at %s.", request.topic, request.consumer, start
     )
     return position
+
+
+def write_origin(folder: TopicFolder, position: Position) -> None:
+    """Say in the staging area how the position's epoch began; a second time changes nothing."""
+    folder.write_origin(
+        Origin(epoch=position.epoch, created_at=position.committed_at, position=position.to_json())
+    )

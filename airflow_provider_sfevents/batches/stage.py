@@ -142,9 +142,8 @@ async def _stage_claimed(
         )
         return _staged(claimed, came)
     landed = isinstance(plan, restart.Commit)
-    if (
-        not landed
-    ):  # files that an earlier task left are read through before Spark is started on them
+    if not landed:
+        # Files that an earlier task left are read through before Spark is started on them.
         await asyncio.to_thread(claimed.folder.verify, plan.manifest)
     log.info(
         "Batch %s is %s already (%d events); nothing is fetched.",

@@ -110,6 +110,7 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     def _land(self, staged: Staged, submission: landing.Submission, context: Context) -> None:
         """Launch Spark on the batch; safe with a twin of an earlier try still at it."""
         with airflow_failures():
+            staged.claim.check()
             job = put_job(staging_root(self.staging))
             landing.forget_other_jobs(context, self.external_id_key, staged.manifest.batch_id)
         users = bool(self.application)

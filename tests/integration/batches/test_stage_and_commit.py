@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -60,22 +61,30 @@ def test_position_is_kept_before_anything_is_asked_for(bus: Emulator, consumer: 
 
 
 @pytest.mark.parametrize(
-    ("bounds", "ended_by", "events"),
+    ("bounds", "ended_by", "most"),
     [
-        (Bounds(max_events=10, idle_seconds=5), "max_events", 10),
-        (Bounds(idle_seconds=0.3), "idle_seconds", 30),
-        (Bounds(max_seconds=0.5, idle_seconds=5), "max_seconds", 30),
+        (Bounds(max_events=10, idle_seconds=20), "max_events", 10),
+        (Bounds(max_bytes=200, idle_seconds=20), "max_bytes", 299),
+        (Bounds(max_seconds=0.5, idle_seconds=20), "max_seconds", 300),
+        (Bounds(until=datetime(2026, 1, 1, tzinfo=UTC), idle_seconds=20), "until", 299),
+        (Bounds(idle_seconds=0.5), "idle_seconds", 300),
     ],
 )
-def test_the_manifest_says_which_bound_ended_the_batch(
-    bus: Emulator, consumer: Consumer, bounds: Bounds, ended_by: str, events: int
+def test_each_bound_ends_a_batch_alone(
+    bus: Emulator, consumer: Consumer, bounds: Bounds, ended_by: str, most: int
 ) -> None:
-    """Each bound ends a batch alone."""
-    publish(bus, 1, 30)
+    """The manifest says which bound it was, and the next batch takes the rest."""
+    ids = publish(bus, 1, 300)
     consumer.bounds = bounds
-    staged = consumer.run_once()
-    assert isinstance(staged, Staged)
-    assert (staged.manifest.ended_by, staged.manifest.events) == (ended_by, events)
+    first = consumer.run_once()
+    assert isinstance(first, Staged)
+    assert first.manifest.ended_by == ended_by
+    assert 1 <= first.manifest.events <= most
+    consumer.bounds = Bounds(idle_seconds=0.3)
+    second = consumer.run_once()
+    rest = staged_replay_ids(second) if isinstance(second, Staged) else []
+    assert staged_replay_ids(first) + rest == ids
+    assert bus.deliveries(TOPIC) == 300
 
 
 def test_a_staged_batch_is_adopted_and_not_fetched_again(bus: Emulator, consumer: Consumer) -> None:
@@ -204,6 +213,24 @@ def test_an_expired_replay_id_moves_nothing(bus: Emulator, consumer: Consumer) -
         consumer.run_once()
     assert consumer.positions["orders"] == committed
     assert bus.deliveries(TOPIC) == 5
+
+
+def test_an_expired_position_written_anew_begins_an_epoch(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """What the error says to do works: another epoch at sequence 0 takes what the bus still holds."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    bus.clock.advance(hours=80)
+    ids = publish(bus, 6, 5)
+    record = json.loads(consumer.positions["orders"])
+    record |= {"epoch": "again", "sequence": 0, "replay_id": "earliest"}
+    consumer.positions["orders"] = json.dumps(record)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged_replay_ids(staged) == ids
+    assert (consumer.position.batch_id, consumer.position.sequence) == ("again-1", 1)
+    assert [origin.epoch for origin in staged.topic_folder.origins()][-1] == "again"
 
 
 def test_an_unknown_topic_begins_nothing(bus: Emulator, consumer: Consumer) -> None:
