@@ -20,7 +20,7 @@ from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
 from airflow_provider_sfevents.batches.opening import open_position
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
-from airflow_provider_sfevents.exceptions import ReplayIdRefused, TopicError
+from airflow_provider_sfevents.exceptions import ReplayIdRefused
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:
@@ -62,10 +62,7 @@ async def stage_batch(
     :raises Stopped: `stopping` was set.
     """
     session = await client.session()
-    if not (await client.get_topic(request.topic)).can_subscribe:
-        raise TopicError(
-            f"This user may not subscribe to {request.topic}. Give it read access to the event in Salesforce."
-        )
+    await client.require_readable(request.topic)
     folder = area.topic(session.org_id, request.consumer, request.topic)
     # Stores are read on this thread on purpose: Airflow's are bound to the task's own, and they answer at once.
     store = open_store(session.org_id)

@@ -98,6 +98,14 @@ class PubSubClient:
             schema_id=info.schema_id,
         )
 
+    async def require_readable(self, topic: str) -> None:
+        """:raises TopicError: before anything is spent."""
+        if not (await self.get_topic(topic)).can_subscribe:
+            raise TopicError(
+                f"The user the connection acts as may not subscribe to {topic}. Grant read permission on the event, and for change events "
+                "View All Data, or View All on the object."
+            )
+
     async def get_schema(self, schema_id: str) -> str:
         """The Avro schema as JSON; from the process's cache when any client of the org has had it."""
         session = await self.session()
@@ -158,7 +166,7 @@ class PubSubClient:
         check_start(start)
         interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
         try:
-            await self._readable(topic)
+            await self.require_readable(topic)
             subscription = Subscription(
                 _TopicStreams(self, self._calls, topic), start, self._clock, interrupt
             )
@@ -188,7 +196,7 @@ class PubSubClient:
         if not 1 <= credit <= MAX_CREDIT:
             raise ConfigurationError(f"credit is {credit!r}. Give a number from 1 to {MAX_CREDIT}.")
         check_start(start)
-        await self._readable(topic)
+        await self.require_readable(topic)
         subscription = Subscription(_TopicStreams(self, self._calls, topic), start, self._clock)
         try:
             await subscription.ask_up_to(credit)
@@ -259,14 +267,6 @@ class PubSubClient:
             )
             for event, result in zip(batch, answer.results, strict=True)
         ]
-
-    async def _readable(self, topic: str) -> None:
-        """:raises TopicError: before anything is spent."""
-        if not (await self.get_topic(topic)).can_subscribe:
-            raise TopicError(
-                f"The user the connection acts as may not subscribe to {topic}. Grant read permission on the event, and for change events "
-                "View All Data, or View All on the object."
-            )
 
     async def _times_of(self, schema_id: str) -> EventTime:
         if schema_id not in self._readers:
