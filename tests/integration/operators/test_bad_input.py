@@ -63,7 +63,7 @@ def having(message: str, *said: str) -> str:
     ("topic", "said"),
     [
         ("/event/Oder__e", ("/event/Oder__e", "Check the topic's spelling")),
-        (SECRETS, (SECRETS, "read access")),
+        (SECRETS, (SECRETS, "Grant read permission on the event")),
         ("Order__e", ("'Order__e' is no topic", "such as /event/Order__e")),
         ("", ("'' is no topic",)),
         ("/event/Order__e ", ("'/event/Order__e '",)),
