@@ -26,12 +26,13 @@ OURS = [
 
 @pytest.mark.parametrize("kind", OURS)
 def test_each_error_is_retried_or_not(kind: type[SfEventsError]) -> None:
-    """What somebody has to act on ends the task; the rest uses the task's retries. The message stays as it is."""
+    """What somebody has to act on ends the task; the rest uses the task's retries. The message stays, and is printed once."""
     with pytest.raises(AirflowException) as raised, airflow_failures():
         raise kind("this and that; do so")
     assert isinstance(raised.value, AirflowFailException) == (kind.__name__ in FOR_GOOD)
     assert str(raised.value) == "this and that; do so"
-    assert isinstance(raised.value.__cause__, kind)
+    assert isinstance(raised.value.__context__, kind)
+    assert raised.value.__suppress_context__
 
 
 def test_other_errors_stay_what_they_are() -> None:
