@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import sys
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ def spark() -> Iterator[Any]:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["JAVA_HOME"] = find_java().home
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it says good-bye when pytest's streams are closed
     session = (
         SparkSession.builder.master("local[2]")
         .appName("sfevents tests")
