@@ -39,7 +39,8 @@ def spark() -> Iterator[Any]:
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["JAVA_HOME"] = find_java().home
-    logging.getLogger("py4j").setLevel(logging.WARNING)  # it says good-bye when pytest's streams are closed
+    # It says good-bye when pytest's streams are closed already.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     session = (
         SparkSession.builder.master("local[2]")
         .appName("sfevents tests")
