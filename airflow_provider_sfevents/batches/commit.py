@@ -28,9 +28,12 @@ def take_staged(
     folder: BatchFolder,
     store: PositionStore,
     run: Run,
+    *,
+    adopted: bool,
 ) -> Staged:
     """Claim a batch that another task has staged, so as to commit it.
 
+    :param adopted: that task had found it staged, and fetched nothing.
     :raises BatchClaimed: somebody else is at work on it.
     """
     claim = folder.claim(Holder.here(run, datetime.now(UTC).isoformat()))
@@ -40,7 +43,7 @@ def take_staged(
         folder=folder,
         claim=claim,
         store=store,
-        adopted=True,
+        adopted=adopted,
     )
 
 

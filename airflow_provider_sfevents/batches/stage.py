@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.claims import Claim
     from airflow_provider_sfevents.staging.manifest import Manifest
+    from airflow_provider_sfevents.staging.marks import Anchor
 
 log = logging.getLogger(__name__)
 
@@ -111,9 +112,10 @@ async def _claim(
 async def _stage_claimed(
     request: BatchRequest, client: PubSubClient, claimed: _Claimed, stopping: asyncio.Event
 ) -> Staged | Empty:
-    plan = restart.plan(_look(claimed))
+    anchor = _anchor(claimed)
+    plan = restart.plan(_look(claimed, anchor))
     if isinstance(plan, restart.Fetch):
-        bounds = _with_learning(request, claimed, plan)
+        bounds = _with_learning(request, claimed.position, anchor, plan)
         fetch = BatchFetch(
             request,
             bounds,
@@ -160,28 +162,31 @@ def _what_to_choose(error: ReplayIdRefused, start: str, claimed: _Claimed) -> st
     )
 
 
-def _look(claimed: _Claimed) -> restart.Found:
-    anchor = claimed.topic_folder.read_anchor()
-    counts = anchor is not None and (anchor.epoch, anchor.sequence) == (
-        claimed.position.epoch,
-        claimed.position.sequence,
-    )
+def _anchor(claimed: _Claimed) -> Anchor | None:
+    """The anchor, where it counts for the position as it is now."""
+    anchor, position = claimed.topic_folder.read_anchor(), claimed.position
+    if anchor is None or (anchor.epoch, anchor.sequence) != (position.epoch, position.sequence):
+        return None
+    return anchor
+
+
+def _look(claimed: _Claimed, anchor: Anchor | None) -> restart.Found:
     manifest = claimed.folder.read_manifest()
     return restart.Found(
         position_start=claimed.position.start,
-        anchor=anchor.replay_id if anchor is not None and counts else "",
+        anchor=anchor.replay_id if anchor else "",
         manifest=manifest,
         receipt=claimed.folder.read_receipt() if manifest else None,
         parts=() if manifest else tuple(claimed.folder.parts()),
     )
 
 
-def _with_learning(request: BatchRequest, claimed: _Claimed, plan: restart.Fetch) -> Bounds:
+def _with_learning(
+    request: BatchRequest, position: Position, anchor: Anchor | None, plan: restart.Fetch
+) -> Bounds:
     """Where nothing recent is known of the place, silence must last until a keepalive could have told."""
-    since = claimed.position.committed_at
-    anchor = claimed.topic_folder.read_anchor()
-    if anchor is not None and anchor.replay_id == plan.start:
-        since = anchor.seen_at
+    at_anchor = anchor is not None and anchor.replay_id == plan.start
+    since = anchor.seen_at if anchor and at_anchor else position.committed_at
     unknown = plan.resume == "latest" or (
         bool(since) and datetime.now(UTC) - datetime.fromisoformat(since) > OLD
     )

@@ -76,7 +76,7 @@ def _login(
 
 
 def pem(text: str) -> str:
-    r"""A PEM whose line breaks a form or an environment variable turned into spaces or `\\n`, made whole again."""
+    r"""A PEM whose line breaks a form or an environment variable turned into spaces or `\n`, made whole again."""
     text = text.replace("\\n", "\n").strip()
     if "\n" in text or not text.startswith("-----BEGIN"):
         return text

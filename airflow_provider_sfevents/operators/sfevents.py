@@ -210,7 +210,14 @@ class SfEventsCommitOperator(BaseOperator):
                 context=context,
                 tasks=[manifest.run.task],
             )
-            staged = take_staged(manifest, topic_folder, folder, store, describe_run(context))
+            staged = take_staged(
+                manifest,
+                topic_folder,
+                folder,
+                store,
+                describe_run(context),
+                adopted=fetched["adopted"],
+            )
         try:
             done = commit(staged, context, self.outlets, self.keep_batches)
         finally:
@@ -243,7 +250,7 @@ def fail_after_landing(manifest: Manifest) -> None:
 
 def require_result(batch: Any) -> dict[str, Any]:
     """:raises ConfigurationError: unless it is what an SfEventsFetchOperator returned."""
-    if isinstance(batch, dict) and {"manifest", "events"} <= batch.keys():
+    if isinstance(batch, dict) and {"manifest", "events", "adopted"} <= batch.keys():
         return batch
     raise ConfigurationError(
         f"batch={batch!r} is not the result of an SfEventsFetchOperator; give `fetch.output`."

@@ -36,7 +36,7 @@ class ClientCredentials:
 class JwtBearer:
     r"""OAuth JWT bearer: a signed assertion instead of a secret; `username` must be pre-authorised.
 
-    :param private_key: RSA key as PEM; line breaks may be written as `\\n`.
+    :param private_key: RSA key as PEM; line breaks may be written as `\n`.
     :param audience: `aud` of the assertion; empty: the login URL.
     """
 

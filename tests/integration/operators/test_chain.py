@@ -84,6 +84,19 @@ def test_the_fetch_says_where_everything_is(task: Task, bus: Emulator) -> None:
     assert (fetched["tables"], fetched["quarantined"]) == ({}, 0)
 
 
+def test_the_end_of_a_chain_says_whether_its_batch_was_adopted(task: Task, bus: Emulator) -> None:
+    """The commit's result tells of the fetch: fetched by it, or found staged by it."""
+    publish(bus, 3)
+    fetched = fetch(task)
+    land(fetched)
+    assert commit(task, fetched)["adopted"] is False
+    publish(bus, 2)
+    fetch(task)
+    again = fetch(task)
+    land(again)
+    assert commit(task, again)["adopted"] is True
+
+
 def test_commit_moves_once(task: Task, bus: Emulator) -> None:
     """A commit that is repeated, because its answer was lost, says the same and moves nothing."""
     ids = publish(bus, 3)
