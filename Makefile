@@ -8,14 +8,16 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export SPARK_LOCAL_IP := 127.0.0.1
 export PYTHONUNBUFFERED := 1
 
-PYTEST := python -m pytest $(ARGS)
+# So many processes share the tests, most of which wait most of the time. Those that you name run in one, in order.
+LANES ?= $(if $(ARGS),0,3)
+PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
 
-.PHONY: help demo ui test test-full check check-format check-lint check-types check-imports format bench lock proto clean \
+.PHONY: help demo ui test test-full check check-format check-lint check-types check-imports format bench proof soak lock proto clean \
 	runtime dev
 
 help: ## list the targets
-	@echo "make PYTHON=... takes that interpreter (3.11 or newer); make test ARGS='-k name' picks tests"
+	@echo "make PYTHON=... takes that interpreter (3.11 or newer); make test ARGS='-k name' picks tests, which LANES=3 spreads over processes"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: runtime ## events from an emulated Salesforce org into a Spark table, twice
@@ -47,6 +49,13 @@ check-imports: dev
 format: dev ## put the code into the form that `make check` wants
 	ruff format $(CHECKED)
 	ruff check --fix $(CHECKED)
+
+proof: dev ## kill at every named crash point, then print the figures
+	@python -m tests.proof forget
+	@status=0; python -m pytest -q tests/proof $(ARGS) || status=1; python -m tests.proof report || status=1; exit $$status
+
+soak: dev ## rounds of random kills and faults (ROUNDS=300 SEED=... SPARK_EVERY=25)
+	@python -m tests.proof soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SPARK_EVERY),--spark-every $(SPARK_EVERY))
 
 bench: dev ## benchmarks, each figure with its limit or its peer
 	python -m benchmarks

@@ -4,6 +4,7 @@
     - `ConfigurationError`: a user must change something; trying again changes nothing
         - `TopicError`: the topic does not exist, or this user may not have it
         - `ReplayIdRefused`: the bus does not know the replay id (expired, reset, rubbish)
+        - `SchemaUnknown`: the service says that there is no schema of this id
         - `PositionConflict`: the stored position and the staging area or org contradict each other
     - `AuthenticationError`: Salesforce refused the credentials; trying again changes nothing
     - `TransportError`: the wire or the service failed; trying again is right
@@ -33,6 +34,10 @@ class TopicError(ConfigurationError):
 
 class ReplayIdRefused(ConfigurationError):  # noqa: N818 - what happened, not an -Error
     """The bus refused the replay id: outside its 72 hours, from another org or instance, or rubbish."""
+
+
+class SchemaUnknown(ConfigurationError):  # noqa: N818
+    """The service answered that it has no schema of this id: asking again would get the same answer."""
 
 
 class PositionConflict(ConfigurationError):  # noqa: N818

@@ -1,4 +1,4 @@
-"""What Airflow is told about this package: its modules and the form of its connection.
+"""What Airflow is told about this package: its modules, its commands and the form of its connection.
 
 Airflow calls `get_provider_info` whenever one of its processes starts, before its own configuration is
 complete, and a dict that breaks its schema stops every `airflow` command on the machine. So nothing of
@@ -29,6 +29,10 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "hooks": [_modules("airflow_provider_sfevents.hooks.sfevents")],
         "operators": [_modules("airflow_provider_sfevents.operators.sfevents")],
+        "sensors": [_modules("airflow_provider_sfevents.sensors.sfevents")],
+        "triggers": [_modules("airflow_provider_sfevents.triggers.sfevents")],
+        "queues": ["airflow_provider_sfevents.queues.sfevents.SfEventsMessageQueueProvider"],
+        "cli": ["airflow_provider_sfevents.commands.grammar.get_commands"],
         "connection-types": [
             {
                 "connection-type": "sfevents",

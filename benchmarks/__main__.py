@@ -12,7 +12,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag")
+BENCHMARKS = (
+    *("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag"),
+    *("deliveries", "event_latency", "publish_to_row", "idle_waits"),
+)
 
 
 def run(name: str) -> tuple[bool, float]:

@@ -1,7 +1,7 @@
 """`make ui`: Airflow in the browser, with an emulated Salesforce org that things keep happening in.
 
 Everything lives in `.ui/` and is there again the next time: events, positions, tables, the DAGs you switched on. `PORT`
-chooses another port than 8080.
+chooses another port than 8080, `EVERY` how many seconds lie between things that happen; with 0 only what you publish yourself does.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import urlopen
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.sample import ORDERS
 from airflow_provider_sfevents.exceptions import SfEventsError
 from scripts.local_airflow import AIRFLOW, ROOT, LocalAirflow
 from scripts.local_salesforce import LocalSalesforce, free_port
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_SECONDS = 120
 STOP_SECONDS = 20
-FIRST, THEN, THEN_EVERY_SECONDS = 50, 3, 10
+FIRST, THEN, EVERY_SECONDS = 50, 3, 10
 # The bus keeps events for 72 hours, here as in Salesforce; after that a position's place is gone.
 TOO_OLD_SECONDS = 72 * 3600
 
@@ -40,7 +42,7 @@ def main() -> int:
     """Run until Ctrl-C; 0 then, 1 with one line where something is in the way."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _run(_port())
+        _run(_port(), _every())
     except (CannotRun, EmulatorError, SfEventsError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -66,7 +68,14 @@ def _port() -> int:
     return port
 
 
-def _run(port: int) -> None:
+def _every() -> int:
+    text = os.environ.get("EVERY", str(EVERY_SECONDS))
+    if not text.isdigit():
+        raise CannotRun(f"EVERY={text!r} is no number of seconds; give 10, or 0 for never")
+    return int(text)
+
+
+def _run(port: int, every: int) -> None:
     screen = Screen()
     airflow = LocalAirflow.create(ROOT / ".ui", _server_settings(port))
     _warn_if_old(screen, airflow)
@@ -87,23 +96,36 @@ def _run(port: int) -> None:
         processes = stack.enter_context(_components(airflow))
         with screen.step("Airflow"):
             _wait_ready(processes, airflow, port)
-        screen.say(_what_is_where(airflow, salesforce, f"http://localhost:{port}"))
+        screen.say(_what_is_where(airflow, salesforce, f"http://localhost:{port}", every))
         while True:
-            for _ in range(THEN_EVERY_SECONDS):
-                _check_alive(processes, airflow)
+            for _ in range(every or EVERY_SECONDS):
+                _keep_alive(processes, airflow, screen)
                 time.sleep(1)
-            salesforce.go_on(THEN)
+            if every:
+                salesforce.go_on(THEN)
 
 
-def _what_is_where(airflow: LocalAirflow, salesforce: LocalSalesforce, url: str) -> str:
+def _what_is_where(airflow: LocalAirflow, salesforce: LocalSalesforce, url: str, every: int) -> str:
+    things = f"{THEN} things happen there every {every} s" if every else "nothing happens by itself"
     return (
         f"\n  Airflow       {url}/dags\n"
         f"  Connection    {url}/connections (sfevents_default; its test button works)\n"
-        f"  Salesforce    Pub/Sub API at {salesforce.endpoint}; {THEN} things happen there every {THEN_EVERY_SECONDS} s\n"
+        f"  Salesforce    Pub/Sub API at {salesforce.endpoint}; {things}\n"
         f"  Tables        {airflow.lake}\n"
         f"  Logs          {airflow.place / 'logs'}\n"
-        "\nSwitch on salesforce_orders or press its trigger button. Ctrl-C stops everything."
+        "\nSwitch on salesforce_orders or press its trigger button; or switch on salesforce_orders_event_driven, which each order starts:\n"
+        f'  {_command("sfevents-emulator")} publish {ORDERS} \'{{"Order_Number__c": "A-1"}}\' --folder {_short(airflow.place / "salesforce")}\n'
+        "Ctrl-C stops everything."
     )
+
+
+def _command(name: str) -> str:
+    return _short(Path(sys.executable).parent / name)
+
+
+def _short(path: Path) -> str:
+    """As one types it in the checkout."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def _warn_if_old(screen: Screen, airflow: LocalAirflow) -> None:
@@ -124,11 +146,22 @@ def _server_settings(port: int) -> dict[str, str]:
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://localhost:{port}/execution/",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__CORE__PARALLELISM": "2",
+        # A watcher begins when its DAG's file is parsed for the first time after the DAG was switched on.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         # Else two fixed ports, which another Airflow on this machine may have.
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(free_port()),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(free_port()),
     }
+
+
+def _start(name: str, airflow: LocalAirflow) -> subprocess.Popen[bytes]:
+    return start(
+        (*AIRFLOW, name),
+        log=airflow.log(name),
+        environment=airflow.environment,
+        folder=airflow.home,
+    )
 
 
 @contextlib.contextmanager
@@ -137,12 +170,7 @@ def _components(airflow: LocalAirflow) -> Iterator[dict[str, subprocess.Popen[by
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in COMPONENTS:
-            processes[name] = start(
-                (*AIRFLOW, name),
-                log=airflow.log(name),
-                environment=airflow.environment,
-                folder=airflow.home,
-            )
+            processes[name] = _start(name, airflow)
         yield processes
     finally:
         print("\nStopping Airflow ...", flush=True)
@@ -180,6 +208,21 @@ def _check_alive(processes: dict[str, subprocess.Popen[bytes]], airflow: LocalAi
     for name, process in processes.items():
         if process.poll() is not None:
             raise CannotRun(f"Airflow's {name} ended; its last words are in {airflow.log(name)}")
+
+
+def _keep_alive(
+    processes: dict[str, subprocess.Popen[bytes]], airflow: LocalAirflow, screen: Screen
+) -> None:
+    """Start what somebody has killed again, as a deployment would.
+
+    :raises CannotRun: for what ended by itself; it would do so again.
+    """
+    for name, process in processes.items():
+        if process.poll() == -signal.SIGKILL:
+            end([process])  # and what it has left behind
+            processes[name] = _start(name, airflow)
+            screen.say(f"Airflow's {name} was killed, and is started again.")
+    _check_alive(processes, airflow)
 
 
 if __name__ == "__main__":

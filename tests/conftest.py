@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.harness.airflow_home import AirflowHome
+    from tests.harness.lanes import Lanes
 
 _HOME = Path(tempfile.mkdtemp(prefix="sfevents-tests-"))
 atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
@@ -37,6 +39,21 @@ def _isolate() -> None:
 
 
 _isolate()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
+    """Who hands out tests where several processes run them."""
+    from tests.harness.lanes import Lanes
+
+    return Lanes(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        from tests.harness import lanes
+
+        lanes.sort(items)
 
 
 @pytest.fixture(scope="session")
@@ -64,10 +81,17 @@ def spark_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def airflow_database_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh Airflow database, made once; every `airflow_home` begins with a copy."""
+    """A fresh Airflow database, made once for all processes that run tests; every `airflow_home` begins with a copy."""
     from tests.harness.airflow_home import make_database
 
-    return make_database(tmp_path_factory.mktemp("airflow-database"))
+    own = tmp_path_factory.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    database = folder / "airflow.db"
+    with (folder / "airflow.db.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not database.exists():
+            make_database(tmp_path_factory.mktemp("airflow-database")).rename(database)
+    return database
 
 
 @pytest.fixture

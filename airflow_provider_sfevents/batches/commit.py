@@ -6,11 +6,12 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
 from airflow_provider_sfevents.positions import stores
-from airflow_provider_sfevents.positions.record import advance, is_committed
+from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:
@@ -30,10 +31,12 @@ def take_staged(
     run: Run,
     *,
     adopted: bool,
+    again: bool,
 ) -> Staged:
     """Claim a batch that another task has staged, so as to commit it.
 
     :param adopted: that task had found it staged, and fetched nothing.
+    :param again: that task is of the past, and landed its own batch again.
     :raises BatchClaimed: somebody else is at work on it.
     """
     claim = folder.claim(Holder.here(run, datetime.now(UTC).isoformat()))
@@ -44,7 +47,29 @@ def take_staged(
         claim=claim,
         store=store,
         adopted=adopted,
+        again=again,
     )
+
+
+def check_before_landing(staged: Staged) -> None:
+    """Make sure, right before Spark is launched, that the batch is ours still and the one after the position.
+
+    :raises BatchClaimed: somebody took this process for dead and holds the batch now.
+    :raises PositionConflict: the position was moved or reset meanwhile.
+    """
+    staged.claim.check()
+    if staged.again:
+        return
+    manifest, position = staged.manifest, stores.read(staged.store)
+    if position is None or (position.epoch, position.sequence + 1) != (
+        manifest.epoch,
+        manifest.sequence,
+    ):
+        stands = f"{position.epoch}-{position.sequence}" if position else "nowhere"
+        raise PositionConflict(
+            f"Batch {manifest.batch_id} was staged, but {staged.store.where} stands at {stands} by now: somebody moved or reset it "
+            "meanwhile. Nothing is landed; the next run goes on from where the position is."
+        )
 
 
 def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
@@ -54,19 +79,34 @@ def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
     :raises BatchClaimed: somebody took this process for dead and holds the batch now.
     :raises PositionConflict: the position is not where the batch was fetched for.
     """
-    manifest = staged.manifest
-    receipt = restart.require_landed(manifest, staged.folder.read_receipt(), staged.folder.url)
+    receipt = restart.require_landed(
+        staged.manifest, staged.folder.read_receipt(), staged.folder.url
+    )
+    manifest = restart.as_landed(staged.manifest, receipt)
+    if manifest != staged.manifest:
+        log.warning(
+            "Batch %s has landed from another staging area, with %d events up to %s; that is what counts, and what was staged here "
+            "beyond it is fetched again with the next batch. Give all workers one staging area.",
+            manifest.batch_id,
+            manifest.events,
+            manifest.end,
+        )
     position = stores.read(staged.store)
+    if staged.again or (position is not None and is_past(position, manifest)):
+        log.info("Batch %s was committed before; the position stays.", manifest.batch_id)
+        return receipt
     if position is None:
         raise PositionConflict(
             f"The position of {manifest.topic} for consumer {manifest.consumer!r} is gone from {staged.store.where}, and batch "
-            f"{manifest.batch_id} has landed. Put the position back as it was before the batch, or run the next run to "
-            "be told what to do."
+            f"{manifest.batch_id} has landed. Put it back: `airflow sfevents position set {manifest.consumer} {manifest.topic} "
+            f"{manifest.end}`, as the batch that has landed ends there."
         )
     if not is_committed(position, manifest):
         staged.claim.check()
         at = datetime.now(UTC).isoformat()
+        steps.reached(steps.COMMIT_NEXT, manifest.batch_id)
         stores.write(staged.store, advance(position, manifest, committed_at=at, committed_by=run))
+        steps.reached(steps.COMMITTED, manifest.batch_id)
         log.info(
             "Position of %s: sequence %d, after %s.",
             manifest.topic,
@@ -74,6 +114,7 @@ def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
             manifest.end,
         )
     _sweep(staged.topic_folder, keep_batches)
+    steps.reached(steps.SWEPT, manifest.batch_id)
     return receipt
 
 

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.opening import write_origin
-from airflow_provider_sfevents.exceptions import SfEventsError, Stopped, TransportError
+from airflow_provider_sfevents.batches.schemas import keep_schemas
+from airflow_provider_sfevents.exceptions import (
+    ReplayIdRefused,
+    SfEventsError,
+    Stopped,
+    TransportError,
+)
+from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.pubsub.bounds import Progress
-from airflow_provider_sfevents.staging.manifest import Manifest, Part
+from airflow_provider_sfevents.pubsub.event_time import event_time_reader
+from airflow_provider_sfevents.staging.chain import LATEST
+from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
 from airflow_provider_sfevents.staging.marks import Anchor
 
 if TYPE_CHECKING:
@@ -72,8 +82,9 @@ class BatchFetch:
         self._topic_folder = topic_folder
         self._folder = folder
         self._claim = claim
-        self._schemas = folder.schemas()
+        self._schemas = folder.schemas()  # and those that were asked for in vain
         self._received = plan.events
+        self._first: Delivery | None = None
         self._reported_at = time.monotonic()
 
     async def run(self, client: PubSubClient, stopping: asyncio.Event) -> Manifest | Ended:
@@ -85,7 +96,7 @@ class BatchFetch:
         log.info(
             "Fetching %s after %s%s.",
             topic,
-            plan.resume,
+            plan.ask,
             f"; {plan.events} events are staged already" * bool(plan.kept),
         )
         async with self._folder.writer(self._claim, plan.resume, plan.events) as writer:
@@ -99,29 +110,30 @@ class BatchFetch:
         if not parts:
             self._write_anchor(ended)
             return ended
-        for schema_id in {schema for part in parts for schema in part.schemas} - self._schemas:
-            await self._keep_schema(client, schema_id)
-        return self._write_manifest(parts, ended)
+        missing = {schema for part in parts for schema in part.schemas} - self._schemas
+        await keep_schemas(self._folder, client, missing)
+        return self._write_manifest(parts, ended, await self._losses(client))
 
     async def _fetch(
         self, client: PubSubClient, writer: PartWriter, stopping: asyncio.Event
     ) -> Ended:
         async def receive(delivery: Delivery) -> None:
-            await writer.append(
-                delivery.ids,
-                delivery.replay_ids,
-                delivery.schema_ids,
-                delivery.payloads,
-                delivery.received_at,
-            )
+            steps.reached(steps.DELIVERED, self._folder.batch_id)
+            if self._first is None and self._plan.ask == LATEST:
+                # Whoever takes us for dead asks later. So while the batch is ours, no other `latest` has missed less.
+                self._claim.check()
+            await hand_over(delivery, writer)
             self._report(len(delivery))
-            for schema_id in set(delivery.schema_ids) - self._schemas:
-                await self._keep_schema(client, schema_id)
+            if self._first is None:
+                self._first = delivery
+            if missing := set(delivery.schema_ids) - self._schemas:
+                await keep_schemas(self._folder, client, missing)
+                self._schemas |= missing
 
         try:
             result = await client.fetch(
                 self._request.topic,
-                self._plan.resume,
+                self._plan.ask,
                 self._bounds,
                 receive,
                 already=Progress(events=self._plan.events, bytes=self._plan.bytes),
@@ -130,16 +142,26 @@ class BatchFetch:
         except TransportError:
             raise  # it passes; the next try goes on where this one was
         except SfEventsError as error:
-            if not self._plan.kept:
+            anchor_is_refused = self._plan.anchor and isinstance(error, ReplayIdRefused)
+            if not self._plan.kept or anchor_is_refused:
                 raise
             # What earlier attempts have paid for lands before the error is everybody's.
             return Ended(ended_by="error", error=str(error))
         return _ended(result)
 
-    async def _keep_schema(self, client: PubSubClient, schema_id: str) -> None:
-        """Each event is decoded with its own schema, so each is staged beside the events."""
-        self._folder.write_schema(schema_id, await client.get_schema(schema_id))
-        self._schemas.add(schema_id)
+    async def _losses(self, client: PubSubClient) -> tuple[LossWindow, ...]:
+        """The loss window this batch begins with, and where reading goes on after it, as far as this attempt has seen."""
+        loss, first = self._plan.loss, self._first
+        if loss is None:
+            return ()
+        if first is None or self._plan.kept:
+            return (loss,)
+        try:
+            read = event_time_reader(await client.get_schema(first.schema_ids[0]))
+        except SfEventsError:
+            return (loss,)  # good to know, not worth failing a fetched batch for
+        created = read(first.payloads[0])
+        return (replace(loss, first_event_at=created.isoformat() if created else ""),)
 
     def _report(self, events: int) -> None:
         self._received += events
@@ -165,7 +187,9 @@ class BatchFetch:
             )
         )
 
-    def _write_manifest(self, parts: tuple[Part, ...], ended: Ended) -> Manifest:
+    def _write_manifest(
+        self, parts: tuple[Part, ...], ended: Ended, losses: tuple[LossWindow, ...]
+    ) -> Manifest:
         position = self._position
         manifest = Manifest(
             org_id=position.org_id,
@@ -187,11 +211,27 @@ class BatchFetch:
             run=self._request.run,
             error=ended.error,
             last_event_at=ended.last_event_at,
+            overlaps=bool(losses) or record.overlaps(position),
+            losses=losses,
         )
         if position.sequence == 0:
             write_origin(self._topic_folder, position)  # a position written by hand has none yet
         self._claim.check()
-        return self._folder.create_manifest(manifest)
+        steps.reached(steps.MANIFEST_NEXT, manifest.batch_id)
+        created = self._folder.create_manifest(manifest)
+        steps.reached(steps.MANIFEST_WRITTEN, manifest.batch_id)
+        return created
+
+
+async def hand_over(delivery: Delivery, writer: PartWriter) -> None:
+    """:raises StagingError: what came before could not be written; nothing more will be."""
+    await writer.append(
+        delivery.ids,
+        delivery.replay_ids,
+        delivery.schema_ids,
+        delivery.payloads,
+        delivery.received_at,
+    )
 
 
 def _ended(result: FetchResult) -> Ended:

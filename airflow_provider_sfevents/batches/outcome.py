@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.claims import Claim
-    from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
+    from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Receipt
 
 LEARN_SECONDS = 280.0
 """How long silence may not end a batch where nothing is known of its place yet. The service sends a keepalive within
@@ -25,7 +25,11 @@ class BatchRequest:
     """What a task wants of the batch it asks for.
 
     :param initial_replay: where the first run starts: `earliest`, `latest` or a replay id in hex.
+    :param replay_fallback: where to go on when the bus refuses the replay id: `fail`, `earliest` or `latest`.
     :param run: the task that asks.
+    :param cleared: somebody cleared the run.
+    :param backfill: the run is one of a backfill.
+    :param owns: the task fetches, and the position is its own; one that only waits neither asks for the owner nor becomes it.
     """
 
     topic: str
@@ -33,7 +37,11 @@ class BatchRequest:
     bounds: Bounds = field(default_factory=Bounds)
     run: Run = field(default_factory=Run)
     initial_replay: str = "earliest"
+    replay_fallback: str = "fail"
+    cleared: bool = False
+    backfill: bool = False
     learn_seconds: float = LEARN_SECONDS
+    owns: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +50,7 @@ class Staged:
 
     :param adopted: an earlier attempt had staged it; nothing was fetched.
     :param landed: it has a receipt that adds up; only its commit is missing.
+    :param again: a run of the past lands its own batch again; the position has been beyond it for long and stays.
     """
 
     manifest: Manifest
@@ -51,6 +60,7 @@ class Staged:
     store: PositionStore
     adopted: bool = False
     landed: bool = False
+    again: bool = False
 
     def release(self) -> None:
         self.claim.release()
@@ -76,7 +86,12 @@ class Empty:
 
 
 def result(
-    manifest: Manifest, manifest_url: str, receipt: Receipt | None, *, adopted: bool
+    manifest: Manifest,
+    manifest_url: str,
+    receipt: Receipt | None,
+    *,
+    adopted: bool,
+    again: bool = False,
 ) -> dict[str, Any]:
     """What a task tells those after it; plain JSON, without a secret.
 
@@ -86,12 +101,15 @@ def result(
         manifest.batch_id,
         manifest.sequence,
         manifest=manifest_url,
-        events=manifest.events,
+        events=receipt.events if receipt else manifest.events,
         size=manifest.bytes,
         ended_by=manifest.ended_by,
         quarantined=receipt.quarantined if receipt else 0,
+        duplicates=receipt.duplicates if receipt else 0,
         tables=receipt.tables if receipt else {},
+        losses=manifest.losses,
         adopted=adopted,
+        again=again,
     )
 
 
@@ -104,8 +122,11 @@ def _result(
     events: int = 0,
     size: int = 0,
     quarantined: int = 0,
+    duplicates: int = 0,
     tables: dict[str, int] | None = None,
+    losses: tuple[LossWindow, ...] = (),
     adopted: bool = False,
+    again: bool = False,
 ) -> dict[str, Any]:
     return {
         "batch_id": batch_id,
@@ -115,6 +136,9 @@ def _result(
         "bytes": size,
         "ended_by": ended_by,
         "quarantined": quarantined,
+        "duplicates": duplicates,
         "tables": dict(tables or {}),
+        "losses": [asdict(window) for window in losses],
         "adopted": adopted,
+        "again": again,
     }

@@ -2,25 +2,31 @@
 
 The order matters, since the process may die between any two steps:
 
-1. Log in and ask for the topic; nothing is spent, and most mistakes show here.
-2. Read the position, or begin one; it is in its store before the first event is asked for.
-3. Claim the batch after it, and read the position again: it may have moved while we waited.
-4. Do what `restart.plan` says of what lies there; a fetch writes the manifest last.
+1. Log in; nothing is spent, and most mistakes show here.
+2. A run of the past gets its own batch, or is refused (`past`); the rest is for the others.
+3. Ask for the topic. Read the position, or begin one; it is in its store before the first event is asked for.
+4. Claim the batch after it, and read the position again: it may have moved while we waited.
+5. Do what `restart.plan` says of what lies there; a fetch writes the manifest last.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches import age, fallback, past, restart
+from airflow_provider_sfevents.batches.coming import Coming, look
 from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
 from airflow_provider_sfevents.batches.opening import open_position
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
-from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.batches.schemas import keep_schemas
+from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
+from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:
@@ -29,20 +35,14 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
-    from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.claims import Claim
     from airflow_provider_sfevents.staging.manifest import Manifest
-    from airflow_provider_sfevents.staging.marks import Anchor
 
 log = logging.getLogger(__name__)
-
-OLD = timedelta(hours=12)
-"""Age from which a place's replay id should be renewed by a keepalive before silence ends a batch; the bus keeps
-events for 72 hours (event message durability), so an hourly DAG has many tries left."""
 
 
 async def stage_batch(
@@ -52,22 +52,25 @@ async def stage_batch(
     open_store: Callable[[str], PositionStore],
     stopping: asyncio.Event,
 ) -> Staged | Empty:
-    """Stage the batch after the position, or find it staged.
+    """Stage the batch after the position, or find it staged; a run of the past is given its own one again.
 
     :param open_store: gives the position store, told the org's id.
     :param stopping: set from outside to end a fetch early; what has been received by then is kept.
     :raises TopicError: no such topic, or not for this user; before anything is spent.
     :raises BatchClaimed: somebody else is at work on the batch; before anything is spent.
-    :raises PositionConflict: position, staging area and org contradict each other.
-    :raises ReplayIdRefused: the bus does not know the position's replay id.
+    :raises PositionConflict: position, staging area, org and run contradict each other.
+    :raises ReplayIdRefused: the bus does not know the position's replay id, and `replay_fallback` is `fail`.
     :raises Stopped: `stopping` was set.
     """
     session = await client.session()
-    await client.require_readable(request.topic)
+    steps.reached(steps.AUTHENTICATED, session.org_id)
     folder = area.topic(session.org_id, request.consumer, request.topic)
     # Stores are read on this thread on purpose: Airflow's are bound to the task's own, and they answer at once.
     store = open_store(session.org_id)
-    claimed = await _claim(request, session, folder, store)
+    claimed = await _claim_own(request, folder, store)
+    if claimed is None:
+        await client.require_readable(request.topic)
+        claimed = await _claim_next(request, session, folder, store)
     try:
         staged = await _stage_claimed(request, client, claimed, stopping)
     except BaseException:
@@ -80,22 +83,44 @@ async def stage_batch(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
-    position: Position
+    """A batch in our hands.
+
+    :param position: it comes after; None for a batch of the past, which has no next.
+    """
+
+    position: Position | None
     topic_folder: TopicFolder
     folder: BatchFolder
     claim: Claim
     store: PositionStore
 
 
-async def _claim(
+async def _claim_own(
+    request: BatchRequest, folder: TopicFolder, store: PositionStore
+) -> _Claimed | None:
+    """The batch that this run had staged before; None where it is to take the next one.
+
+    :raises PositionConflict: a run of the past, whose batch is gone.
+    """
+    if not past.may_own_a_batch(request):
+        return None
+    manifest = past.find_own(request, stores.read(store), folder.manifests(), store.where)
+    if manifest is None:
+        return None
+    log.info("Run %s had staged batch %s; it is landed again.", manifest.run.run, manifest.batch_id)
+    batch = folder.batch(manifest.epoch, manifest.sequence)
+    claim = await _claim(request, batch)
+    return _Claimed(position=None, topic_folder=folder, folder=batch, claim=claim, store=store)
+
+
+async def _claim_next(
     request: BatchRequest, session: Session, folder: TopicFolder, store: PositionStore
 ) -> _Claimed:
     """The position, and the batch after it, claimed; looked at until both belong together."""
     position = open_position(request, session, folder, store)
     while True:
         batch = folder.batch(position.epoch, position.sequence + 1)
-        holder = Holder.here(request.run, datetime.now(UTC).isoformat())
-        claim = await asyncio.to_thread(batch.claim, holder)
+        claim = await _claim(request, batch)
         try:
             now_at = open_position(request, session, folder, store)
         except BaseException:
@@ -109,41 +134,24 @@ async def _claim(
         position = now_at
 
 
+async def _claim(request: BatchRequest, batch: BatchFolder) -> Claim:
+    holder = Holder.here(request.run, datetime.now(UTC).isoformat())
+    claim = await asyncio.to_thread(batch.claim, holder)
+    steps.reached(steps.CLAIMED, batch.batch_id)
+    return claim
+
+
 async def _stage_claimed(
     request: BatchRequest, client: PubSubClient, claimed: _Claimed, stopping: asyncio.Event
 ) -> Staged | Empty:
-    anchor = _anchor(claimed)
-    plan = restart.plan(_look(claimed, anchor))
+    if claimed.position is None:
+        return await _land_again(request, client, claimed)
+    plan = _plan(claimed, claimed.position)
     if isinstance(plan, restart.Fetch):
-        bounds = _with_learning(request, claimed.position, anchor, plan)
-        fetch = BatchFetch(
-            request,
-            bounds,
-            claimed.position,
-            plan,
-            claimed.topic_folder,
-            claimed.folder,
-            claimed.claim,
-        )
-        try:
-            came = await fetch.run(client, stopping)
-        except ReplayIdRefused as error:
-            raise ReplayIdRefused(_what_to_choose(error, plan.resume, claimed)) from error
-        if isinstance(came, Ended):
-            return Empty(
-                batch_id=claimed.folder.batch_id,
-                sequence=claimed.position.sequence + 1,
-                start=plan.start,
-                ended_by=came.ended_by,
-            )
-        log.info(
-            "Batch %s is staged: %d events, ended by %s.", came.batch_id, came.events, came.ended_by
-        )
-        return _staged(claimed, came)
+        return await _fetch(request, client, claimed, claimed.position, plan, stopping)
     landed = isinstance(plan, restart.Commit)
     if not landed:
-        # Files that an earlier task left are read through before Spark is started on them.
-        await asyncio.to_thread(claimed.folder.verify, plan.manifest)
+        await _make_ready(client, claimed, plan.manifest)
     log.info(
         "Batch %s is %s already (%d events); nothing is fetched.",
         plan.manifest.batch_id,
@@ -153,50 +161,96 @@ async def _stage_claimed(
     return _staged(claimed, plan.manifest, adopted=True, landed=landed)
 
 
-def _what_to_choose(error: ReplayIdRefused, start: str, claimed: _Claimed) -> str:
-    return (
-        f"{error} The replay id is {start}, of {claimed.store.where}. Nothing was moved, and nothing is skipped without you. Events "
-        "published after that place and no longer kept (72 hours) are lost to this topic; the org may also have been moved or "
-        f"refreshed. To go on, write {claimed.store.where} anew with another word as `epoch`, 0 as `sequence` and as `replay_id` either "
-        "`earliest` (all that the bus still holds; what has landed already lands again) or `latest` (what is published from now on)."
-    )
-
-
-def _anchor(claimed: _Claimed) -> Anchor | None:
-    """The anchor, where it counts for the position as it is now."""
-    anchor, position = claimed.topic_folder.read_anchor(), claimed.position
-    if anchor is None or (anchor.epoch, anchor.sequence) != (position.epoch, position.sequence):
-        return None
-    return anchor
-
-
-def _look(claimed: _Claimed, anchor: Anchor | None) -> restart.Found:
+async def _land_again(request: BatchRequest, client: PubSubClient, claimed: _Claimed) -> Staged:
+    """A batch of the past; for a mere retry, whose first try died after its commit, what that one landed is enough."""
     manifest = claimed.folder.read_manifest()
-    return restart.Found(
-        position_start=claimed.position.start,
-        anchor=anchor.replay_id if anchor else "",
-        manifest=manifest,
-        receipt=claimed.folder.read_receipt() if manifest else None,
-        parts=() if manifest else tuple(claimed.folder.parts()),
+    if manifest is None:  # swept between our look and our claim
+        raise TransportError(
+            f"Batch {claimed.folder.batch_id} was removed from the staging area a moment ago."
+        )
+    landed = restart.is_landed(manifest, claimed.folder.read_receipt())
+    again = request.cleared or request.backfill or not landed
+    if again:
+        await _make_ready(client, claimed, manifest)
+    return _staged(claimed, manifest, adopted=True, landed=not again, again=again)
+
+
+async def _make_ready(client: PubSubClient, claimed: _Claimed, manifest: Manifest) -> None:
+    """Files that an earlier task left are read through before Spark is started on them; schemas it could not get are asked for again."""
+    await asyncio.to_thread(claimed.folder.verify, manifest, past=claimed.position is None)
+    await keep_schemas(claimed.folder, client, manifest.schemas)
+
+
+async def _fetch(
+    request: BatchRequest,
+    client: PubSubClient,
+    claimed: _Claimed,
+    position: Position,
+    plan: restart.Fetch,
+    stopping: asyncio.Event,
+) -> Staged | Empty:
+    try:
+        came = await _batch_fetch(request, claimed, position, plan).run(client, stopping)
+    except ReplayIdRefused as error:
+        # Each time it goes on at a place that was not tried yet, so it ends: anchor, position, fallback.
+        further = _go_on(request, claimed, position, plan, error)
+        return await _fetch(request, client, claimed, position, further, stopping)
+    if isinstance(came, Ended):
+        if plan.ask == LATEST and not came.latest_replay_id:
+            raise age.unlearned(request.topic, came.ended_by, request.bounds.max_seconds)
+        return Empty(
+            batch_id=claimed.folder.batch_id,
+            sequence=position.sequence + 1,
+            start=plan.ask,
+            ended_by=came.ended_by,
+        )
+    log.info(
+        "Batch %s is staged: %d events, ended by %s.", came.batch_id, came.events, came.ended_by
+    )
+    return _staged(claimed, came)
+
+
+def _batch_fetch(
+    request: BatchRequest, claimed: _Claimed, position: Position, plan: restart.Fetch
+) -> BatchFetch:
+    bounds = age.bounds(request, position, plan, claimed.topic_folder, datetime.now(UTC))
+    return BatchFetch(
+        request, bounds, position, plan, claimed.topic_folder, claimed.folder, claimed.claim
     )
 
 
-def _with_learning(
-    request: BatchRequest, position: Position, anchor: Anchor | None, plan: restart.Fetch
-) -> Bounds:
-    """Where nothing recent is known of the place, silence must last until a keepalive could have told."""
-    at_anchor = anchor is not None and anchor.replay_id == plan.start
-    since = anchor.seen_at if anchor and at_anchor else position.committed_at
-    unknown = plan.resume == "latest" or (
-        bool(since) and datetime.now(UTC) - datetime.fromisoformat(since) > OLD
-    )
-    return (
-        replace(request.bounds, learn_seconds=request.learn_seconds) if unknown else request.bounds
-    )
+def _go_on(
+    request: BatchRequest,
+    claimed: _Claimed,
+    position: Position,
+    plan: restart.Fetch,
+    refused: ReplayIdRefused,
+) -> restart.Fetch:
+    """Where to go on after the bus has refused a replay id: at the position itself, or at the user's `replay_fallback`.
+
+    :raises ReplayIdRefused: there is nowhere, or the user has not chosen.
+    """
+    if plan.anchor:
+        return fallback.without_anchor(plan, refused)
+    window = fallback.choose(position, plan, request.replay_fallback, refused, claimed.store.where)
+    fallback.keep(window, claimed.folder, claimed.claim, request.topic)
+    again = _plan(claimed, position)
+    if not isinstance(again, restart.Fetch):
+        raise refused
+    return again
+
+
+def _plan(claimed: _Claimed, position: Position) -> restart.Commit | restart.Adopt | restart.Fetch:
+    return restart.plan(look(Coming.after(position), claimed.topic_folder, sound=True))
 
 
 def _staged(
-    claimed: _Claimed, manifest: Manifest, *, adopted: bool = False, landed: bool = False
+    claimed: _Claimed,
+    manifest: Manifest,
+    *,
+    adopted: bool = False,
+    landed: bool = False,
+    again: bool = False,
 ) -> Staged:
     return Staged(
         manifest=manifest,
@@ -206,4 +260,5 @@ def _staged(
         store=claimed.store,
         adopted=adopted,
         landed=landed,
+        again=again,
     )

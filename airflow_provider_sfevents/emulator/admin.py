@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from airflow_provider_sfevents.emulator.answering import Facts, answering
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.sample import define_sample, publish_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from starlette.requests import Request
+    from collections.abc import Callable
 
     from airflow_provider_sfevents.emulator.bus import Topic
     from airflow_provider_sfevents.emulator.org import Org
 
-    Facts = Mapping[str, Any]
     Connect = Callable[[str, Org], Facts]
 
 
@@ -35,13 +31,13 @@ class Admin:
 
     def routes(self) -> list[Route]:
         return [
-            Route("/emulator/topics", _answering(self._topics), methods=["GET"]),
-            Route("/emulator/events", _answering(self._events), methods=["GET"]),
-            Route("/emulator/connection", _answering(self._connection), methods=["GET"]),
-            Route("/emulator/events", _answering(self._publish), methods=["POST"]),
-            Route("/emulator/changes", _answering(self._change), methods=["POST"]),
-            Route("/emulator/sample", _answering(self._sample), methods=["POST"]),
-            Route("/emulator/definitions", _answering(self._define), methods=["POST"]),
+            Route("/emulator/topics", answering(self._topics), methods=["GET"]),
+            Route("/emulator/events", answering(self._events), methods=["GET"]),
+            Route("/emulator/connection", answering(self._connection), methods=["GET"]),
+            Route("/emulator/events", answering(self._publish), methods=["POST"]),
+            Route("/emulator/changes", answering(self._change), methods=["POST"]),
+            Route("/emulator/sample", answering(self._sample), methods=["POST"]),
+            Route("/emulator/definitions", answering(self._define), methods=["POST"]),
         ]
 
     def _topics(self, _: Facts) -> Any:
@@ -83,7 +79,13 @@ class Admin:
         return self._connect(str(asked.get("auth", "client_credentials")), self._org)
 
     def _publish(self, asked: Facts) -> Any:
-        replay_ids = self._org.publish(asked["topic"], asked["events"], ids=asked.get("ids"))
+        ids = asked.get("ids")
+        if "raw" in asked:
+            payloads = [bytes.fromhex(one) for one in asked["raw"]]
+            schema_id = asked.get("schema_id", "")
+            replay_ids = self._org.publish_raw(asked["topic"], payloads, schema_id, ids=ids)
+        else:
+            replay_ids = self._org.publish(asked["topic"], asked["events"], ids=ids)
         return {"replay_ids": [one.hex() for one in replay_ids]}
 
     def _change(self, asked: Facts) -> Any:
@@ -107,22 +109,3 @@ class Admin:
             case "channel":
                 return {"topic": self._org.define_channel(name, asked["members"])}
         raise EmulatorError(f"kind {asked['kind']!r} is none of event, entity, channel")
-
-
-def _answering(answer: Callable[[Facts], Any]) -> Callable[[Request], Awaitable[Response]]:
-    """Make a handler: what was asked, from the query or the JSON body, to JSON; what was asked wrongly to HTTP 400."""
-
-    async def handle(request: Request) -> Response:
-        try:
-            asked = (
-                dict(request.query_params)
-                if request.method == "GET"
-                else json.loads(await request.body())
-            )
-            return JSONResponse(answer(asked))
-        except KeyError as error:
-            return JSONResponse({"error": f"{error} is missing"}, status_code=400)
-        except (EmulatorError, ValueError, TypeError) as error:
-            return JSONResponse({"error": str(error)}, status_code=400)
-
-    return handle

@@ -8,12 +8,14 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 
 from airflow_provider_sfevents.emulator.admin import Admin
+from airflow_provider_sfevents.emulator.fault_admin import FaultAdmin
 from airflow_provider_sfevents.emulator.logins import Logins
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from airflow_provider_sfevents.emulator.admin import Connect
+    from airflow_provider_sfevents.emulator.fault_verbs import FaultVerbs
     from airflow_provider_sfevents.emulator.oauth import TokenEndpoint
     from airflow_provider_sfevents.emulator.org import Org
     from airflow_provider_sfevents.emulator.state import State
@@ -23,9 +25,12 @@ def login_app(state: State, endpoint: TokenEndpoint) -> Any:
     return _app(state, Logins(state, endpoint).routes())
 
 
-def my_domain_app(state: State, endpoint: TokenEndpoint, org: Org, connect: Connect) -> Any:
+def my_domain_app(
+    state: State, endpoint: TokenEndpoint, org: Org, *, connect: Connect, faults: FaultVerbs
+) -> Any:
     """Logins, and the emulator's own face for its command line."""
-    return _app(state, [*Logins(state, endpoint).routes(), *Admin(org, connect).routes()])
+    own = [*Admin(org, connect).routes(), *FaultAdmin(org, faults).routes()]
+    return _app(state, [*Logins(state, endpoint).routes(), *own])
 
 
 def _app(state: State, routes: list[Any]) -> Any:

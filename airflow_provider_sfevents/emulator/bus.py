@@ -61,6 +61,7 @@ class Journal(Protocol):
     def schema(self, schema_id: str, schema_json: str) -> None: ...
     def events(self, events: Sequence[StoredEvent]) -> None: ...
     def position(self, position: int, at: float) -> None: ...
+    def renumbered(self, position: int, *, old_valid: bool) -> None: ...
 
 
 class Bus:
@@ -81,6 +82,9 @@ class Bus:
         self._logs: dict[str, TopicLog] = {}
         self._carriers: dict[str, tuple[str, ...]] = {}
         self._issued = IssuedPositions()
+        self._issued_before: list[IssuedPositions] = []
+        self._forgotten: set[str] = set()
+        self.numbering = 0
         self._random = random.Random(f"{knobs.seed}:{name}")  # noqa: S311 - repeatable, guards nothing
         self._position = self._random.randint(1_000_000, 20_000_000)
         self._listeners: set[Callable[[], None]] = set()
@@ -115,6 +119,15 @@ class Bus:
                 if self.journal:
                     self.journal.schema(schema_id, schema_json)
 
+    def forget_schema(self, schema_id: str) -> None:
+        """Answer as if nobody had ever known this schema; what is published and read here still does."""
+        with self.lock:
+            self._forgotten.add(schema_id)
+
+    def has_forgotten(self, schema_id: str) -> bool:
+        with self.lock:
+            return schema_id in self._forgotten
+
     # --- publishing --------------------------------------------------------------------------------------------------
 
     def append(self, topic: str, events: Iterable[Encoded]) -> list[bytes]:
@@ -140,13 +153,35 @@ class Bus:
         self.wake()
         return [self.replay_id(event.position) for event in stored]
 
-    def _stored(self, topic: str, event: Encoded, at: float) -> StoredEvent:
+    def _stored(self, topic: str, event: Encoded | pb.ProducerEvent, at: float) -> StoredEvent:
         position = self._next_position()
         produced = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=event.payload)
         consumed = pb.ConsumerEvent(event=produced, replay_id=self.replay_id(position))
         return StoredEvent(
             position, at, topic, pb.FetchResponse(events=[consumed]).SerializeToString()
         )
+
+    def renumber(self, position: int, *, old_valid: bool) -> None:
+        """Give all retained events new places, from this one on, as when an org moves.
+
+        :param old_valid: whether replay ids of before are still taken, for the places they name now.
+        """
+        with self.lock:
+            self._purge()
+            own = [log for name, log in self._logs.items() if self._topics[name].kind != "channel"]
+            past = [event for log in own for event in log.last(len(log))]
+            self.restore_numbering(position, old_valid=old_valid)
+            moved = [self._moved(event) for event in sorted(past, key=lambda one: one.position)]
+            for event in moved:
+                self.restore_event(event)
+            if self.journal:
+                self.journal.renumbered(position, old_valid=old_valid)
+                self.journal.events(moved)
+        self.wake()
+
+    def _moved(self, event: StoredEvent) -> StoredEvent:
+        [consumed] = pb.FetchResponse.FromString(event.wire).events
+        return self._stored(event.topic, consumed.event, event.published_at)
 
     def _next_position(self) -> int:
         # Live ids step by one more often than not, and by a few otherwise.
@@ -172,7 +207,8 @@ class Bus:
             if not replay_id:
                 raise Refusal("subscription.fetch.replayid.validation.failed")
             position = ids.position_of(replay_id)
-            if position is None or not self._issued.holds(position):
+            known = (self._issued, *self._issued_before)
+            if position is None or not any(issued.holds(position) for issued in known):
                 raise Refusal("subscription.fetch.replayid.corrupted")
             return position
 
@@ -189,6 +225,12 @@ class Bus:
             self._purge()
             log = self._logs.get(topic)
             return bool(log and log.has_after(after))
+
+    def before(self, topic: str, position: int, events: int) -> int:
+        """Place that lies so many of the topic's events before this one."""
+        with self.lock:
+            log = self._logs.get(topic)
+            return log.before(position, events) if log else position
 
     def retained(self, topic: str, count: int | None = None) -> list[StoredEvent]:
         """Last events of a topic, oldest first; all of them without a count."""
@@ -216,6 +258,12 @@ class Bus:
 
     def replay_id(self, position: int) -> bytes:
         return ids.replay_id(position, self.knobs.replay_id_bytes)
+
+    @property
+    def position(self) -> int:
+        """The newest place."""
+        with self.lock:
+            return self._position
 
     # --- waking streams ----------------------------------------------------------------------------------------------
 
@@ -261,6 +309,14 @@ class Bus:
         self._position = max(self._position, position)
         self._issued.add(position, at)
 
+    def restore_numbering(self, position: int, *, old_valid: bool) -> None:
+        """Begin another sequence of places."""
+        self._issued_before = [self._issued, *self._issued_before] if old_valid else []
+        self._issued = IssuedPositions()
+        self._logs = {name: TopicLog() for name in self._logs}
+        self._position = position
+        self.numbering += 1
+
     def _merged(self, members: Sequence[str]) -> TopicLog:
         """Gather what a channel carries of the past: ids are places on the bus, whoever looks."""
         log = TopicLog()
@@ -272,7 +328,8 @@ class Bus:
     def _purge(self) -> None:
         now = self._clock.timestamp()
         kept = self.knobs.retention_hours * _HOUR
-        self._issued.drop_before(now - kept)
+        for issued in (self._issued, *self._issued_before):
+            issued.drop_before(now - kept)
         for log in self._logs.values():
             log.drop_before(now - kept - self.knobs.purge_late_hours * _HOUR)
 

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
+from airflow_provider_sfevents.emulator import fault_cli
 from airflow_provider_sfevents.emulator.connections import AUTHS
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.knobs import Knobs
@@ -41,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
         "connection", parents=[where], help="print an Airflow connection as JSON"
     )
     connection.add_argument("--auth", choices=AUTHS, default=AUTHS[0])
+    fault_cli.add(commands, where)
     return top
 
 
@@ -76,6 +78,16 @@ def _publish(command: argparse.ArgumentParser) -> None:
     command.add_argument("json", nargs="?", help="an event, or a list of events")
     command.add_argument(
         "--file", metavar="PATH", help="JSON lines, one event each; - for standard input"
+    )
+    command.add_argument("--raw", metavar="HEX", help="a payload as it is, be it decodable or not")
+    command.add_argument(
+        "--schema-id", default="", help="with --raw: instead of the topic's newest"
+    )
+    command.add_argument(
+        "--id",
+        action="append",
+        metavar="ID",
+        help="event id, once for each event; the same one again is a publisher's retry",
     )
     command.add_argument(
         "--sample", type=int, metavar="N", help="let N plausible things happen instead"

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.emulator import fault_cli
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
 
@@ -30,7 +31,8 @@ def run(args: argparse.Namespace) -> Iterator[str]:
         "look": _look,
         "connection": _connection,
     }
-    return commands[args.command](args, _remote(args))
+    command = commands.get(args.command, fault_cli.run)
+    return command(args, _remote(args))
 
 
 def _remote(args: argparse.Namespace) -> Remote:
@@ -47,13 +49,23 @@ def _publish(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
         return
     if not args.topic:
         raise EmulatorError("publish needs a topic, or --sample N")
-    if (args.json is None) == (args.file is None):
-        raise EmulatorError("publish needs either an event as JSON or --file with JSON lines")
+    if [args.json, args.file, args.raw].count(None) != 2:
+        raise EmulatorError(
+            "publish needs one of an event as JSON, --file with JSON lines, --raw with a payload"
+        )
+    if args.id and args.file is not None:
+        raise EmulatorError("--id is for an event as JSON or --raw, not for --file")
+    ids = {"ids": args.id} if args.id else {}
+    if args.raw is not None:
+        asked = {"raw": [args.raw], "schema_id": args.schema_id, **ids}
+        [replay_id] = remote.post("events", topic=args.topic, **asked)["replay_ids"]
+        yield f"{args.topic}: 1 published, last replay id {replay_id}"
+        return
     last = "none"
     count = 0
     source = iter(_events(args))
     while events := list(islice(source, _CHUNK)):
-        replay_ids = remote.post("events", topic=args.topic, events=events)["replay_ids"]
+        replay_ids = remote.post("events", topic=args.topic, events=events, **ids)["replay_ids"]
         count += len(replay_ids)
         last = replay_ids[-1]
     yield f"{args.topic}: {count} published, last replay id {last}"

@@ -13,6 +13,7 @@ from airflow_provider_sfevents.emulator.clock import Clock
 from airflow_provider_sfevents.emulator.connections import connection
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.extras import require
+from airflow_provider_sfevents.emulator.fault_verbs import FaultVerbs
 from airflow_provider_sfevents.emulator.hosting import Hosting
 from airflow_provider_sfevents.emulator.identities import Identity
 from airflow_provider_sfevents.emulator.journal import (
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.server import HttpHost
 
 
-class Emulator(OrgVerbs):
+class Emulator(OrgVerbs, FaultVerbs):
     """A stand-in for Salesforce: the Pub/Sub API over gRPC, the logins over HTTP, in a thread of its own.
 
     Use it as a context manager, or call `start` and `stop`. Its verbs (`define_event`, `publish` ...) are those of its
-    first org, `org`.
+    first org, `org`; those of `FaultVerbs` (`fail_next`, `freeze` ...) are about all orgs.
 
     :param tls: serve both faces over TLS; clients must trust `ca_file`.
     :param folder: where events, schemas, orgs and ports are kept, so that they are there again after a restart.
@@ -170,7 +171,7 @@ class Emulator(OrgVerbs):
         """Give the connection as the text for `AIRFLOW_CONN_SFEVENTS_DEFAULT` or `airflow connections add --conn-json`."""
         return json.dumps(self.connection(auth, org))
 
-    # --- what clients did, what they are to meet ---------------------------------------------------------------------
+    # --- what clients did --------------------------------------------------------------------------------------------
 
     @property
     def requests(self) -> tuple[Call, ...]:
@@ -182,6 +183,16 @@ class Emulator(OrgVerbs):
         """Subscribe streams open now, of all orgs."""
         return self._state.records.open_streams()
 
+    @property
+    def streams_by_connection(self) -> list[int]:
+        """HTTP/2 streams open on each connection, with those of calls under way."""
+        return self._here().network(lambda relay: relay.streams())
+
+    @property
+    def connections(self) -> int:
+        """HTTP/2 connections of clients open now; a client opens another one when it has too many streams for one."""
+        return self._here().network(lambda relay: relay.connections)
+
     def wait_open_streams(self, count: int, timeout: float = 10.0) -> None:
         """Wait until exactly so many streams are open; a server sees a client leave a moment after it left.
 
@@ -191,40 +202,6 @@ class Emulator(OrgVerbs):
             raise TimeoutError(
                 f"{self.open_streams} streams are open after {timeout} s, not {count}"
             )
-
-    def expire_tokens(self) -> None:
-        """Make every token given out so far stop being good."""
-        self._state.sessions.expire_all()
-        self._wake()
-
-    def revoke(self, token: str) -> None:
-        """Make this token stop being good."""
-        self._state.sessions.revoke(token)
-        self._wake()
-
-    def fail_next(
-        self,
-        rpc: str,
-        *,
-        error_code: str = "",
-        status: str = "",
-        message: str = "",
-        times: int = 1,
-        after: int = 0,
-    ) -> None:
-        """Let the next calls of an RPC fail.
-
-        :param rpc: `Subscribe`, `GetTopic`, `GetSchema`, `Publish`, `token` or `userinfo`.
-        :param error_code: with or without its prefix; its usual status goes with it. A `status` alone is an error of
-            the transport, without trailers; neither is `service.unavailable`.
-        :param times: so many calls.
-        :param after: for Subscribe, so many events are delivered on each of these streams first; for the others, so
-            many calls are answered first.
-        """
-        self._state.faults.add(
-            rpc, error_code=error_code, status=status, message=message, times=times, after=after
-        )
-        self._wake()
 
     def check(self) -> None:
         """Raise what went wrong inside the emulator, if anything did: such an error must fail the test.
@@ -260,7 +237,13 @@ class Emulator(OrgVerbs):
         known = [Identity.from_json(value) for value in saved.get("orgs", ())]
         for identity in known or [Identity.new("acme")]:
             self._add(identity)
-        hosting.serve(Servicer(self._state).handler(), self._port("grpc_port", saved))
+        self._state.carries = hosting.carries
+        hosting.serve(
+            Servicer(self._state).handler(),
+            self._port("grpc_port", saved),
+            rst_error=self.knobs.rst_stream_error,
+            streams_per_connection=self.knobs.max_streams_per_connection,
+        )
         self._save()
         if self._sample and not self.org.bus.topics:
             from airflow_provider_sfevents.emulator.sample import define_sample
@@ -281,7 +264,9 @@ class Emulator(OrgVerbs):
         self._state.add(tenant, bus)
         self._orgs.append(org)
         endpoint = self._endpoint([tenant], my_domain=True)
-        hosting.mount(http, my_domain_app(self._state, endpoint, org, self.connection))
+        hosting.mount(
+            http, my_domain_app(self._state, endpoint, org, connect=self.connection, faults=self)
+        )
         return org
 
     def _bus(self, org_id: str) -> Bus:
@@ -316,13 +301,15 @@ class Emulator(OrgVerbs):
     def _port(self, name: str, saved: dict[str, Any]) -> int:
         return self._ports[name] or int(saved.get(name, 0))
 
+    @property
+    @override
+    def _runs(self) -> bool:
+        return self._hosting is not None
+
+    @override
     def _here(self) -> Hosting:
         if self._hosting is None:
             raise EmulatorError(
                 "the emulator is not running; use `with Emulator() as bus:` or call start()"
             )
         return self._hosting
-
-    def _wake(self) -> None:
-        for org in self._orgs:
-            org.bus.wake()

@@ -5,11 +5,25 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow_provider_sfevents.emulator.server import GrpcHost, HttpHost, LoopThread, stop_all
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.relay import Relay
+from airflow_provider_sfevents.emulator.server import (
+    GrpcHost,
+    HttpHost,
+    LoopThread,
+    cancel_rest,
+    stop_all,
+    take_port,
+)
 from airflow_provider_sfevents.emulator.tls import Certificates, make_certificates
 
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+T = TypeVar("T")
 _WILDCARD = "0.0.0.0"  # noqa: S104 - compared with, to name an address that can be connected to
 
 
@@ -25,17 +39,15 @@ class Hosting:
         self._https: list[HttpHost] = []
         self._waiting: list[tuple[HttpHost, Any]] = []
         self._grpc = GrpcHost()
+        self._relay: Relay | None = None
         self._thread: LoopThread | None = None
+        self.grpc_port = 0
         self._certificates = self._make_certificates(folder) if tls else None
-
-    @property
-    def grpc_port(self) -> int:
-        return self._grpc.port
 
     @property
     def endpoint(self) -> str:
         """`host:port` of the Pub/Sub API."""
-        return f"{self._name}:{self._grpc.port}"
+        return f"{self._name}:{self.grpc_port}"
 
     @property
     def ca_file(self) -> str:
@@ -61,21 +73,59 @@ class Hosting:
         else:
             self._waiting.append((http, app))
 
-    def serve(self, handler: Any, grpc_port: int) -> None:
+    def serve(
+        self, handler: Any, grpc_port: int, *, rst_error: str, streams_per_connection: int
+    ) -> None:
         """Start the thread, gRPC on this port, and HTTP on those that were taken.
 
+        :param rst_error: HTTP/2 error of the relay's RST_STREAM.
+        :param streams_per_connection: RPCs at once on one HTTP/2 connection.
         :raises PortInUse: when the port is taken.
         """
+        first = take_port(self._host, grpc_port, "gRPC")
+        self._undo.callback(first.close)
+        self.grpc_port = first.getsockname()[1]
         self._thread = LoopThread()
         self._thread.start()
-        self._thread.run(
-            self._grpc.start(
-                handler, host=self._host, port=grpc_port, certificates=self._certificates
-            )
-        )
+        self._thread.run(self._grpc.start(handler, streams_per_connection=streams_per_connection))
+        self._thread.run(self._front(first, rst_error))
         for http, app in self._waiting:
             self._thread.run(http.start(app, self._certificates))
         self._waiting.clear()
+
+    def network(self, order: Callable[[Relay], T]) -> T:
+        """Tell or ask the relay something, from any thread but its own; returns when it is done."""
+        thread, relay = self._thread, self._relay
+        if thread is None or relay is None:
+            raise EmulatorError("the emulator is not running; call start()")
+
+        async def carry_out() -> T:
+            return order(relay)
+
+        return thread.run(carry_out())
+
+    def carries(self, peer: str, rpc: str) -> None:
+        """Note which connection carries which RPC; called by the server, in the relay's thread."""
+        if self._relay:
+            self._relay.carries(peer, rpc)
+
+    async def _front(self, first: socket.socket, rst_error: str) -> None:
+        """Put the relay in front of the gRPC server."""
+        self._relay = Relay(
+            port=first,
+            again=lambda: take_port(self._host, self.grpc_port, "gRPC"),
+            target=self._grpc.port,
+            tls=self._certificates.server_context() if self._certificates else None,
+            rst_error=rst_error,
+        )
+        self._relay.listen()
+
+    async def _stop(self) -> None:
+        """Stop the servers, then what stands in front of them: what they said last is to reach the clients."""
+        await stop_all([self._grpc.stop, *(http.stop for http in self._https)])
+        if self._relay:
+            await stop_all([self._relay.stop])
+        await cancel_rest()
 
     def on_close(self, undo: Any) -> None:
         self._undo.callback(undo)
@@ -84,7 +134,7 @@ class Hosting:
         """Stop the servers, whatever of them runs, and free the ports."""
         thread, self._thread = self._thread, None
         if thread:
-            thread.run(stop_all([self._grpc.stop, *(http.stop for http in self._https)]))
+            thread.run(self._stop())
             thread.stop()
         for http in self._https:
             http.release()

@@ -30,7 +30,7 @@ _LOCK = "lock"
 _VERSION = 1
 _FRAME = struct.Struct(">II")  # length of the body, its CRC-32
 _PLACE = struct.Struct(">qdH")  # position, seconds since the epoch, length of the topic's name
-_TOPIC, _SCHEMA, _EVENT, _POSITION = b"T", b"S", b"E", b"P"
+_TOPIC, _SCHEMA, _EVENT, _POSITION, _NUMBERING = b"T", b"S", b"E", b"P", b"N"
 
 
 class BusLog:
@@ -52,6 +52,9 @@ class BusLog:
 
     def position(self, position: int, at: float) -> None:
         self._write(_POSITION + _PLACE.pack(position, at, 0))
+
+    def renumbered(self, position: int, *, old_valid: bool) -> None:
+        self._write(_NUMBERING + json.dumps([position, old_valid]).encode())
 
     def close(self) -> None:
         self._file.close()
@@ -155,6 +158,9 @@ def _restore(bus: Bus, body: bytes) -> None:
             bus.restore_position(position, at)
         case b"S":
             bus.restore_schema(*json.loads(body[1:]))
+        case b"N":
+            position, old_valid = json.loads(body[1:])
+            bus.restore_numbering(position, old_valid=old_valid)
         case _:
             value = json.loads(body[1:])
             bus.restore_topic(Topic(**{**value, "members": tuple(value["members"])}))

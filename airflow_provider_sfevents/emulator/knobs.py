@@ -42,6 +42,10 @@ class Knobs:
     spread_seconds: float = 0.0
     """Time over which 100 events are spread; a response of n events leaves n/100 of it after the one before."""
 
+    max_streams_per_connection: int = 1000
+    """RPCs at once on one HTTP/2 connection (Pub/Sub API guide, allocations). A client's next one waits on its own side
+    until another ends."""
+
     # --- The bus -----------------------------------------------------------------------------------------------------
     seed: int = 0
     """Makes gaps between replay ids and sizes of responses repeatable."""
@@ -65,6 +69,10 @@ class Knobs:
     """`topic.meta.permission` (live logs) or `topic.not.found` (documentation)."""
     unknown_schema: Literal["NOT_FOUND", "PERMISSION_DENIED", "INVALID_ARGUMENT"] = "NOT_FOUND"
     """Status for a schema id nobody knows. Unknown in reality."""
+    unknown_schema_code: Literal["schema.meta.permission", "schema.validation.failed", ""] = (
+        "schema.meta.permission"
+    )
+    """Error code beside it; empty for none. Unknown in reality."""
     channel_schema: Literal["empty", "first"] = "empty"
     """What GetTopic says as schema of a multi-type channel: nothing, or its first member's. Unknown in reality."""
     snapshot_symbol: bool = True
@@ -75,6 +83,10 @@ class Knobs:
     """Whether a change event carries a UUID as its id. Documented: absent; live logs of two sources: there."""
     rpc_id_style: Literal["uuid", "hex32"] = "uuid"
     """Live services show both."""
+    rst_stream_error: Literal[
+        "NO_ERROR", "INTERNAL_ERROR", "REFUSED_STREAM", "CANCEL", "ENHANCE_YOUR_CALM"
+    ] = "NO_ERROR"
+    """HTTP/2 error of an RST_STREAM. Live: NO_ERROR for clients on gRPC's C core and in Node, INTERNAL_ERROR for .NET."""
     service_unavailable: Literal["INTERNAL", "UNAVAILABLE"] = "INTERNAL"
     """Status of `service.unavailable`: INTERNAL in live logs, UNAVAILABLE by gRPC's own habit."""
     max_event_bytes: int = MEGABYTE
@@ -104,6 +116,7 @@ class Knobs:
             "keepalive_seconds",
             "idle_close_seconds",
             "max_outstanding",
+            "max_streams_per_connection",
             "retention_hours",
             "replay_id_gap",
         ):

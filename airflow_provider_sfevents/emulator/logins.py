@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -46,7 +47,7 @@ class Logins:
         )
         self._record("token", request, form.get("grant_type", ""))
         try:
-            self._state.faults.check("token")
+            await self._check("token")
             return JSONResponse(
                 self._endpoint.answer(form, request.headers.get("authorization", "")),
                 headers=_NO_STORE,
@@ -60,13 +61,22 @@ class Logins:
     async def _user_info(self, request: Request) -> Response:
         self._record("userinfo", request, "")
         try:
-            self._state.faults.check("userinfo")
+            await self._check("userinfo")
         except Refusal as refusal:
             return _failed(refusal)
         session = self._state.sessions.find(_bearer(request))
         if session is None:
             return PlainTextResponse("Bad_OAuth_Token", status_code=403)
         return JSONResponse(user_info(session), headers=_NO_STORE)
+
+    async def _check(self, endpoint: str) -> None:
+        """Let a request through, unless it is to fail.
+
+        :raises Refusal: when it is, after the time asked for.
+        """
+        if fault := self._state.faults.take(endpoint):
+            await asyncio.sleep(fault.after_seconds or 0)
+            raise fault.refusal
 
     def _record(self, rpc: str, request: Request, subject: str) -> None:
         names: Any = request.headers.keys()

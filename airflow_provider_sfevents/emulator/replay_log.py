@@ -49,6 +49,11 @@ class TopicLog:
     def has_after(self, position: int) -> bool:
         return bool(self._positions) and self._positions[-1] > position
 
+    def before(self, position: int, count: int) -> int:
+        """Place that lies so many events before this one."""
+        at = max(0, bisect_right(self._positions, position) - count)
+        return self._positions[at] - 1 if at < len(self._positions) else position
+
     def last(self, count: int) -> list[StoredEvent]:
         return self._events[-count:] if count else []
 

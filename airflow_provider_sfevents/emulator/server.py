@@ -9,27 +9,53 @@ import logging
 import socket
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+
+from typing_extensions import override
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError, PortInUse
 from airflow_provider_sfevents.emulator.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
+    from contextvars import Context
 
     from airflow_provider_sfevents.emulator.tls import Certificates
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 _log = logging.getLogger(__name__)
 _START_SECONDS = 30.0
 _POLL_SECONDS = 0.005
+
+
+class ForgivingLoop(asyncio.SelectorEventLoop):
+    """An event loop for gRPC: what comes for it when it is closed is dropped.
+
+    grpc.aio has one completion queue for all loops of a process, and any of them may be who hands a late event on: the end of a call that
+    was open when its loop closed. A plain loop answers with "Event loop is closed", which the innocent loop then reports as its own.
+    """
+
+    @override
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        try:
+            return super().call_soon_threadsafe(callback, *args, context=context)
+        except RuntimeError:
+            if not self.is_closed():
+                raise
+            return asyncio.Handle(callback, args, self, context)
 
 
 class LoopThread:
     """An event loop in a thread of its own."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self.loop = ForgivingLoop()
         self.loop.set_exception_handler(_quiet)
         self._thread = threading.Thread(
             target=self.loop.run_forever, name="sfevents-emulator", daemon=True
@@ -39,7 +65,13 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and wait for its result."""
+        """Run a coroutine there and wait for its result.
+
+        :raises EmulatorError: after `stop`.
+        """
+        if self.loop.is_closed():
+            work.close()
+            raise EmulatorError("the emulator is not running; call start()")
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(_START_SECONDS)
 
     def stop(self) -> None:
@@ -77,7 +109,8 @@ class HttpHost:
 
         :raises PortInUse: when it is taken.
         """
-        listener = _listener(host, port, "HTTP")
+        listener = take_port(host, port, "HTTP")
+        listener.listen(socket.SOMAXCONN)
         return cls(port=listener.getsockname()[1], _listener=listener)
 
     async def start(self, app: Any, certificates: Certificates | None) -> None:
@@ -118,26 +151,27 @@ def _until(end: asyncio.Event, server: Any) -> Any:
             await self.on_tick(0)
             await end.wait()
 
+        async def shutdown(self, sockets: list[Any] | None = None) -> None:
+            """Without the tenth of a second that uvicorn waits for connections, where there is none."""
+            if self.server_state.connections or self.server_state.tasks:
+                await super().shutdown(sockets)
+                return
+            for listening in (*self.servers, *(sockets or ())):
+                listening.close()
+
     return Server
 
 
 class GrpcHost:
-    """The gRPC server."""
+    """The gRPC server, in plain text on a port nobody is told; the relay stands in front of it."""
 
     def __init__(self) -> None:
         self.port = 0
         self._server: Any = None
 
-    async def start(
-        self, handler: Any, *, host: str, port: int, certificates: Certificates | None
-    ) -> None:
-        """Listen and answer.
-
-        :raises PortInUse: when the port is taken.
-        """
-        grpc, aio = require("grpc"), require("grpc.aio")
+    async def start(self, handler: Any, *, streams_per_connection: int) -> None:
+        aio = require("grpc.aio")
         options = [
-            ("grpc.so_reuseport", 0),  # else two emulators would share a port in silence
             (
                 "grpc.max_receive_message_length",
                 64 * 1024 * 1024,
@@ -146,18 +180,11 @@ class GrpcHost:
             ("grpc.http2.min_ping_interval_without_data_ms", 1000),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_ping_strikes", 0),
+            ("grpc.max_concurrent_streams", streams_per_connection),
         ]
         self._server = aio.server(options=options)
         self._server.add_generic_rpc_handlers((handler,))
-        _listener(
-            host, port, "gRPC"
-        ).close()  # gRPC itself would log lines of its own over a taken port
-        address = f"{host}:{port}"
-        if certificates:
-            pair = (certificates.private_key, certificates.chain)
-            self.port = self._server.add_secure_port(address, grpc.ssl_server_credentials([pair]))
-        else:
-            self.port = self._server.add_insecure_port(address)
+        self.port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
 
     async def stop(self) -> None:
@@ -170,15 +197,20 @@ async def stop_all(stops: list[Callable[[], Awaitable[None]]]) -> None:
     for outcome in await asyncio.gather(*(stop() for stop in stops), return_exceptions=True):
         if isinstance(outcome, BaseException):
             _log.warning("stopping the emulator: %r", outcome)
+
+
+async def cancel_rest() -> None:
+    """End whatever still runs in this loop."""
     pending = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in pending:
         task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.gather(*pending, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_default_executor()
 
 
-def _listener(host: str, port: int, what: str) -> socket.socket:
-    """Take a port, 0 for a free one.
+def take_port(host: str, port: int, what: str) -> socket.socket:
+    """Make a socket that has a port, 0 for a free one, and refuses connections until it listens.
 
     :raises PortInUse: when it is taken.
     """
@@ -186,7 +218,6 @@ def _listener(host: str, port: int, what: str) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(socket.SOMAXCONN)
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:

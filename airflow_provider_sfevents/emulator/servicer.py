@@ -13,6 +13,7 @@ from grpc import aio
 from airflow_provider_sfevents.emulator import ids
 from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
 from airflow_provider_sfevents.emulator.errors import Refusal
+from airflow_provider_sfevents.emulator.frames import order
 from airflow_provider_sfevents.emulator.records import Call
 from airflow_provider_sfevents.emulator.stream import SubscribeStream
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.state import State
 
 SERVICE = "eventbus.v1.PubSub"
+# A client that went away shows as a cancelled task, or as a failed read or write; gRPC takes the first as no error.
+_GONE = (aio.UsageError, aio.InternalError)
 Context = Any  # grpc.aio.ServicerContext; its generic parameters say nothing here
 
 
@@ -53,17 +56,17 @@ class Servicer:
             "GetTopic": unary(
                 self._unary("GetTopic", self._get_topic),
                 pb.TopicRequest.FromString,
-                pb.TopicInfo.SerializeToString,
+                _encoded,
             ),
             "GetSchema": unary(
                 self._unary("GetSchema", self._get_schema),
                 pb.SchemaRequest.FromString,
-                pb.SchemaInfo.SerializeToString,
+                _encoded,
             ),
             "Publish": unary(
                 self._unary("Publish", self._publish),
                 pb.PublishRequest.FromString,
-                pb.PublishResponse.SerializeToString,
+                _encoded,
             ),
             "PublishStream": streaming(self._unimplemented),
             "ManagedSubscribe": streaming(self._unimplemented),
@@ -83,7 +86,11 @@ class Servicer:
                 if self._state.knobs.round_trip_seconds:
                     await asyncio.sleep(self._state.knobs.round_trip_seconds)
                 caller = self._authentic(rpc, rpc_id, context, _subject(request))
-                self._state.faults.check(rpc)
+                if fault := self._state.faults.take(rpc):
+                    await asyncio.sleep(fault.after_seconds or 0)
+                    if not fault.how:
+                        raise fault.refusal
+                    return order(fault.how)
                 return answer(request, caller)
 
         return call
@@ -107,9 +114,9 @@ class Servicer:
         if not request.schema_id.strip():
             raise Refusal("schema.validation.failed")
         schema = caller.bus.schema(request.schema_id)
-        if schema is None:
+        if schema is None or caller.bus.has_forgotten(request.schema_id):
             raise Refusal(
-                "schema.meta.permission",
+                self._state.knobs.unknown_schema_code,
                 self._state.knobs.unknown_schema,
                 f"An error occurred while getting the schema {request.schema_id}.",
             )
@@ -187,16 +194,10 @@ class Servicer:
             topic=first.topic_name,
             context=context,
             bus=caller.bus,
-            clock=state.clock,
-            records=state.records,
+            state=state,
+            session=session,
             subscription=subscription,
             rpc_id=caller.rpc_id,
-            # Asked before each response: a running stream is use, which keeps its session alive.
-            alive=lambda: (
-                state.sessions.find(session.token) is not None
-                or not state.knobs.expiry_ends_streams
-            ),
-            fault=state.faults.take("Subscribe"),
         )
         try:
             status = await stream.run(first)
@@ -225,6 +226,7 @@ class Servicer:
 
         :raises Refusal: when they are not good.
         """
+        self._state.carries(context.peer(), rpc)
         metadata = dict(context.invocation_metadata() or ())
         call = Call(
             rpc=rpc, at=self._state.clock.now(), metadata=tuple(sorted(metadata)), subject=subject
@@ -266,20 +268,32 @@ class _Refusing:
         return None
 
     async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, Refusal):
-            trailers = (
-                ("error-code", error.error_code),
-                ("rpc-id", self._rpc_id),
-                ("type", self._rpc),
-            )
-            await self._context.abort(
-                grpc.StatusCode[error.status],
-                f"{error.message} rpcId: {self._rpc_id}" if error.code else error.message,
-                trailers if error.code else (),
-            )
-        # A client that went away shows as a cancelled task, or as a failed read or write.
-        if isinstance(error, Exception) and not isinstance(error, aio.AbortError | aio.UsageError):
+        try:
+            if isinstance(error, Refusal):
+                await self._abort(error)
+        except _GONE as gone:
+            raise asyncio.CancelledError from gone
+        if isinstance(error, _GONE):
+            raise asyncio.CancelledError from error
+        if isinstance(error, Exception) and not isinstance(error, aio.AbortError):
             self._state.defect(error)
+
+    async def _abort(self, refusal: Refusal) -> None:
+        trailers = (
+            ("error-code", refusal.error_code),
+            ("rpc-id", self._rpc_id),
+            ("type", self._rpc),
+        )
+        await self._context.abort(
+            grpc.StatusCode[refusal.status],
+            f"{refusal.message} rpcId: {self._rpc_id}" if refusal.code else refusal.message,
+            trailers if refusal.code else (),
+        )
+
+
+def _encoded(answer: Any) -> bytes:
+    """Bytes of an answer; an order to cut the connection is bytes already."""
+    return answer if isinstance(answer, bytes) else answer.SerializeToString()
 
 
 def _subject(request: Any) -> str:

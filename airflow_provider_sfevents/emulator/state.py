@@ -6,11 +6,15 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.emulator.delivery_faults import DeliveryFaults
 from airflow_provider_sfevents.emulator.faults import Faults
 from airflow_provider_sfevents.emulator.records import Records
+from airflow_provider_sfevents.emulator.running import RunningStreams
 from airflow_provider_sfevents.emulator.sessions import Sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sfevents.emulator.bus import Bus
     from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.knobs import Knobs
@@ -22,16 +26,20 @@ class State:
     """One emulator's state; its parts lock for themselves.
 
     :param defects: errors of the emulator itself, which must fail the test that met them.
+    :param carries: told of each call: from which peer, of which RPC.
     """
 
     clock: Clock
     knobs: Knobs
     sessions: Sessions
     faults: Faults
+    delivery: DeliveryFaults = field(default_factory=DeliveryFaults)
+    running: RunningStreams = field(default_factory=RunningStreams)
     records: Records = field(default_factory=Records)
     tenants: list[Tenant] = field(default_factory=list)
     buses: dict[str, Bus] = field(default_factory=dict)
     defects: list[BaseException] = field(default_factory=list)
+    carries: Callable[[str, str], None] = lambda _peer, _rpc: None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator.errors import Refusal
 from airflow_provider_sfevents.emulator.flow import Close, Flow, Keepalive, Send, Wait
-from airflow_provider_sfevents.emulator.records import Fetch, Records, Subscription
+from airflow_provider_sfevents.emulator.frames import order
+from airflow_provider_sfevents.emulator.records import Fetch, Subscription
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from airflow_provider_sfevents.emulator.bus import Bus
-    from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.faults import Fault
     from airflow_provider_sfevents.emulator.knobs import Knobs
     from airflow_provider_sfevents.emulator.replay_log import StoredEvent
+    from airflow_provider_sfevents.emulator.sessions import Session
+    from airflow_provider_sfevents.emulator.state import State
 
+# When a connection breaks, gRPC clients drop what has arrived and was not read by their application: let it be read first.
+_READING_SECONDS = 0.1
 _SPREAD_UNIT = 100  # events the knob `spread_seconds` is about
 
 
@@ -28,8 +32,8 @@ class SubscribeStream:
 
     :param topic: name of the topic; already known to exist.
     :param context: the call, for reading requests and writing encoded responses.
-    :param alive: whether the stream's session lets it go on.
-    :param fault: a failure to come on this stream.
+    :param session: whose stream it is.
+    :param subscription: its page in the book.
     """
 
     def __init__(
@@ -38,30 +42,32 @@ class SubscribeStream:
         topic: str,
         context: Any,
         bus: Bus,
-        clock: Clock,
-        records: Records,
+        state: State,
+        session: Session,
         subscription: Subscription,
         rpc_id: str,
-        alive: Callable[[], bool],
-        fault: Fault | None,
     ) -> None:
         self._topic = topic
         self._context = context
         self._bus = bus
         self._knobs: Knobs = bus.knobs
-        self._clock = clock
-        self._records = records
+        self._state = state
+        self._records = state.records
+        self._session = session
         self._subscription = subscription
         self._rpc_id = rpc_id
-        self._alive = alive
-        self._fault = fault
+        self._fault = state.faults.take("Subscribe")
         self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
         self._wake = asyncio.Event()
-        self._refusal: Refusal | None = None
+        self._ending: Refusal | None = None
+        self._outlives_session = not self._knobs.expiry_ends_streams
+        self._numbering = bus.numbering
         self._after = 0
+        self._queue: deque[StoredEvent] = deque()
         self._paced_until = 0.0
         sizes = random.Random(f"{self._knobs.seed}:{subscription.number}")  # noqa: S311 - repeatable, guards nothing
-        self._flow = Flow(knobs=self._knobs, sizes=sizes, at=self._loop.time())
+        self._flow = Flow(knobs=self._knobs, sizes=sizes, at=self._began)
 
     async def run(self, first: pb.FetchRequest) -> str:
         """Serve the stream; the status it is to end with.
@@ -70,19 +76,38 @@ class SubscribeStream:
         """
         self._records.asked(self._subscription, _fetch(first), self._flow.pending)
         self._subscription.start = _start(first)
-        self._after = self._bus.start(first.replay_preset, first.replay_id)
-        self._flow.request(first.num_requested)
         unlisten = self._bus.listen(self._rouse)
-        reader = asyncio.create_task(self._read())
+        reader: asyncio.Task[None] | None = None
         try:
-            return await self._serve()
+            with self._state.running.holding(self):
+                self._after = self._started(first)
+                self._flow.request(first.num_requested)
+                reader = asyncio.create_task(self._read())
+                return await self._serve()
         finally:
-            reader.cancel()
+            if reader:
+                reader.cancel()
             unlisten()
+            if self._fault:
+                self._state.faults.give_back(self._fault)
+
+    def end(self, refusal: Refusal) -> None:
+        """End soon, with this status; called from any thread."""
+        self._ending = refusal
+        self._rouse()
+
+    def outlive_session(self) -> None:
+        """Go on whatever becomes of the token; called from any thread."""
+        self._outlives_session = True
 
     def _rouse(self) -> None:
         """Look again; called from any thread."""
         self._loop.call_soon_threadsafe(self._wake.set)
+
+    def _started(self, first: pb.FetchRequest) -> int:
+        place = self._bus.start(first.replay_preset, first.replay_id)
+        again = self._state.delivery.take_resend() if first.replay_preset == pb.CUSTOM else 0
+        return self._bus.before(self._topic, place, again) if again else place
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
@@ -110,11 +135,11 @@ class SubscribeStream:
         self._records.asked(self._subscription, _fetch(request), self._flow.pending)
         try:
             if request.topic_name not in {"", self._topic}:
-                self._refusal = Refusal("subscription.fetch.topic.mismatch")
+                self._ending = Refusal("subscription.fetch.topic.mismatch")
             else:
                 self._flow.request(request.num_requested)
         except Refusal as refusal:
-            self._refusal = refusal
+            self._ending = refusal
 
     # --- responses ---------------------------------------------------------------------------------------------------
 
@@ -122,7 +147,12 @@ class SubscribeStream:
         while True:
             self._wake.clear()
             self._check()
-            ready = self._bus.has_after(self._topic, self._after)
+            if self._fault and self._fault.is_due(self._subscription.delivered, self._lasted()):
+                fault, self._fault = self._fault, None
+                await self._fail(fault)
+            if self._ending:
+                return self._ended(self._ending)
+            ready = bool(self._queue) or self._bus.has_after(self._topic, self._after)
             match self._flow.next_step(self._loop.time(), ready=ready):
                 case Send(events):
                     await self._send(events)
@@ -134,14 +164,40 @@ class SubscribeStream:
                     return status
 
     def _check(self) -> None:
-        if self._refusal:
-            raise self._refusal
-        if not self._alive():
+        """:raises Refusal: when the stream may not go on."""
+        # Asked before each response: a running stream is use, which keeps its session alive.
+        alive = self._state.sessions.find(self._session.token) is not None
+        if not alive and not self._outlives_session:
             raise Refusal("service.auth.error")
-        if self._fault and self._subscription.delivered >= self._fault.after:
-            raise self._fault.refusal
+        if self._bus.numbering != self._numbering:
+            raise Refusal("", "UNAVAILABLE", "The stream was closed: the org has moved.")
+
+    def _lasted(self) -> float:
+        return self._loop.time() - self._began
+
+    async def _fail(self, fault: Fault) -> None:
+        """Carry a fault out; where it cuts the connection, wait for that to be noticed."""
+        if not fault.how:
+            self._ending = fault.refusal
+            return
+        await asyncio.sleep(_READING_SECONDS)
+        await self._context.write(order(fault.how))
+        await asyncio.Event().wait()
+
+    @staticmethod
+    def _ended(refusal: Refusal) -> str:
+        """OK is returned.
+
+        :raises Refusal: for anything else.
+        """
+        if refusal.status != "OK":
+            raise refusal
+        return refusal.status
 
     async def _wait(self, seconds: float) -> None:
+        """Wait until something comes in, for so long, or until a fault is due."""
+        if self._fault and self._fault.after_seconds is not None:
+            seconds = min(seconds, self._fault.after_seconds - self._lasted())
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -149,18 +205,30 @@ class SubscribeStream:
             return
 
     async def _send(self, limit: int) -> None:
-        events = self._fitting(self._bus.read(self._topic, self._after, self._allowed(limit)))
+        events = self._fitting(self._upcoming(self._allowed(limit)))
         if self._knobs.spread_seconds:
             await self._pace(len(events))
         if not events or self._flow.closing:
             return  # the events have aged out, or the client has half-closed, since this was decided
-        last = events[-1].position
-        self._after = last
+        for _ in events:
+            self._queue.popleft()
         self._flow.responded(self._loop.time(), len(events))
         body = b"".join([event.wire for event in events])
-        await self._write(body, last, len(events))
+        await self._write(body, events[-1].position, len(events))
+
+    def _upcoming(self, limit: int) -> list[StoredEvent]:
+        """At most so many of the events to be sent next. Orders to repeat or reorder may bring more; those are kept."""
+        if not self._queue:
+            delivery = self._state.delivery
+            found = self._bus.read(self._topic, self._after, delivery.reach(limit))
+            self._queue.extend(delivery.meddled(found))
+            self._after = found[-1].position if found else self._after
+        return list(islice(self._queue, limit))
 
     async def _keepalive(self) -> None:
+        if self._state.delivery.keepalives_paused:
+            await self._wait(self._knobs.keepalive_seconds)
+            return
         position = self._bus.keepalive_position(self._topic, self._after)
         if position is None:
             return
@@ -174,7 +242,7 @@ class SubscribeStream:
             pending_num_requested=self._flow.pending,
         )
         # Counted before it leaves: a client that has an event must find it counted.
-        self._records.delivered(self._subscription, events, self._clock.timestamp())
+        self._records.delivered(self._subscription, events, self._state.clock.timestamp())
         await self._context.write(body + rest.SerializeToString())
 
     def _allowed(self, limit: int) -> int:
@@ -182,12 +250,12 @@ class SubscribeStream:
 
         :raises Refusal: when none may.
         """
-        if self._fault:
+        if self._fault and self._fault.counts_events:
             limit = min(limit, self._fault.after - self._subscription.delivered)
         allocation = self._knobs.delivery_allocation
         if allocation is not None:
             used = self._records.delivered_in_a_day(
-                self._subscription.org_id, self._clock.timestamp()
+                self._subscription.org_id, self._state.clock.timestamp()
             )
             if used >= allocation:
                 raise Refusal("subscription.limit.exceeded")

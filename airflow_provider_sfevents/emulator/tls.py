@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import ssl
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.emulator.extras import require
@@ -25,8 +26,13 @@ class Certificates:
 
     ca_file: Path
     server_file: Path
-    private_key: bytes = field(repr=False)
-    chain: bytes
+
+    def server_context(self) -> ssl.SSLContext:
+        """Context of a server that speaks HTTP/2."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.server_file)
+        context.set_alpn_protocols(["h2"])
+        return context
 
 
 def make_certificates(folder: Path, host: str) -> Certificates:
@@ -43,7 +49,7 @@ def make_certificates(folder: Path, host: str) -> Certificates:
     chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
     key = certificate.private_key_pem.bytes()
     _write_secret(server_file, key + chain)
-    return Certificates(ca_file=ca_file, server_file=server_file, private_key=key, chain=chain)
+    return Certificates(ca_file=ca_file, server_file=server_file)
 
 
 def _write_secret(path: Path, content: bytes) -> None:

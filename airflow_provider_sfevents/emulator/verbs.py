@@ -6,7 +6,7 @@ import json
 import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_sfevents.emulator import schemas
 from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic, with_member
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.records import Records, Subscription
 
 ALL_CHANGES = "/data/ChangeEvents"
+OLD_IDS = ("refused", "behind", "ahead")
+_FAR = 1_000_000  # places; no bus of a test gives out so many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,34 @@ class OrgVerbs(ABC):
         if event_id is None:
             event_id = str(uuid.uuid4()) if self._parts.bus.knobs.change_event_ids else ""
         return self._append(target.name, [payload], target.schema_id, [event_id])[0]
+
+    # --- what befalls the org ----------------------------------------------------------------------------------------
+
+    def reset_replay_ids(self, old_ids: Literal["refused", "behind", "ahead"] = "refused") -> None:
+        """Move the org: every event on the bus gets another replay id, open streams end with UNAVAILABLE.
+
+        :param old_ids: what ids of before are from now on. `refused`: with `replayid.corrupted`, as documented. `behind`:
+            taken, and before everything on the bus, so that all of it is delivered again. `ahead`: taken, and beyond what
+            is on the bus, so that nothing is delivered until the bus has come that far, and then only what is later.
+        """
+        if old_ids not in OLD_IDS:
+            raise EmulatorError(f"reset_replay_ids: {old_ids!r} is none of {', '.join(OLD_IDS)}")
+        bus = self._parts.bus
+        bus.renumber(
+            bus.position // 2 if old_ids == "ahead" else bus.position + _FAR,
+            old_valid=old_ids != "refused",
+        )
+
+    def forget_schema(self, schema_id: str) -> None:
+        """Let GetSchema no longer know a schema; the knob `unknown_schema` says how that is told.
+
+        :param schema_id: as `schema_id(name)` gives it.
+        """
+        if self._parts.bus.schema(schema_id) is None:
+            raise EmulatorError(f"schema {schema_id!r} was never in use here; see schema_id()")
+        self._parts.bus.forget_schema(schema_id)
+
+    # --- what is there -----------------------------------------------------------------------------------------------
 
     def events(self, topic: str, *, last: int | None = None) -> list[dict[str, Any]]:
         """Decode what is on the bus, oldest first: `replay_id`, `id`, `topic`, `schema_id`, `published_at`, `fields`.

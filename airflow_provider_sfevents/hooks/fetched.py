@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.exceptions import SchemaUnknown
+
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
@@ -21,7 +23,7 @@ class Event:
 
     :param id: empty where the service sent none.
     :param replay_id: hex.
-    :param schema: Avro schema it was written with, as JSON text.
+    :param schema: Avro schema it was written with, as JSON text; empty where the service does not have it.
     """
 
     id: str
@@ -34,10 +36,14 @@ class Event:
     def decode(self) -> dict[str, Any]:
         """Its fields, as Avro has them: times are milliseconds, change events' changed fields are bitmaps.
 
-        :raises ValueError: when the payload does not fit its schema.
+        :raises ValueError: when the payload does not fit its schema, or there is none.
         """
         import fastavro
 
+        if not self.schema:
+            raise ValueError(
+                f"event {self.replay_id} cannot be decoded: the service has no schema {self.schema_id!r}"
+            )
         data = BytesIO(self.payload)
         try:
             record = fastavro.schemaless_reader(
@@ -70,9 +76,17 @@ async def fetch_into_memory(
 
     result = await client.fetch(topic, start, bounds, receive)
     ids = {schema_id for delivery in deliveries for schema_id in delivery.schema_ids}
-    schemas = {schema_id: await client.get_schema(schema_id) for schema_id in ids}
+    schemas = {schema_id: await _schema(client, schema_id) for schema_id in ids}
     events = tuple(event for delivery in deliveries for event in _events(delivery, schemas))
     return Fetched(events=events, result=result)
+
+
+async def _schema(client: PubSubClient, schema_id: str) -> str:
+    """One event's unknown schema does not take the others away, which are paid for."""
+    try:
+        return await client.get_schema(schema_id)
+    except SchemaUnknown:
+        return ""
 
 
 def _events(delivery: Delivery, schemas: dict[str, str]) -> list[Event]:

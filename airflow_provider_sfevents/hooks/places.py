@@ -80,13 +80,24 @@ def put_job(root: ObjectStoragePath) -> Job:
     :raises StagingError: it cannot be written.
     """
     folder = root / layout.JOBS
-    with tempfile.TemporaryDirectory() as temporary:
-        modules = ship.py_files(Path(temporary))
-        tag = modules.stem.rpartition("-")[2]
-        target = folder / f"land-{tag}.py"
-        create_once(folder / modules.name, modules.read_bytes())
-        create_once(target, ship.application().read_bytes())
-    return Job(application=spark_url(target), py_files=spark_url(folder / modules.name))
+    name, modules = _modules()
+    target = folder / f"land-{Path(name).stem.rpartition('-')[2]}.py"
+    create_once(folder / name, modules)
+    create_once(target, ship.application().read_bytes())
+    return Job(application=spark_url(target), py_files=spark_url(folder / name))
+
+
+def _modules() -> tuple[str, bytes]:
+    """Name and content of the zip with the job's modules."""
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            made = ship.py_files(Path(temporary))
+            return made.name, made.read_bytes()
+    except OSError as error:
+        raise StagingError(
+            f"The Spark job could not be packed in the temporary folder {tempfile.gettempdir()}: {error}. Make room there, or set TMPDIR "
+            "for the workers."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
@@ -32,7 +33,32 @@ def describe_run(context: Context) -> Run:
         logical_date=_iso(dag_run.logical_date),
         data_interval_start=_iso(dag_run.data_interval_start),
         data_interval_end=_iso(dag_run.data_interval_end),
+        run_after=_iso(dag_run.run_after),
     )
+
+
+def was_cleared(context: Context) -> bool:
+    """Whether somebody cleared this run, or a task of it (Airflow counts that in the run)."""
+    return bool(context["dag_run"].clear_number)
+
+
+def is_backfill(context: Context) -> bool:
+    return bool(context["dag_run"].run_type == "backfill")
+
+
+def checked_consumer(consumer: Any) -> Any:
+    """The argument `consumer`, refused at parse time where it can be judged: a template, and what comes from another task, is not rendered yet.
+
+    :raises ConfigurationError: some store does not take such a name.
+    """
+    if not consumer or not isinstance(consumer, str) or is_template(consumer):
+        return consumer
+    return check_consumer(consumer)
+
+
+def is_template(text: str) -> bool:
+    """Whether Airflow will make something else of it before the task runs."""
+    return "{{" in text or "{%" in text
 
 
 def refuse_repeated_topics(context: Context) -> None:
@@ -44,6 +70,21 @@ def refuse_repeated_topics(context: Context) -> None:
             f"task {mapped.task_id!r} is expanded over topic {twice[0][0]!r} more than once; two mapped tasks would share "
             "one position. Name each topic once, or use a task of its own with another `consumer`."
         )
+
+
+def position_tasks(context: Context) -> list[str]:
+    """Ids of the other tasks before and after this one that read and write positions too: sensor, fetch and commit share one.
+
+    Where a position is kept by task (XCom), all of them are looked through. A task says so by its class (`keeps_position`), so that a
+    subclass and a mapped task do too; those of other topics do no harm, since every record says whose it is.
+    """
+    task = context["dag"].get_task(context["ti"].task_id)
+    found = [*task.get_flat_relatives(upstream=True), *task.get_flat_relatives(upstream=False)]
+    return sorted({one.task_id for one in found if _keeps_position(one)})
+
+
+def _keeps_position(task: Any) -> bool:
+    return bool(getattr(getattr(task, "operator_class", type(task)), "keeps_position", False))
 
 
 def _literal_topics(mapped: Any) -> list[tuple[str, ...]]:

@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
+from airflow_provider_sfevents.batches.fallback import check_choice
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
-from airflow_provider_sfevents.hooks.run import describe_run, refuse_repeated_topics
+from airflow_provider_sfevents.hooks.run import (
+    checked_consumer,
+    describe_run,
+    is_backfill,
+    position_tasks,
+    refuse_repeated_topics,
+    was_cleared,
+)
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 
 if TYPE_CHECKING:
@@ -35,7 +44,8 @@ class FetchesBatch(BaseOperator):
     :param topic: what to subscribe to: `/event/Order__e`, `/data/AccountChangeEvent`, `/data/ChangeEvents`, a
         channel. Expand over it for many topics. (templated)
     :param conn_id: connection of type `sfevents`.
-    :param consumer: who reads; two consumers of a topic have two positions. Default: the DAG's id. (templated)
+    :param consumer: who reads; two consumers of a topic have two positions. Made of letters, digits, dots, dashes and underscores.
+        Default: the DAG's id. (templated)
     :param position_store: where the position is kept: `variable`, `asset`, `xcom`; or your own store, as a dotted
         path, a callable or a mapping.
     :param staging: URL of the staging area, which the workers write and Spark reads; anything `ObjectStoragePath`
@@ -43,6 +53,8 @@ class FetchesBatch(BaseOperator):
     :param staging_shared: the local folder given as `staging` is the same one wherever Spark runs.
     :param initial_replay: where the first run starts: `earliest` (lose nothing), `latest`, or a replay id in hex.
         (templated)
+    :param replay_fallback: where to go on when the bus refuses the stored replay id (expired, reset, rubbish): `fail` asks you,
+        `earliest` takes all that the bus still holds, `latest` what comes from then on. The last two record a loss window.
     :param max_events: the most events of a batch; never exceeded.
     :param max_bytes: no more events are asked for once the payloads have this many bytes.
     :param max_seconds: no more events are asked for after this time.
@@ -55,6 +67,8 @@ class FetchesBatch(BaseOperator):
 
     template_fields: Sequence[str] = ("topic", "consumer", "staging", "initial_replay", "until")
 
+    keeps_position = True
+
     def __init__(
         self,
         *,
@@ -65,6 +79,7 @@ class FetchesBatch(BaseOperator):
         staging: str | None = None,
         staging_shared: bool = False,
         initial_replay: str = "earliest",
+        replay_fallback: str = "fail",
         max_events: int = 10_000,
         max_bytes: int | None = None,
         max_seconds: float = 600.0,
@@ -77,11 +92,12 @@ class FetchesBatch(BaseOperator):
         super().__init__(**kwargs)
         self.topic = topic
         self.conn_id = conn_id
-        self.consumer = consumer
+        self.consumer = checked_consumer(consumer)
         self.position_store = position_store
         self.staging = staging
         self.staging_shared = staging_shared
         self.initial_replay = initial_replay
+        self.replay_fallback = check_choice(replay_fallback)
         self.max_events = max_events
         self.max_bytes = max_bytes
         self.max_seconds = max_seconds
@@ -142,15 +158,14 @@ class FetchesBatch(BaseOperator):
         refuse_repeated_topics(context)
         return BatchRequest(
             topic=self.topic,
-            consumer=self.consumer or run.dag,
+            consumer=check_consumer(self.consumer or run.dag),
             bounds=self._bounds(until=_instant(self.until)),
             initial_replay=self.initial_replay,
+            replay_fallback=self.replay_fallback,
+            cleared=was_cleared(context),
+            backfill=is_backfill(context),
             run=run,
         )
-
-    def other_writers(self, context: Context) -> list[str]:  # noqa: ARG002 - for subclasses
-        """Ids of other tasks that write this task's position."""
-        return []
 
     def _store_opener(self, context: Context, consumer: str) -> Callable[[str], PositionStore]:
         return lambda org_id: open_store(
@@ -159,7 +174,7 @@ class FetchesBatch(BaseOperator):
             consumer=consumer,
             topic=self.topic,
             context=context,
-            tasks=self.other_writers(context),
+            tasks=position_tasks(context),
         )
 
     def _bounds(self, until: datetime | None) -> Bounds:

@@ -137,17 +137,20 @@ def texts(application_args: Sequence[Any] | None) -> list[str]:
     return [str(argument) for argument in application_args or ()]
 
 
-def forget_other_jobs(context: Context, job_key: str, batch_id: str) -> None:
-    """A Spark job kept for resuming (cluster modes) counts only for the batch it was submitted for.
+def forget_other_jobs(context: Context, job_key: str, batch_id: str, *, again: bool) -> None:
+    """A Spark job kept for resuming (cluster modes) counts only for the batch it was submitted for, and for one landing of it.
 
-    Without this, a task that is cleared would take an earlier batch's finished job for this one's
-    (`ResumableJobMixin`, Airflow 3.3).
+    Without this, a task that is cleared would take an earlier batch's finished job for this one's, or would not land its own batch
+    again (`ResumableJobMixin`, Airflow 3.3, keeps the job's id over a clear).
+
+    :param again: the batch has landed before, by another job.
     """
     state = context.get("task_state_store")
-    if state is None or state.get(BATCH_KEY) == batch_id:
+    wanted = f"{batch_id}, landed again by try {context['ti'].try_number}" if again else batch_id
+    if state is None or state.get(BATCH_KEY) == wanted:
         return
     state.delete(job_key)
-    state.set(BATCH_KEY, batch_id)
+    state.set(BATCH_KEY, wanted)
 
 
 def _env(

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowFailException
 from typing_extensions import override
 
-from airflow_provider_sfevents.batches.commit import commit_batch, take_staged
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches.commit import check_before_landing, commit_batch, take_staged
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_batch, put_job, staging_root
-from airflow_provider_sfevents.hooks.run import describe_run, tell_assets
+from airflow_provider_sfevents.hooks.run import describe_run, position_tasks, tell_assets
 from airflow_provider_sfevents.operators import landing
 from airflow_provider_sfevents.operators.fetching import FetchesBatch
 from airflow_provider_sfevents.positions.opening import open_store
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow.sdk import Context
-
-    from airflow_provider_sfevents.staging.manifest import Manifest
 
 
 class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
@@ -92,7 +91,7 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
             if not staged.landed:
                 self._land(staged, submission, context)
             done = commit(staged, context, self.outlets, self.keep_batches)
-        fail_after_landing(staged.manifest)
+        fail_after_landing(staged)
         return done
 
     def _plan(self) -> landing.Submission:
@@ -110,9 +109,11 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     def _land(self, staged: Staged, submission: landing.Submission, context: Context) -> None:
         """Launch Spark on the batch; safe with a twin of an earlier try still at it."""
         with airflow_failures():
-            staged.claim.check()
+            check_before_landing(staged)
             job = put_job(staging_root(self.staging))
-            landing.forget_other_jobs(context, self.external_id_key, staged.manifest.batch_id)
+            landing.forget_other_jobs(
+                context, self.external_id_key, staged.manifest.batch_id, again=staged.again
+            )
         users = bool(self.application)
         arguments = landing.arguments(
             spark_url(staged.folder.manifest_url),
@@ -126,7 +127,9 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         self.conf = submission.conf(self.conf or {}, None if users else staged.manifest.events)
         self.env_vars = {**submission.env, **(self.env_vars or {})} or None
         self._spark_binary = submission.binary
+        steps.reached(steps.SPARK_NEXT, staged.manifest.batch_id)
         SparkSubmitOperator.execute(self, context)
+        steps.reached(steps.SPARK_ENDED, staged.manifest.batch_id)
 
     @override
     def on_kill(self) -> None:
@@ -152,19 +155,11 @@ class SfEventsFetchOperator(FetchesBatch):
                 job = put_job(staging_root(self.staging))
         url = staged.folder.manifest_url
         return {
-            **result(staged.manifest, url, None, adopted=staged.adopted),
+            **result(staged.manifest, url, None, adopted=staged.adopted, again=staged.again),
             "spark_manifest": spark_url(url),
             "application": job.application,
             "py_files": job.py_files,
         }
-
-    @override
-    def other_writers(self, context: Context) -> list[str]:
-        """The chain's end writes the position too; where it is kept by task (XCom), both are looked through."""
-        downstream = context["dag"].get_task(self.task_id).get_flat_relatives(upstream=False)
-        return [
-            task.task_id for task in downstream if task.task_type == SfEventsCommitOperator.__name__
-        ]
 
 
 class SfEventsCommitOperator(BaseOperator):
@@ -179,6 +174,8 @@ class SfEventsCommitOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("batch", "staging")
+
+    keeps_position = True
 
     def __init__(
         self,
@@ -208,7 +205,7 @@ class SfEventsCommitOperator(BaseOperator):
                 consumer=manifest.consumer,
                 topic=manifest.topic,
                 context=context,
-                tasks=[manifest.run.task],
+                tasks=[manifest.run.task, *position_tasks(context)],
             )
             staged = take_staged(
                 manifest,
@@ -217,12 +214,13 @@ class SfEventsCommitOperator(BaseOperator):
                 store,
                 describe_run(context),
                 adopted=fetched["adopted"],
+                again=fetched["again"],
             )
         try:
             done = commit(staged, context, self.outlets, self.keep_batches)
         finally:
             staged.release()
-        fail_after_landing(manifest)
+        fail_after_landing(staged)
         return done
 
 
@@ -232,25 +230,32 @@ def commit(
     """Commit a landed batch and tell the task's outlet assets; the task's result."""
     with airflow_failures():
         receipt = commit_batch(staged, describe_run(context), keep_batches)
-    done = result(staged.manifest, staged.folder.manifest_url, receipt, adopted=staged.adopted)
+    done = result(
+        staged.manifest,
+        staged.folder.manifest_url,
+        receipt,
+        adopted=staged.adopted,
+        again=staged.again,
+    )
     tell_assets(context, outlets, done)
     return done
 
 
-def fail_after_landing(manifest: Manifest) -> None:
-    """A fetch that ended by an error has landed what was paid for; now the error is told.
+def fail_after_landing(staged: Staged) -> None:
+    """A fetch that ended by an error has landed what was paid for; now the error is told, once.
 
-    :raises AirflowException: with that error.
+    :raises AirflowFailException: with that error. It is one that trying again does not mend (the others end no batch).
     """
-    if manifest.error:
-        raise AirflowException(
+    manifest = staged.manifest
+    if manifest.error and not staged.again:
+        raise AirflowFailException(
             f"The {manifest.events} events received are landed and committed, but the fetch had ended by an error: {manifest.error}"
         )
 
 
 def require_result(batch: Any) -> dict[str, Any]:
     """:raises ConfigurationError: unless it is what an SfEventsFetchOperator returned."""
-    if isinstance(batch, dict) and {"manifest", "events", "adopted"} <= batch.keys():
+    if isinstance(batch, dict) and {"manifest", "events", "adopted", "again"} <= batch.keys():
         return batch
     raise ConfigurationError(
         f"batch={batch!r} is not the result of an SfEventsFetchOperator; give `fetch.output`."

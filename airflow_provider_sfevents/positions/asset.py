@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
-from airflow_provider_sfevents.positions.text import asset_key
+from airflow_provider_sfevents.positions.text import Whose, asset_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from airflow.sdk import AssetWatcher
 
 
-def topic_asset(org_id: str, topic: str) -> Asset:
+def topic_asset(org_id: str, topic: str, watchers: Sequence[AssetWatcher] = ()) -> Asset:
     """The asset that stands for a topic of an org. Name and URI are the same, and part of where positions are kept.
 
     :param org_id: 18 characters.
     :param topic: such as `/event/Order__e`.
+    :param watchers: what schedules DAGs by this asset, with an `SfEventsWatchTrigger` each; they are no part of what the asset is.
     """
-    return Asset(f"salesforce://{org_id}/{topic.strip('/')}")
+    return Asset(f"salesforce://{org_id}/{topic.strip('/')}", watchers=list(watchers))
 
 
 class AssetStateStore:
@@ -38,12 +41,14 @@ class AssetStateStore:
     ) -> None:
         asset = topic_asset(org_id, topic)
         self._key = asset_key(consumer)
+        self.whose = Whose(consumer=consumer, topic=topic, store="asset")
         try:
             self._state = _state_of(asset, context)
         except KeyError as error:
             raise ConfigurationError(
                 f"position_store='asset' keeps the position with asset {asset.name}, which the task does not name. Add it to the "
-                f"task: `inlets=[topic_asset({org_id!r}, {topic!r})]`, from airflow_provider_sfevents.positions.asset."
+                f"task: `inlets=[topic_asset({org_id!r}, {topic!r})]`, from airflow_provider_sfevents.positions.asset. An asset of another name "
+                "is another place, and Airflow drops the state of an asset within a minute once no DAG names it."
             ) from error
         self.where = f"State {self._key!r} of asset {asset.name}"
         self.advice = (
@@ -58,7 +63,8 @@ class AssetStateStore:
         except Exception as error:
             raise TransportError(
                 f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched. Check that the asset is active (its DAG "
-                "is parsed and not paused by an import error), then try again."
+                "is parsed and not paused by an import error), then try again. Airflow drops what an asset keeps within a minute once no DAG "
+                "names that asset any more."
             ) from error
         if record is not None and not isinstance(record, str):
             raise ConfigurationError(

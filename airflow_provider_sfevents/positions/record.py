@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.exceptions import PositionConflict
 from airflow_provider_sfevents.positions import text
-from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 VERSION = 1
+
+_NOBODY = text.Whose()
 
 RECENT = 10
 """Commits a position remembers: enough to see a rhythm, and to go back by hand."""
@@ -36,6 +38,7 @@ class Commit:
 
     :param replay_id: where it went to; hex.
     :param at: ISO-8601, UTC.
+    :param run: the Airflow run that committed; a batch that one run staged may be landed by the next.
     """
 
     sequence: int
@@ -43,6 +46,7 @@ class Commit:
     replay_id: str
     events: int
     at: str
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +80,7 @@ class Position:
     committed_by: Run = field(default_factory=Run)
     owner: str = ""
     recent: tuple[Commit, ...] = ()
-    losses: tuple[dict[str, Any], ...] = ()
+    losses: tuple[LossWindow, ...] = ()
 
     @property
     def start(self) -> str:
@@ -87,25 +91,27 @@ class Position:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
 
     @classmethod
-    def from_json(cls, record: str, where: str) -> Position:
+    def from_json(cls, record: str, where: str, whose: text.Whose = _NOBODY) -> Position:
         """Read a record; strict, since a position that is read wrongly loses events.
 
         :param where: the place it is kept, as a user knows it; for messages.
+        :param whose: for the commands in messages.
         :raises ConfigurationError: it is no position, or one that a newer release wrote.
         """
-        value = text.parse(record, VERSION, _TYPES, where)
+        value = text.parse(record, VERSION, _TYPES, where, whose)
         try:
             position = cls(
                 **{
                     **value,
                     "committed_by": Run(**value["committed_by"]),
                     "recent": tuple(Commit(**one) for one in value["recent"]),
-                    "losses": tuple(value["losses"]),
+                    "losses": tuple(LossWindow(**one) for one in value["losses"]),
                 }
             )
         except TypeError as error:
-            raise text.unusable(where, str(error)) from error
-        _check(position, where)
+            raise text.unusable(where, whose, str(error)) from error
+        if wrong := _wrong_in(position):
+            raise text.unusable(where, whose, wrong)
         return position
 
 
@@ -119,12 +125,14 @@ def begin(
     at: str,
     by: Run,
     epoch: str = "",
-    losses: Sequence[dict[str, Any]] = (),
+    losses: Sequence[LossWindow] = (),
+    owns: bool = True,
 ) -> Position:
     """Where a first run, or one after a reset, starts.
 
     :param start: `earliest`, `latest` or a replay id in hex.
     :param epoch: random where it is not given.
+    :param owns: whether `by` is who fetches; otherwise the task that first commits becomes the owner.
     """
     return Position(
         org_id=org_id,
@@ -136,7 +144,7 @@ def begin(
         replay_id=start,
         committed_at=at,
         committed_by=by,
-        owner=_task(by),
+        owner=_task(by) if owns else "",
         losses=tuple(losses),
     )
 
@@ -163,6 +171,7 @@ def advance(
         replay_id=manifest.end,
         events=manifest.events,
         at=committed_at,
+        run=committed_by.run,
     )
     return replace(
         position,
@@ -177,6 +186,22 @@ def advance(
         recent=(*position.recent, commit)[-RECENT:],
         losses=(*position.losses, *manifest.losses),
     )
+
+
+def is_past(position: Position, manifest: Manifest) -> bool:
+    """Whether the batch was committed earlier, with others after it: landed again, it moves nothing.
+
+    Not so where a commit that is remembered says that another copy of the batch counted, with another end.
+    """
+    if manifest.epoch != position.epoch or manifest.sequence >= position.sequence:
+        return False
+    remembered = [one for one in position.recent if one.sequence == manifest.sequence]
+    return all(one.replay_id == manifest.end for one in remembered)
+
+
+def overlaps(position: Position) -> bool:
+    """Whether the bus may deliver events again that have landed: after a loss window, until a later event was committed."""
+    return bool(position.losses) and position.last_event_at <= position.losses[-1].at
 
 
 def is_committed(position: Position, manifest: Manifest) -> bool:
@@ -229,22 +254,59 @@ def _contradiction(position: Position, manifest: Manifest) -> str:
     return ""
 
 
-def _check(position: Position, where: str) -> None:
-    """Refuse what types alone do not tell."""
+def _wrong_in(position: Position) -> str:
+    """What types alone do not tell; empty where nothing is wrong."""
     if position.sequence < 0 or position.events_total < 0:
-        raise text.unusable(where, "`sequence` and `events_total` must be 0 or more")
+        return "`sequence` and `events_total` must be 0 or more"
     if not text.is_epoch(position.epoch):
-        raise text.unusable(
-            where,
-            f"`epoch` is {position.epoch!r}; it must be a word of letters, digits, - and _",
-        )
+        return f"`epoch` is {position.epoch!r}; it must be a word of letters, digits, - and _"
     presets = text.PRESETS if position.sequence == 0 else ()
     if position.replay_id not in presets and not text.is_replay_id(position.replay_id):
         also = f", or {' or '.join(presets)}" if presets else ""
-        raise text.unusable(
-            where,
-            f"`replay_id` is {position.replay_id!r}; it must be a replay id in lower-case hex, as manifests show it{also}",
-        )
+        return f"`replay_id` is {position.replay_id!r}; it must be a replay id in lower-case hex, as manifests show it{also}"
+    return _wrong_time(position) or _wrong_within(position)
+
+
+def _wrong_time(position: Position) -> str:
+    """Times that are computed with; those that are only shown may be anything."""
+    times = {
+        "committed_at": position.committed_at,
+        "last_event_at": position.last_event_at,
+        "committed_by.run_after": position.committed_by.run_after,
+    }
+    return ", ".join(
+        f"`{name}` is {value!r}; it must be a time with its zone in ISO 8601"
+        for name, value in times.items()
+        if (value or name == "committed_at") and not text.is_time(value)
+    )
+
+
+def _wrong_within(position: Position) -> str:
+    parts: list[tuple[str, Any]] = [
+        ("committed_by", position.committed_by),
+        *((f"recent[{n}]", commit) for n, commit in enumerate(position.recent)),
+        *((f"losses[{n}]", loss) for n, loss in enumerate(position.losses)),
+    ]
+    return ", ".join(
+        f"`{name}.{one.name}` is {getattr(part, one.name)!r}"
+        for name, part in parts
+        for one in fields(part)
+        if type(getattr(part, one.name)).__name__ != one.type
+    )
+
+
+def check_whose(position: Position, whose: text.Whose, where: str) -> None:
+    """Refuse a position that was copied from another consumer or topic.
+
+    :raises PositionConflict:
+    """
+    if not whose.is_known or (position.consumer, position.topic) == (whose.consumer, whose.topic):
+        return
+    raise PositionConflict(
+        f"{where} holds the position of consumer {position.consumer!r} on {position.topic}, and not of {whose.consumer!r} on "
+        f"{whose.topic}: somebody copied it there. Nothing was fetched, and nothing was moved. Begin anew: {whose.command('forget')}; or "
+        f"write where to go on: {whose.command('set', '<replay id>')}."
+    )
 
 
 def _task(run: Run) -> str:

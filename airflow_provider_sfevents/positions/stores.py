@@ -11,14 +11,15 @@ from importlib import import_module
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     PositionConflict,
     SfEventsError,
     TransportError,
 )
-from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.text import variable_key
+from airflow_provider_sfevents.positions.record import Position, check_whose
+from airflow_provider_sfevents.positions.text import Whose, variable_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,8 @@ class PositionStore(Protocol):
 
     :ivar where: the place as a user finds it; begins a sentence.
     :ivar advice: what to look at when a value that was written reads back differently.
+
+    A store that knows whose position it keeps says so in `whose`, so that messages name the exact command.
     """
 
     where: str
@@ -47,11 +50,16 @@ class PositionStore(Protocol):
 def read(store: PositionStore) -> Position | None:
     """The position; `None` where there certainly is none.
 
-    :raises ConfigurationError: what is there is no position.
+    :raises ConfigurationError: what is there is no position, or somebody else's.
     :raises SfEventsError: the store does not answer.
     """
     record = store.get()
-    return None if record is None else Position.from_json(record, store.where)
+    if record is None:
+        return None
+    whose = getattr(store, "whose", Whose())
+    position = Position.from_json(record, store.where, whose)
+    check_whose(position, whose, store.where)
+    return position
 
 
 def write(store: PositionStore, position: Position) -> None:
@@ -62,6 +70,7 @@ def write(store: PositionStore, position: Position) -> None:
     """
     record = position.to_json()
     store.set(record)
+    steps.reached(steps.POSITION_SET, store.where)
     kept = store.get()
     if kept != record:
         raise PositionConflict(
@@ -74,7 +83,10 @@ class MappingStore:
 
     advice = "The mapping does not keep what it is given; use another one."
 
-    def __init__(self, mapping: MutableMapping[str, str], key: str) -> None:
+    def __init__(
+        self, mapping: MutableMapping[str, str], key: str, whose: Whose | None = None
+    ) -> None:
+        self.whose = whose or Whose()
         self._mapping = mapping
         self._key = key
         self.where = f"Key {key!r} of {type(mapping).__name__}"
@@ -85,13 +97,17 @@ class MappingStore:
     def set(self, record: str) -> None:
         _asked(self.where, lambda: self._mapping.__setitem__(self._key, record))
 
+    def delete(self) -> None:
+        _asked(self.where, lambda: self._mapping.pop(self._key, None))
+
 
 class OwnStore:
     """A position in a user's own store: `get(key)`, which returns text or `None`, and `set(key, value)`."""
 
     advice = "The store does not keep what it is given, or answers from somewhere else; it must read what it wrote."
 
-    def __init__(self, own: Any, key: str) -> None:
+    def __init__(self, own: Any, key: str, whose: Whose | None = None) -> None:
+        self.whose = whose or Whose()
         self._own = own
         self._key = key
         self.where = f"Key {key!r} of {type(own).__name__}"
@@ -102,19 +118,29 @@ class OwnStore:
     def set(self, record: str) -> None:
         _asked(self.where, lambda: self._own.set(self._key, record))
 
+    def delete(self) -> None:
+        """:raises ConfigurationError: the store has no `delete(key)`; nothing else of it is known."""
+        if not callable(getattr(self._own, "delete", None)):
+            raise ConfigurationError(
+                f"{self.where} has no method `delete(key)`: remove the record there by hand, then give the command again."
+            )
+        _asked(self.where, lambda: self._own.delete(self._key))
 
-def open_own(spec: Any, *, consumer: str, topic: str) -> PositionStore:
+
+def open_own(spec: Any, *, consumer: str, topic: str) -> MappingStore | OwnStore:
     """A store that is not Airflow's.
 
     :param spec: a mapping; an object with `get` and `set`; something to call for one of these; or the dotted path of any of them.
     :raises ConfigurationError: it is none of these.
     """
-    own = _imported(spec) if isinstance(spec, str) else spec
+    own = find_own(spec) if isinstance(spec, str) else spec
     if callable(own) and not _keeps(own):
         own = own()
     key = variable_key(consumer, topic)
+    named = spec if isinstance(spec, str) else "<dotted path>"
+    whose = Whose(consumer=consumer, topic=topic, store=named)
     if isinstance(own, MutableMapping):
-        return MappingStore(own, key)
+        return MappingStore(own, key, whose)
     if not _keeps(own):
         raise ConfigurationError(
             f"position_store={spec!r} gives a {type(own).__name__}, which is neither a mapping nor has the methods `get(key)` and "
@@ -124,7 +150,7 @@ def open_own(spec: Any, *, consumer: str, topic: str) -> PositionStore:
         raise ConfigurationError(
             f"position_store={spec!r}: `get` and `set` must be plain methods, not coroutines."
         )
-    return OwnStore(own, key)
+    return OwnStore(own, key, whose)
 
 
 def _keeps(own: Any) -> bool:
@@ -135,7 +161,11 @@ def _keeps(own: Any) -> bool:
     )
 
 
-def _imported(path: str) -> Any:
+def find_own(path: str) -> Any:
+    """What a dotted path names; not called yet.
+
+    :raises ConfigurationError: nothing can be imported by it.
+    """
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -11,6 +13,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 PRESETS = ("earliest", "latest")
 
 _REPLAY_ID = re.compile(r"(?:[0-9a-f]{2})+")
+_CONSUMER = re.compile(r"[\w.-]+")
 _EPOCH = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _SHOWN = 100  # characters of a record that is not ours; enough to recognise it
@@ -25,6 +28,21 @@ def is_replay_id(value: str) -> bool:
 def is_epoch(value: str) -> bool:
     """Whether the text can be an epoch: it becomes the name of a folder."""
     return _EPOCH.fullmatch(value) is not None
+
+
+def check_consumer(consumer: Any) -> str:
+    """The name, where every store takes it: what a DAG's id may be made of.
+
+    It is a part of a Variable's key, which a slash would split in the Execution API's path and in secrets backends that keep folders, a
+    blank or `=` would make unusable as an environment variable, and others would refuse; and it names a folder of the staging area.
+
+    :raises ConfigurationError: it has other characters, or none.
+    """
+    if not isinstance(consumer, str) or not _CONSUMER.fullmatch(consumer):
+        raise ConfigurationError(
+            f"consumer={consumer!r} cannot name a position: give letters, digits, dots, dashes and underscores, as in a DAG's id."
+        )
+    return consumer
 
 
 def dotted(topic: str) -> str:
@@ -55,7 +73,31 @@ def xcom_key(topic: str) -> str:
     return f"sfevents.position.{dotted(topic)}"
 
 
-def parse(record: str, version: int, types: dict[str, type], where: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whose:
+    """Whose position it is, as far as the store knows: what the commands that have hands on it must be told.
+
+    :param store: `position_store`, where it is not the default.
+    """
+
+    consumer: str = "<consumer>"
+    topic: str = "<topic>"
+    store: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        return self != Whose()
+
+    def command(self, verb: str, start: str = "") -> str:
+        """A command line of `airflow sfevents position`."""
+        option = f"--position-store {self.store}" if self.store else ""
+        words = ("airflow sfevents position", verb, self.consumer, self.topic, start, option)
+        return f"`{' '.join(filter(None, words))}`"
+
+
+def parse(
+    record: str, version: int, types: dict[str, type], where: str, whose: Whose
+) -> dict[str, Any]:
     """Take a record apart: all of these fields and no others, each of its type.
 
     :raises ConfigurationError: it is anything else, or of another version.
@@ -63,9 +105,9 @@ def parse(record: str, version: int, types: dict[str, type], where: str) -> dict
     try:
         value = json.loads(record)
     except ValueError as error:
-        raise unusable(where, f"{_shown(record)} is not JSON ({error})") from error
+        raise unusable(where, whose, f"{_shown(record)} is not JSON ({error})") from error
     if not isinstance(value, dict):
-        raise unusable(where, f"{_shown(record)} is not a JSON object")
+        raise unusable(where, whose, f"{_shown(record)} is not a JSON object")
     found = value.pop("version", None)
     if isinstance(found, int) and found > version:
         raise ConfigurationError(
@@ -73,18 +115,27 @@ def parse(record: str, version: int, types: dict[str, type], where: str) -> dict
             "Upgrade airflow-provider-sfevents here too, or let only the newer one work with it."
         )
     if found != version:
-        raise unusable(where, f"`version` is {found!r} instead of {version}")
+        raise unusable(where, whose, f"`version` is {found!r} instead of {version}")
     if wrong := _differences(value, types):
-        raise unusable(where, wrong)
+        raise unusable(where, whose, wrong)
     return value
 
 
-def unusable(where: str, why: str) -> ConfigurationError:
+def unusable(where: str, whose: Whose, why: str) -> ConfigurationError:
     """Make the error for a record that is no position."""
     return ConfigurationError(
-        f"{where} does not hold a position: {why}. Nothing was fetched. Correct it; or delete it, and while nothing of the topic has "
-        "landed yet the next run starts at `initial_replay`."
+        f"{where} does not hold a position: {why}. Nothing was fetched, and nothing was moved. Correct it by hand; or write it anew, at "
+        f"the end of the last batch that landed: {whose.command('set', '<replay id>')} (the staging area's newest manifest with a receipt "
+        f"has it as `end`); or begin anew at `initial_replay`: {whose.command('forget')}."
     )
+
+
+def is_time(value: Any) -> bool:
+    """Whether it is a time with a zone, in ISO 8601: times without one cannot be compared with others."""
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
 
 
 def _shown(record: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import Variable
 
 from airflow_provider_sfevents.exceptions import TransportError
-from airflow_provider_sfevents.positions.text import variable_key
+from airflow_provider_sfevents.positions.text import Whose, variable_key
 
 
 class VariableStore:
@@ -20,6 +20,7 @@ class VariableStore:
     def __init__(self, consumer: str, topic: str) -> None:
         self._key = variable_key(consumer, topic)
         self._topic = topic
+        self.whose = Whose(consumer=consumer, topic=topic)
         self.where = f"Variable {self._key!r}"
         self.advice = (
             f"Something is read in its place: remove the environment variable AIRFLOW_VAR_{self._key.upper()} from the workers, or the entry "

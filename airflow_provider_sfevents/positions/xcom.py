@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.text import xcom_key
+from airflow_provider_sfevents.positions.text import Whose, xcom_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,8 +19,8 @@ class XComStore:
       survives retries and clearing, and is pushed again from there.
     - Runs are filtered by logical date: a backfilled or manual run does not see all of the others.
     - Runs without a logical date sort first on PostgreSQL and last elsewhere, so "the latest" is a matter of the database. So the
-      values of all runs are pulled (`map_indexes=None` makes Airflow return every one, in no order), and the records say themselves
-      which is the newest.
+      values of all runs are pulled (without `map_indexes` Airflow returns every one, in no order; with `None` only one, and none of a
+      mapped task), and the records say themselves which is the newest.
     - What is gone with a deleted run, or is out of sight, is missed by comparing with the receipts in the staging area.
 
     :param context: the task's.
@@ -43,6 +43,7 @@ class XComStore:
                 "position_store='xcom' works in tasks only; a trigger or watcher needs 'variable' or 'asset'."
             )
         self._of = (org_id, consumer, topic)
+        self.whose = Whose(consumer=consumer, topic=topic, store="xcom")
         self._ti = context["ti"]
         self._state = context["task_state_store"]
         self._key = xcom_key(topic)
@@ -58,7 +59,8 @@ class XComStore:
                 f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched; try again when "
                 "Airflow's API server answers."
             ) from error
-        record = newest([*pulled, *([kept] if kept is not None else [])], self._of, self.where)
+        found = [*pulled, *([kept] if kept is not None else [])]
+        record = newest(found, self._of, self.where, self.whose)
         if record is not None and record not in pulled:
             self.set(record)
         return record
@@ -74,20 +76,21 @@ class XComStore:
             ) from error
 
     def _pull(self) -> list[Any]:
-        values = self._ti.xcom_pull(
-            task_ids=self._tasks, key=self._key, include_prior_dates=True, map_indexes=None
-        )
+        values = self._ti.xcom_pull(task_ids=self._tasks, key=self._key, include_prior_dates=True)
         return [value for value in values or [] if value is not None]
 
 
-def newest(records: Iterable[Any], of: tuple[str, str, str], where: str) -> str | None:
+def newest(
+    records: Iterable[Any], of: tuple[str, str, str], where: str, whose: Whose | None = None
+) -> str | None:
     """Pick the record with the highest sequence in the epoch last written to.
 
     :param records: of any org, consumer and topic.
     :param of: the org id, consumer and topic that count.
     :raises ConfigurationError: one of them is no position.
     """
-    found = {str(record): Position.from_json(str(record), where) for record in records}
+    whose = whose or Whose()
+    found = {str(record): Position.from_json(str(record), where, whose) for record in records}
     own = {
         record: position
         for record, position in found.items()

@@ -121,7 +121,12 @@ def ended_by(bounds: Bounds, tally: Tally, now: float) -> EndedBy | None:
 
 def seconds_left(bounds: Bounds, tally: Tally, now: float) -> float:
     """How long to listen before one of the timed bounds is reached, should nothing come."""
-    return max(0.0, min(tally.started_at + bounds.max_seconds, _idle_at(bounds, tally)) - now)
+    return max(0.0, min(time_left(bounds, tally, now), _idle_at(bounds, tally) - now))
+
+
+def time_left(bounds: Bounds, tally: Tally, now: float) -> float:
+    """How much of `max_seconds` is left: what a service that is away gets to come back in, since its silence means nothing."""
+    return max(0.0, tally.started_at + bounds.max_seconds - now)
 
 
 def _idle_at(bounds: Bounds, tally: Tally) -> float:

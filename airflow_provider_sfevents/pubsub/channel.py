@@ -14,22 +14,18 @@ import grpc.aio
 from airflow_provider_sfevents.pubsub.trust import read_ca_file
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.patience import Patience
     from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.pubsub.settings import Settings
 
 # The service keeps a response at or below 3 MB (its allocations page); gRPC's own limit of 4 MB is too near to that.
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
-# A connection that died without a word is noticed within 40 s; the service is known to accept pings this often.
-PING_EVERY_MS = 30_000
-PING_TIMEOUT_MS = 10_000
 # How fast gRPC itself tries to connect again; how often an RPC is tried is our own policy (`reconnect`).
 _CONNECT_AGAIN_MS = 500
 _CONNECT_AGAIN_MAX_MS = 10_000
 
 _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.max_receive_message_length", MAX_RESPONSE_BYTES),
-    ("grpc.keepalive_time_ms", PING_EVERY_MS),
-    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", _CONNECT_AGAIN_MS),
@@ -45,10 +41,17 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
 Metadata = tuple[tuple[str, str], ...]
 
 
-def open_channel(settings: Settings) -> grpc.aio.Channel:
+def open_channel(settings: Settings, patience: Patience) -> grpc.aio.Channel:
     """:raises ConfigurationError: when the CA file cannot be used. Connects on the first RPC, not here."""
-    # No proxy stands between this machine and itself, whatever http_proxy says.
-    options = (*_OPTIONS, ("grpc.enable_http_proxy", 0 if settings.endpoint_is_local else 1))
+    options = (
+        *_OPTIONS,
+        ("grpc.keepalive_time_ms", round(patience.ping_every_seconds * 1000)),
+        ("grpc.keepalive_timeout_ms", round(patience.ping_timeout_seconds * 1000)),
+        # While a ping of gRPC's own is under way, which it sends to measure the line, no other is sent; its answer may take a minute.
+        ("grpc.http2.ping_timeout_ms", round(patience.dead_line_seconds * 1000)),
+        # No proxy stands between this machine and itself, whatever http_proxy says.
+        ("grpc.enable_http_proxy", 0 if settings.endpoint_is_local else 1),
+    )
     if settings.plaintext:
         return grpc.aio.insecure_channel(settings.endpoint, options=options)
     authorities = read_ca_file(settings.ca_file).encode() if settings.ca_file else None

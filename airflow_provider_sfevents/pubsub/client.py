@@ -5,32 +5,44 @@ from __future__ import annotations
 import asyncio
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
+    SchemaUnknown,
     TopicError,
     TransportError,
 )
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.pubsub import publishing
 from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
-from airflow_provider_sfevents.pubsub.calls import ANSWER_SECONDS, Calls
+from airflow_provider_sfevents.pubsub.calls import Calls
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
 from airflow_provider_sfevents.pubsub.event_time import EventTime, event_time_reader
-from airflow_provider_sfevents.pubsub.fetch import Fetch, FetchResult, Receive
+from airflow_provider_sfevents.pubsub.fetch import (
+    Fetch,
+    FetchResult,
+    Heard,
+    Listening,
+    Receive,
+)
+from airflow_provider_sfevents.pubsub.patience import Patience
+from airflow_provider_sfevents.pubsub.place import Newcomer
 from airflow_provider_sfevents.pubsub.publishing import PublishResult
 from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
 from airflow_provider_sfevents.pubsub.session_cache import PROCESS_SESSIONS, SessionCache
+from airflow_provider_sfevents.pubsub.sharing import SharedStreams
 from airflow_provider_sfevents.pubsub.start import check_start, check_topic
 from airflow_provider_sfevents.pubsub.subscription import Subscription
+from airflow_provider_sfevents.pubsub.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
     from types import TracebackType
 
+    from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.delivery import Delivery
     from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.pubsub.settings import Settings
@@ -41,19 +53,26 @@ _LISTEN_SECONDS = 3600.0  # an endless subscription looks up this often; nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """:param schema_id: of the newest version; an event is decoded with its own. Empty for a channel of several types."""
+    """What the service says of a topic.
+
+    :param schema_id: of the newest version; an event is decoded with its own. Empty for a channel of several types.
+    :param rpc_id: of the call that said so.
+    """
 
     name: str
     tenant_guid: str
     can_publish: bool
     can_subscribe: bool
     schema_id: str
+    rpc_id: str = field(default="", compare=False)
 
 
 class PubSubClient:
     """Use as `async with PubSubClient(settings) as client:`. Opens nothing before the first call; closes everything at the end.
 
     Every method raises `SfEventsError`s that name the thing, what the service said, and the remedy.
+
+    :param share_streams: fetches of one topic that go on from the same place use one stream.
     """
 
     def __init__(
@@ -63,11 +82,16 @@ class PubSubClient:
         sessions: SessionCache = PROCESS_SESSIONS,
         schemas: SchemaCache = PROCESS_SCHEMAS,
         clock: Clock | None = None,
-        answer_seconds: float = ANSWER_SECONDS,
+        patience: Patience = Patience(),  # noqa: B008 - a frozen value
+        share_streams: bool = False,
     ) -> None:
         self._clock = clock or Clock()
-        self._calls = Calls(settings, sessions, self._clock, answer_seconds)
+        self._calls = Calls(settings, sessions, self._clock, patience)
+        self._patience = patience
+        self._shared = SharedStreams(self._subscription) if share_streams else None
+        self._turns = Turns()
         self._schemas = schemas
+        self._readable: set[str] = set()
         self._readers: dict[str, EventTime] = {}
 
     async def __aenter__(self) -> Self:
@@ -79,6 +103,8 @@ class PubSubClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._shared is not None:
+            await self._shared.close()
         await self._calls.close()
 
     async def session(self) -> Session:
@@ -96,31 +122,46 @@ class PubSubClient:
             can_publish=info.can_publish,
             can_subscribe=info.can_subscribe,
             schema_id=info.schema_id,
+            rpc_id=info.rpc_id,
         )
 
     async def require_readable(self, topic: str) -> None:
-        """:raises TopicError: before anything is spent."""
-        if not (await self.get_topic(topic)).can_subscribe:
-            raise TopicError(
-                f"The user the connection acts as may not subscribe to {topic}. Grant read permission on the event, and for change events "
-                "View All Data, or View All on the object."
-            )
+        """Asked once in a client's life: should it change, the service refuses the stream.
+
+        :raises TopicError: before anything is spent.
+        """
+        if topic in self._readable:
+            return
+        async with self._turns.take(topic):
+            if topic in self._readable:
+                return
+            info = await self.get_topic(topic)
+            if not info.can_subscribe:
+                raise TopicError(
+                    f"The user the connection acts as may not subscribe to {topic} (rpc id {info.rpc_id}). Grant read permission on the "
+                    "event, and for change events View All Data, or View All on the object."
+                )
+            self._readable.add(topic)
 
     async def get_schema(self, schema_id: str) -> str:
-        """The Avro schema as JSON; from the process's cache when any client of the org has had it."""
+        """The Avro schema as JSON; from the process's cache when any client of the org has had it.
+
+        :raises SchemaUnknown: there is none of this id, and there will be none. :raises TransportError: it cannot be had just now.
+        :raises ConfigurationError: the user may not read it.
+        """
         session = await self.session()
 
         async def fetch() -> str:
             doing = f"Getting the schema with id {schema_id!r} of org {session.org_id} from {self._calls.endpoint}"
             if not schema_id.strip():
-                raise ConfigurationError(
+                raise SchemaUnknown(
                     f"{doing} failed: the id is blank. Give the schema id of an event or topic."
                 )
             info = await self._calls.unary(
                 "GetSchema", pb2.SchemaRequest(schema_id=schema_id), doing
             )
             if not info.schema_json:
-                raise ConfigurationError(
+                raise SchemaUnknown(
                     f"{doing} failed: the org has no such schema (rpc id {info.rpc_id})."
                 )
             return str(info.schema_json)
@@ -152,6 +193,8 @@ class PubSubClient:
         receive: Receive,
         already: Progress = Progress(),  # noqa: B008 - a frozen value
         stop: asyncio.Event | None = None,
+        heard: Heard | None = None,
+        same_place: Collection[str] = (),
     ) -> FetchResult:
         """One batch: the events strictly after `start`, handed to `receive` delivery by delivery, until a bound is reached.
 
@@ -160,20 +203,23 @@ class PubSubClient:
 
         :param start: `earliest`, `latest` or a replay id in lower-case hex.
         :param already: what earlier parts of the batch hold; the bounds count it.
-        :param stop: ends the batch when set, like a bound.
+        :param stop: ends the batch when set, like a bound; made in the loop that calls this.
+        :param heard: awaited with the replay id in hex of each keepalive: a place as good to go on from as the last event's, until an
+            event comes. What it raises ends the fetch as what `receive` raises does.
+        :param same_place: other replay ids in hex that name the very place `start` names, no event lying between. Where streams are
+            shared, a wait finds others by them; none is ever started from.
         :raises SfEventsError: a terminal error before the first event; after it, the batch ends there and the result holds the error.
         """
         check_start(start)
         interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
         try:
             await self.require_readable(topic)
-            subscription = Subscription(
-                _TopicStreams(self, self._calls, topic), start, self._clock, interrupt
-            )
+            subscription = self._listening(topic, start, interrupt, same_place)
             batch = Fetch(
                 subscription,
                 bounds,
                 receive,
+                heard=heard,
                 already=already,
                 stopped=stop.is_set if stop is not None else _never,
                 times_of=self._times_of,
@@ -197,7 +243,7 @@ class PubSubClient:
             raise ConfigurationError(f"credit is {credit!r}. Give a number from 1 to {MAX_CREDIT}.")
         check_start(start)
         await self.require_readable(topic)
-        subscription = Subscription(_TopicStreams(self, self._calls, topic), start, self._clock)
+        subscription = self._subscription(topic, start)
         try:
             await subscription.ask_up_to(credit)
             while True:
@@ -221,8 +267,8 @@ class PubSubClient:
         info = await self.get_topic(topic)
         if not info.can_publish or not info.schema_id:
             raise TopicError(
-                f"Nothing can be published to {topic}: publish to a platform event (/event/Name__e) that the user the connection acts as "
-                "may create."
+                f"Nothing can be published to {topic} (rpc id {info.rpc_id}): publish to a platform event (/event/Name__e) that the user "
+                "the connection acts as may create."
             )
         session = await self.session()
         payloads = publishing.encode(
@@ -254,7 +300,7 @@ class PubSubClient:
         answer = await self._calls.unary("Publish", request, doing, tries=1)
         if len(answer.results) != len(batch):
             raise TransportError(
-                f"{doing}: {len(answer.results)} results came for {len(batch)} events.",
+                f"{doing}: {len(answer.results)} results came for {len(batch)} events (rpc id {answer.rpc_id}).",
                 rpc_id=answer.rpc_id,
             )
         return [
@@ -268,12 +314,30 @@ class PubSubClient:
             for event, result in zip(batch, answer.results, strict=True)
         ]
 
+    def _listening(
+        self,
+        topic: str,
+        start: str,
+        interrupt: asyncio.Future[Any] | None,
+        same_place: Collection[str],
+    ) -> Listening:
+        if self._shared is None:
+            return self._subscription(topic, start, interrupt)
+        newcomer = Newcomer(start=start, same_place=tuple(same_place))
+        return self._shared.member(topic, newcomer, interrupt)
+
+    def _subscription(
+        self, topic: str, start: str, interrupt: asyncio.Future[Any] | None = None
+    ) -> Subscription:
+        streams = _TopicStreams(self, self._calls, topic)
+        return Subscription(streams, start, self._clock, interrupt, patience=self._patience)
+
     async def _times_of(self, schema_id: str) -> EventTime:
         if schema_id not in self._readers:
             try:
                 schema = await self.get_schema(schema_id)
-            except ConfigurationError:
-                schema = ""  # there is no such schema: its events have no readable time
+            except SchemaUnknown:
+                schema = ""  # its events have no readable time
             self._readers[schema_id] = event_time_reader(schema)
         return self._readers[schema_id]
 
@@ -294,9 +358,9 @@ class _TopicStreams:
         self._session = await self._calls.session()
         return await self._calls.subscribe(self._topic, start, self._session)
 
-    async def renew(self) -> None:
+    async def renew(self, why: SfEventsError) -> None:
         if self._session is not None:
-            await self._calls.renew(self._session)
+            await self._calls.renew(self._session, why)
 
 
 def _never() -> bool:

@@ -25,6 +25,7 @@ class Delivery:
     :param latest_replay_id: of a keepalive: a place that is safe to start from, often ahead of the last event.
     :param pending: what the service still owes, by its own count.
     :param received_at: microseconds since the epoch.
+    :param size: bytes of the response; what it takes to keep this.
     """
 
     events: Sequence[ConsumerEvent] = field(repr=False)
@@ -32,6 +33,7 @@ class Delivery:
     pending: int
     rpc_id: str
     received_at: int
+    size: int = field(default=0, compare=False)
 
     def __len__(self) -> int:
         return len(self.events)
@@ -78,11 +80,12 @@ class Delivery:
         return [consumed.event for consumed in self.events]
 
 
-def from_response(response: FetchResponse, received_at: int) -> Delivery:
+def from_response(response: FetchResponse, received_at: int, size: int) -> Delivery:
     return Delivery(
         events=response.events,
         latest_replay_id=response.latest_replay_id,
         pending=response.pending_num_requested,
         rpc_id=response.rpc_id,
         received_at=received_at,
+        size=size,
     )

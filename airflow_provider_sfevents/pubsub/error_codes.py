@@ -1,7 +1,8 @@
 """What each `error-code` of the Pub/Sub API means to us, and each gRPC status where there is no code: one table.
 
 From the API's page on handling errors, and from trailers seen on live orgs. A code decides, never the status beside it: an unknown
-topic comes as NOT_FOUND or as PERMISSION_DENIED, an unavailable service as INTERNAL.
+topic comes as NOT_FOUND or as PERMISSION_DENIED, an unavailable service as INTERNAL. The one exception: nobody has published with which
+code GetSchema refuses an id it does not know, so there a NOT_FOUND is believed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ class Kind(Enum):
     CONFIGURATION = "the user changes the configuration"
     TOPIC = "the user changes the topic or its permissions"
     REPLAY_ID = "the user chooses another start"
+    SCHEMA = "nobody can have this schema"
     TOKEN = "a new session helps"  # noqa: S105 - no password
     AUTHENTICATION = "the user changes the credentials"
     TRANSIENT = "trying again helps"
@@ -88,7 +90,7 @@ BY_CODE: dict[str, Meaning] = {
         "The user the connection acts as may not read this schema: grant read on the event.",
     ),
     "schema.api.unavailable": _AGAIN,
-    "schema.validation.failed": Meaning(Kind.CONFIGURATION, "Give a schema id; it is blank."),
+    "schema.validation.failed": Meaning(Kind.SCHEMA, "The schema id is blank."),
     "subscription.fetch.replayid.corrupted": _REPLAY_ID,
     "subscription.fetch.replayid.validation.failed": _REPLAY_ID,
     "subscription.fetch.replay.repeated": _AGAIN,
@@ -182,10 +184,29 @@ BY_DETAILS: tuple[tuple[str, Meaning], ...] = (
 )
 
 
-def meaning(code: str, status: str, details: str) -> Meaning:
-    """By the code where there is one we know; else by what gRPC says of the connection; else by the status."""
-    suffix = code.removeprefix(PREFIX)
-    if suffix in BY_CODE:
-        return BY_CODE[suffix]
-    by_details = (found for part, found in BY_DETAILS if part in details)
-    return next(by_details, None) or BY_STATUS.get(status, _WIRE)
+_NO_SUCH_SCHEMA = Meaning(
+    Kind.SCHEMA,
+    "The service knows no schema of this id: an event that names it cannot be decoded.",
+)
+
+
+def meaning(code: str, status: str, details: str, *, rpc: str = "") -> Meaning:
+    """By the code where there is one we know; else by what gRPC says of the connection; else by the status.
+
+    :param rpc: the method that failed.
+    """
+    by_code = BY_CODE.get(code.removeprefix(PREFIX))
+    by_details = next((found for part, found in BY_DETAILS if part in details), None)
+    if rpc == "GetSchema" and _denies_the_schema(by_code or by_details, status):
+        return _NO_SUCH_SCHEMA
+    return by_code or by_details or BY_STATUS.get(status, _WIRE)
+
+
+def _denies_the_schema(said: Meaning | None, status: str) -> bool:
+    """Whether a refused GetSchema means "there is none", for good. What may pass, and a missing permission, never do.
+
+    :param said: what the code or the connection says, where it says something we know.
+    """
+    if said is None:
+        return status in {"NOT_FOUND", "INVALID_ARGUMENT"}
+    return status == "NOT_FOUND" and said is BY_CODE["schema.meta.permission"]

@@ -12,6 +12,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     QuotaExceeded,
     ReplayIdRefused,
+    SchemaUnknown,
     SfEventsError,
     TopicError,
     TransportError,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import grpc.aio
 
 # The service ends its messages so; the id is in ours once, in one place.
-_RPC_ID = re.compile(r"\s*\brpcId:\s*[0-9A-Za-z-]+\s*$")
+_RPC_ID = re.compile(r"\s*\brpcId:\s*(?P<id>[0-9A-Za-z-]+)\s*$")
 
 
 class TokenRefused(AuthenticationError):  # noqa: N818 - what happened, not an -Error
@@ -37,6 +38,7 @@ _ERRORS: dict[Kind, type[SfEventsError]] = {
     Kind.CONFIGURATION: ConfigurationError,
     Kind.TOPIC: TopicError,
     Kind.REPLAY_ID: ReplayIdRefused,
+    Kind.SCHEMA: SchemaUnknown,
     Kind.TOKEN: TokenRefused,
     Kind.AUTHENTICATION: AuthenticationError,
     Kind.TRANSIENT: TransportError,
@@ -50,24 +52,34 @@ def is_transient(error: SfEventsError) -> bool:
     return isinstance(error, TransportError) and not isinstance(error, (QuotaExceeded, OwnFault))
 
 
-def from_rpc(error: grpc.aio.AioRpcError, doing: str, secret: str) -> SfEventsError:
+def from_rpc(
+    error: grpc.aio.AioRpcError, doing: str, secret: str, *, rpc: str = "", rpc_id: str = ""
+) -> SfEventsError:
     """Our error for a failed RPC.
 
     :param doing: what was tried, as the beginning of a sentence, with the thing's name.
+    :param rpc: the method, for what one of them means by a status.
+    :param rpc_id: of the call, should the failure not tell it.
     :param secret: the token the call carried, which must not show should the service quote it.
     """
     trailers = {str(key): str(value) for key, value in error.trailing_metadata() or ()}
+    details = error.details() or ""
     return translate(
         doing,
         status=error.code().name,
-        details=(error.details() or "").replace(secret, "***") if secret else error.details() or "",
+        details=details.replace(secret, "***") if secret else details,
         code=trailers.get("error-code", ""),
-        rpc_id=trailers.get("rpc-id", ""),
+        rpc_id=trailers.get("rpc-id") or rpc_id,
+        rpc=rpc,
     )
 
 
-def translate(doing: str, *, status: str, details: str, code: str, rpc_id: str) -> SfEventsError:
-    found = meaning(code, status, details)
+def translate(
+    doing: str, *, status: str, details: str, code: str, rpc_id: str, rpc: str = ""
+) -> SfEventsError:
+    found = meaning(code, status, details, rpc=rpc)
+    told = _RPC_ID.search(details)
+    rpc_id = told["id"] if told else rpc_id  # the trailers may be missing
     said = _RPC_ID.sub("", details).strip().rstrip(".") or "no reason given"
     labels = [code.removeprefix(PREFIX) or status]
     if code and code.removeprefix(PREFIX) not in BY_CODE:

@@ -6,9 +6,10 @@ So the stream does not idle while the caller stages, and the caller's pace still
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.pubsub import bounds as rules
@@ -17,12 +18,16 @@ from airflow_provider_sfevents.pubsub.delivery import Delivery
 from airflow_provider_sfevents.pubsub.event_time import EventTime
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from datetime import datetime
 
     from airflow_provider_sfevents.pubsub.clock import Clock
-    from airflow_provider_sfevents.pubsub.subscription import Subscription
+
+# The last event's time is good to know, but not worth failing a fetched batch for, nor waiting on a dead line.
+_TIME_OF_LAST_SECONDS = 1.0
 
 Receive = Callable[[Delivery], Awaitable[None]]
+Heard = Callable[[str], Awaitable[None]]
 ReplayId = bytes  # a name of its own: `bytes` is a field below
 TimesOf = Callable[[str], Awaitable[EventTime]]
 
@@ -35,7 +40,8 @@ class FetchResult:
     :param last_replay_id: of the last event; empty when there was none.
     :param latest_replay_id: of the last event or keepalive, whichever came later; empty when nothing came.
     :param last_event_at: when the last event was created; None when there is none or its time is unreadable.
-    :param deliveries: events the service delivered, which is what it counts against the org's allowance.
+    :param deliveries: events the service delivered, which is what it counts against the org's allowance; on a stream that is shared, for
+        all its members together.
     :param losses: streams lost and replaced on the way.
     :param error: with `ended_by="error"`: what ended the batch after its first event.
     """
@@ -51,19 +57,45 @@ class FetchResult:
     error: SfEventsError | None = None
 
 
+class Listening(Protocol):
+    """What a fetch needs of a subscription; a member of a shared stream has it too. What each promises is said at `Subscription`."""
+
+    @property
+    def failure(self) -> SfEventsError | None: ...
+
+    @property
+    def losses(self) -> int: ...
+
+    def listening_since(self, now: float) -> float: ...
+
+    async def ask_up_to(self, wanted: int) -> None: ...
+
+    async def next(
+        self, timeout_seconds: float, opening_seconds: float | None = None
+    ) -> Delivery | None: ...
+
+    async def half_close(self) -> None: ...
+
+    def rest(self) -> AsyncIterator[Delivery]: ...
+
+    async def close(self) -> None: ...
+
+
 class Fetch:
     """Runs once.
 
     :param times_of: from a schema id to the reader of its events' times.
+    :param heard: awaited with the replay id in hex of each response without events, if given.
     :param stopped: says whether the caller wants the batch to end; the subscription's interrupt wakes us for it.
     """
 
     def __init__(
         self,
-        subscription: Subscription,
+        subscription: Listening,
         bounds: Bounds,
         receive: Receive,
         *,
+        heard: Heard | None = None,
         already: Progress,
         stopped: Callable[[], bool],
         times_of: TimesOf,
@@ -72,6 +104,7 @@ class Fetch:
         self._subscription = subscription
         self._bounds = bounds
         self._receive = receive
+        self._heard = heard
         self._stopped = stopped
         self._times_of = times_of
         self._clock = clock
@@ -79,6 +112,7 @@ class Fetch:
         self._tally = Tally(started_at=now, silent_since=now, already=already)
         self._deliveries = 0
         self._latest_replay_id = b""
+        self._is_overfull = False
         self._last: Delivery | None = None
         self._error: SfEventsError | None = None
 
@@ -88,6 +122,7 @@ class Fetch:
             ended = await self._take_until_ended()
             async for delivery in self._subscription.rest():
                 await self._hand_over(self._weighed(self._counted(delivery)))
+                await self._tell(delivery)
         finally:
             await self._subscription.close()
         return await self._result(ended)
@@ -115,13 +150,16 @@ class Fetch:
     async def _next(self) -> Delivery | None:
         now = self._clock.monotonic()
         try:
-            return await self._subscription.next(rules.seconds_left(self._bounds, self._tally, now))
+            return await self._subscription.next(
+                rules.seconds_left(self._bounds, self._tally, now),
+                opening_seconds=rules.time_left(self._bounds, self._tally, now),
+            )
         except SfEventsError as error:
             self._failed(error)
             return None
 
-    async def _take(self, delivery: Delivery) -> None:
-        delivery = self._counted(delivery)
+    async def _take(self, response: Delivery) -> None:
+        delivery = self._counted(response)
         weigh_first = self._bounds.max_bytes is not None
         if weigh_first:
             self._weighed(delivery)
@@ -133,13 +171,18 @@ class Fetch:
             await self._subscription.half_close()
         # Where no bound depends on it, the events are looked into only now, while the service is at work again.
         await self._hand_over(delivery if weigh_first else self._weighed(delivery))
+        await self._tell(response)
 
     def _counted(self, delivery: Delivery) -> Delivery:
-        """The delivery as far as there is room: `max_events` holds even against a service that sends unasked."""
+        """The delivery as far as there is room: `max_events` holds even against a service that sends unasked.
+
+        What comes behind an event that was left out, be it a keepalive, lies at a place we have not come to.
+        """
         self._deliveries += len(delivery)
         fitting = delivery.head(rules.room_events(self._bounds, self._tally))
         self._tally.count(len(fitting))
-        if len(fitting) or not len(delivery):
+        self._is_overfull = self._is_overfull or len(fitting) < len(delivery)
+        if len(fitting) or not self._is_overfull:
             self._latest_replay_id = fitting.resume_after or self._latest_replay_id
         return fitting
 
@@ -153,6 +196,12 @@ class Fetch:
             await self._receive(delivery)
             # Silence is what we hear while we listen, not what we miss while the caller stages.
             self._tally.silent_since = self._clock.monotonic()
+
+    async def _tell(self, response: Delivery) -> None:
+        if self._heard is None or len(response) or self._is_overfull:
+            return
+        if response.latest_replay_id:
+            await self._heard(response.latest_replay_id.hex())
 
     async def _look_for_until(self, delivery: Delivery, until: datetime) -> None:
         try:
@@ -191,6 +240,7 @@ class Fetch:
 
     async def _time_of_last(self, last: Delivery) -> datetime | None:
         try:
-            return (await self._times_of(last.schema_ids[-1]))(last.payloads[-1])
-        except SfEventsError:
-            return None  # good to know, not worth failing a fetched batch for
+            async with asyncio.timeout(_TIME_OF_LAST_SECONDS):
+                return (await self._times_of(last.schema_ids[-1]))(last.payloads[-1])
+        except (SfEventsError, TimeoutError):
+            return None

@@ -9,9 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import AuthenticationError
 from airflow_provider_sfevents.pubsub.login import log_in
-from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 from airflow_provider_sfevents.pubsub.turns import Turns
 
 if TYPE_CHECKING:
@@ -19,6 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.pubsub.clock import Clock
     from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +37,6 @@ class SessionCache:
 
     async def renew(self, settings: Settings, refused: Session, clock: Clock) -> Session:
         """A session other than the refused one; whoever comes second takes what the first obtained."""
-        if isinstance(settings.login, SessionToken):
-            raise AuthenticationError(
-                f"{refused.instance_url} refused the session token of org {refused.org_id}; it has expired or was revoked. Give a "
-                "fresh one, or use client credentials or JWT bearer, which renew themselves."
-            )
         return await self._obtain(settings, clock, refused=refused)
 
     async def _obtain(

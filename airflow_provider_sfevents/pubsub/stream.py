@@ -5,8 +5,8 @@ Three traits of grpc.aio shape it.
 1. Cancelling a read cancels the call. So a task of its own reads, and `read` waits for that task's word.
 2. `call.read()` ends at once after a write that found the stream closed, though deliveries are still buffered; what is lost then has been
    paid for and would be delivered again. Iterating over the call goes on to the real end, so that is how it is read.
-3. Such a write can also hide the stream's status behind an INTERNAL of gRPC's own, which looks like a passing fault. The next stream is
-   then refused with the real one, before anything is delivered.
+3. Such a write can also cover the stream's status with an INTERNAL of gRPC's own, which looks like a passing fault. The real one came
+   before it and is known to a callback of the call, or comes after it and takes its place.
 """
 
 from __future__ import annotations
@@ -20,17 +20,26 @@ import grpc
 import grpc.aio
 
 from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.pubsub.alarm import Alarm
 from airflow_provider_sfevents.pubsub.delivery import Delivery, from_response
 from airflow_provider_sfevents.pubsub.errors import from_rpc
 from airflow_provider_sfevents.pubsub.start import first_request, further_request
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
     from airflow_provider_sfevents.pubsub.clock import Clock
 
 
-_READ_AHEAD = 2
+# How much is read before the caller takes it. gRPC throws away what it holds unread when a stream is reset, and that has been paid for;
+# a response may have 3 MB, though.
+_READ_AHEAD_BYTES = 4_000_000
+# What a write that met the end of its stream leaves as status; the real one, if it is still to come, takes some turns of the loop.
+_COVER = "Internal error from Core"
+_STATUS_SECONDS = 0.5
+_LOOK_AGAIN_SECONDS = 0.005
 
 
 class StreamEnded(TransportError):  # noqa: N818 - what happened, not an -Error
@@ -64,11 +73,14 @@ class Stream:
         self._secret = secret
         self._clock = clock
         self._asked = False
+        self._rpc_id = ""
+        self._first_status: grpc.aio.AioRpcError | None = None
+        call.add_done_callback(self._note_status)
         self._reader: asyncio.Task[None] | None = None
-        self._arrived: deque[tuple[float, FetchResponse]] = deque()
+        self._arrived: deque[tuple[float, int, FetchResponse]] = deque()
         self._room = asyncio.Event()
         self._end: SfEventsError | None = None
-        self._waiter: asyncio.Future[None] | None = None
+        self._alarm = Alarm()
 
     async def ask(self, events: int) -> None:
         """Where to start is said with the first request only. A stream that has failed says so when it is read."""
@@ -89,19 +101,18 @@ class Stream:
         if self._reader is None:
             self._reader = asyncio.ensure_future(self._read_on())
         if not self._arrived and self._end is None:
-            await self._wait(timeout_seconds)
+            await self._alarm.wait(timeout_seconds)
         if self._arrived:
-            received_at, response = self._arrived.popleft()
+            received_at, size, response = self._arrived.popleft()
             self._room.set()
-            return from_response(response, int(received_at * 1_000_000))
+            return from_response(response, int(received_at * 1_000_000), size)
         if self._end is not None:
             raise self._end
         return None
 
     def wake(self) -> None:
         """Lets a `read` that waits return."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._alarm.ring()
 
     async def half_close(self) -> None:
         """Nothing more will be asked for; the service then ends the stream."""
@@ -110,36 +121,74 @@ class Stream:
 
     async def close(self) -> None:
         """Cancels what is left of the call; harmless where nothing is."""
+        if self._call is None:
+            return
         self._call.cancel()
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.cancel()
             await asyncio.wait((reader,))
-
-    async def _wait(self, timeout_seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._waiter = loop.create_future()
-        timer = loop.call_later(timeout_seconds, self.wake)
-        try:
-            await self._waiter
-        finally:
-            timer.cancel()
-            self._waiter = None
+        # A call holds its connection. Whoever keeps the error of a cancelled task keeps us, but shall not keep that.
+        self._call = None
 
     async def _read_on(self) -> None:
-        """Reads ahead of `read` by a few responses, for a response may have 3 MB; then the connection holds the service back."""
+        """Reads ahead of `read` by so many bytes; then the connection holds the service back."""
         try:
             async for response in self._call:
-                self._arrived.append((self._clock.now().timestamp(), response))
+                self._rpc_id = response.rpc_id
+                arrived = (self._clock.now().timestamp(), response.ByteSize(), response)
+                self._arrived.append(arrived)
                 self.wake()
-                while len(self._arrived) >= _READ_AHEAD:
+                while sum(size for _, size, _ in self._arrived) >= _READ_AHEAD_BYTES:
                     self._room.clear()
                     await self._room.wait()
-            self._end = StreamEnded(f"{self._doing}: the service ended the stream.")
+            self._end = self._polite_end()
         except grpc.aio.AioRpcError as error:
-            self._end = from_rpc(error, self._doing, self._secret)
+            self._end = await self._real_end(error)
         except asyncio.CancelledError:
             self._end = StreamEnded(f"{self._doing}: the call was cancelled.")
             raise
         finally:
             self.wake()
+
+    def _note_status(self, call: Any) -> None:
+        """Called with the first status a call gets, and not with what covers it later."""
+        self._first_status = _at_once(_status(call))
+
+    async def _real_end(self, error: grpc.aio.AioRpcError) -> SfEventsError:
+        """What the service ended the stream with, should a write of ours have covered it."""
+        if self._first_status is not None and _is_cover(error):
+            error = self._first_status
+        until = asyncio.get_running_loop().time() + _STATUS_SECONDS
+        while _is_cover(error) and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+            error = await _status(self._call)
+        if error.code() is grpc.StatusCode.OK:
+            return self._polite_end()
+        return from_rpc(error, self._doing, self._secret, rpc_id=self._rpc_id)
+
+    def _polite_end(self) -> StreamEnded:
+        label = f" (rpc id {self._rpc_id})" if self._rpc_id else ""
+        return StreamEnded(
+            f"{self._doing}: the service ended the stream{label}.", rpc_id=self._rpc_id
+        )
+
+
+async def _status(call: Any) -> grpc.aio.AioRpcError:
+    code, details = await call.code(), await call.details()
+    trailers = await call.trailing_metadata() or grpc.aio.Metadata()
+    return grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailers, details)
+
+
+def _at_once(result: Coroutine[Any, Any, grpc.aio.AioRpcError]) -> grpc.aio.AioRpcError | None:
+    """The result of a coroutine that has nothing to wait for: a callback cannot await, and a task would come too late."""
+    try:
+        result.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    result.close()
+    return None
+
+
+def _is_cover(error: grpc.aio.AioRpcError) -> bool:
+    return error.code() is grpc.StatusCode.INTERNAL and error.details() == _COVER

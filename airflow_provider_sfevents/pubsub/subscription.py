@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
 from airflow_provider_sfevents.pubsub import credit
+from airflow_provider_sfevents.pubsub.alarm import Interrupt
 from airflow_provider_sfevents.pubsub.reconnect import next_step
 from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.pubsub.stream import EventStream, StreamEnded
@@ -21,13 +22,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.pubsub.clock import Clock
     from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.patience import Patience
 
 logger = logging.getLogger(__name__)
-
-# A keepalive comes at least every 270 s; a stream silent for longer is dead, whatever the connection says.
-MAX_SILENCE_SECONDS = 300.0
-# After a half-close the service ends the stream within a second; one that does not is cancelled.
-REST_SECONDS = 10.0
 
 
 class Source(Protocol):
@@ -38,37 +35,58 @@ class Source(Protocol):
 
     async def open(self, start: str) -> EventStream: ...
 
-    async def renew(self) -> None:
-        """Gets a session other than that of the last stream."""
+    async def renew(self, why: SfEventsError) -> None:
+        """Gets a session other than that of the last stream, which was refused."""
 
 
 class Subscription:
     """Opens nothing before the first `next`.
 
-    :param interrupt: when it is done, `next` returns at once.
+    :param interrupt: when it is done, `next` returns at once; a future of the loop this is used in.
 
     `losses` are the streams lost so far; `failure` is the last loss's error while no stream has answered since.
     """
 
     def __init__(
-        self, source: Source, start: str, clock: Clock, interrupt: asyncio.Future[Any] | None = None
+        self,
+        source: Source,
+        start: str,
+        clock: Clock,
+        interrupt: asyncio.Future[Any] | None = None,
+        *,
+        patience: Patience,
     ) -> None:
         self._source = source
         self._start = start
         self._clock = clock
-        self._interrupt = interrupt
+        self._interrupt = Interrupt(interrupt, self.wake)
+        self._patience = patience
         self._stream: EventStream | None = None
         self._outstanding = 0
         self._wanted = 0
         self._tries = 0
         self._renewed = False
-        self._renew = False
-        if interrupt is not None:
-            interrupt.add_done_callback(self._wake)
+        self._refusal: SfEventsError | None = None
         self._open_at = clock.monotonic()
         self._heard_at = self._open_at
+        self._rpc_id = ""
         self.failure: SfEventsError | None = None
         self.losses = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a stream now, as far as is known."""
+        return self._stream is not None
+
+    @property
+    def outstanding(self) -> int:
+        """Events asked for on the open stream and not delivered yet."""
+        return self._outstanding
+
+    @property
+    def place(self) -> str:
+        """Where another stream would go on: the start, until something came."""
+        return self._start
 
     def listening_since(self, now: float) -> float:
         """Since when this stream has been open; now, while there is none: then silence means nothing."""
@@ -82,19 +100,24 @@ class Subscription:
             self._outstanding += asking
             await self._stream.ask(asking)
 
-    async def next(self, timeout_seconds: float) -> Delivery | None:
-        """The next delivery; None: nothing came in time, or a stream was lost, which the next call replaces.
+    async def next(
+        self, timeout_seconds: float, opening_seconds: float | None = None
+    ) -> Delivery | None:
+        """The next delivery; None: nothing came in time, or a stream was lost or opened.
 
+        :param opening_seconds: how long opening a stream may take, waits before it included; as `timeout_seconds` where not given.
         :raises SfEventsError: when another stream would not help.
         """
+        if self._interrupt.came():
+            await asyncio.sleep(0)  # should the caller go on all the same, others run too
+            return None
         try:
-            stream = self._stream or await self._opened(timeout_seconds)
-            if stream is None:
-                return None
-            return await self._heard(stream, timeout_seconds)
+            if self._stream is not None:
+                return await self._heard(self._stream, timeout_seconds)
+            await self._open_within(timeout_seconds if opening_seconds is None else opening_seconds)
         except SfEventsError as error:
             await self._lost(error)
-            return None
+        return None
 
     async def half_close(self) -> None:
         """Asks for nothing more; `rest` yields what is still delivered."""
@@ -108,13 +131,13 @@ class Subscription:
         An error now ends it like the end does: all that was wanted had come.
         """
         await self.half_close()
-        until = self._clock.monotonic() + REST_SECONDS
+        until = self._clock.monotonic() + self._patience.rest_seconds
         while self._stream is not None:
             left = until - self._clock.monotonic()
             if left <= 0:
                 logger.warning(
                     "The service did not end the stream within %.0f s; it is cancelled.",
-                    REST_SECONDS,
+                    self._patience.rest_seconds,
                 )
                 break
             try:
@@ -134,47 +157,49 @@ class Subscription:
         if stream is not None:
             await stream.close()
 
-    def _wake(self, _: asyncio.Future[Any]) -> None:
+    def wake(self) -> None:
+        """Lets a `next` that listens return; one that opens a stream goes on."""
         if self._stream is not None:
             self._stream.wake()
 
-    async def _opened(self, timeout_seconds: float) -> EventStream | None:
-        if not await self._waited(timeout_seconds):
-            return None
-        if self._renew:
-            self._renew = False
-            await self._source.renew()
+    async def _open_within(self, seconds: float) -> None:
+        """Opens a stream when the time for it has come; gives up after so long, or when interrupted."""
+        opening = asyncio.ensure_future(self._open())
+        waiting: set[asyncio.Future[Any]] = {opening}
+        if self._interrupt.future is not None:
+            waiting.add(self._interrupt.future)
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not opening.done():
+                opening.cancel()
+                await asyncio.wait((opening,))
+        if not opening.cancelled():
+            opening.result()
+            return
+        await self.close()
+        if self.failure is None and not self._interrupt.came():
+            self.failure = TransportError(f"No stream could be opened within {seconds:.0f} s.")
+
+    async def _open(self) -> None:
+        await asyncio.sleep(self._open_at - self._clock.monotonic())
+        if (refusal := self._refusal) is not None:
+            self._refusal = None
+            await self._source.renew(refusal)
         if self.losses:
             await self._source.reach()
-        stream = await self._source.open(self._start)
-        self._stream = stream
+        self._stream = await self._source.open(self._start)
         self._open_at = self._heard_at = self._clock.monotonic()
         await self.ask_up_to(self._wanted)
-        return stream
-
-    async def _waited(self, timeout_seconds: float) -> bool:
-        """Whether the time to open a stream has come; waits for it as long as the caller has time."""
-        left = self._open_at - self._clock.monotonic()
-        if left > 0:
-            pause = min(left, timeout_seconds)
-            if self._interrupt is None:
-                await asyncio.sleep(pause)
-            else:
-                await asyncio.wait((self._interrupt,), timeout=pause)
-        return left <= timeout_seconds and not (
-            self._interrupt is not None and self._interrupt.done()
-        )
 
     async def _heard(self, stream: EventStream, timeout_seconds: float) -> Delivery | None:
         listening_from = self._clock.monotonic()
-        silence_left = self._heard_at + MAX_SILENCE_SECONDS - listening_from
-        delivery = await stream.read(max(0.0, min(timeout_seconds, silence_left)))
+        dead_at = self._heard_at + self._patience.silence_seconds
+        delivery = await stream.read(max(0.0, min(timeout_seconds, dead_at - listening_from)))
         now = self._clock.monotonic()
         if delivery is None:
-            if now >= self._heard_at + MAX_SILENCE_SECONDS:
-                raise TransportError(
-                    f"The stream has been silent for {MAX_SILENCE_SECONDS:.0f} s, longer than keepalives allow."
-                )
+            if now >= dead_at:
+                raise self._dead()
             return None
         self._outstanding = credit.after_delivery(
             self._outstanding,
@@ -182,10 +207,17 @@ class Subscription:
             reported=delivery.pending,
             waited_seconds=now - listening_from,
         )
-        self._heard_at = now
+        self._heard_at, self._rpc_id = now, delivery.rpc_id
         self._start = delivery.resume_after.hex() or self._start
         self._tries, self._renewed, self.failure = 0, False, None
         return delivery
+
+    def _dead(self) -> TransportError:
+        label = f" (the last response had rpc id {self._rpc_id})" if self._rpc_id else ""
+        silence = f"{self._patience.silence_seconds:.0f} s, longer than keepalives allow"
+        return TransportError(
+            f"The stream has been silent for {silence}{label}.", rpc_id=self._rpc_id
+        )
 
     async def _lost(self, error: SfEventsError) -> None:
         """Prepares for the next stream. :raises SfEventsError: the error, when there shall be none."""
@@ -202,7 +234,7 @@ class Subscription:
                 "Events published until then are missed: nothing was received yet to go on from."
             )
         self.failure = None if isinstance(error, StreamEnded) else error
-        self._renew = step.renew
+        self._refusal = error if step.renew else None
         self._renewed = self._renewed or step.renew
         self._tries += 0 if step.renew else 1
         self._open_at = self._clock.monotonic() + step.wait_seconds

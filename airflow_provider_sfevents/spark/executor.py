@@ -40,6 +40,7 @@ class Task:
     :param refused: reasons by schema id: these rows are undecodable as a whole.
     :param names: event type by schema id.
     :param first_ordinals: of each staged file, ascending.
+    :param left_out: ordinals of events to pass over as if they were not there.
     """
 
     types: tuple[EventType, ...]
@@ -47,12 +48,13 @@ class Task:
     names: Mapping[str, str]
     first_ordinals: tuple[int, ...]
     keep_payload: bool = False
+    left_out: frozenset[int] = frozenset()
 
 
 def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decode the rows of the one event type of the task; what does not decode is left out."""
     decode = _Decoding(task)
-    for batch in batches:
+    for batch in _wanted(task, batches):
         for schema_id, rows in _by_schema(batch):
             arrays, good, times, _ = decode(schema_id, rows)
             if good:
@@ -69,7 +71,7 @@ def undecodable(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     import pyarrow as pa
 
     decode = _Decoding(task)
-    for batch in batches:
+    for batch in _wanted(task, batches):
         for schema_id, rows in _by_schema(batch):
             reasons = decode.reasons(schema_id, rows)
             if reasons:
@@ -128,12 +130,27 @@ class _Decoding:
 
         if schema_id not in self._types:
             raise StagingError(
-                f"A staged event names schema {schema_id!r}, which the manifest does not. The batch's files are not those the "
-                "manifest was written for; release the batch so that it is fetched again."
+                f"A staged event names schema {schema_id!r}, which the manifest does not: the batch's files are not those the manifest "
+                "was written for. Nothing was landed. Run the task again: before Spark starts it reads the staged files through and "
+                "says what to do about a damaged one."
             )
         if schema_id not in self._decoders:
             self._decoders[schema_id] = Decoder(self._types[schema_id].schemas[schema_id])
         return self._decoders[schema_id]
+
+
+def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that are not to be left out; nearly always that is all, and then nothing is looked at."""
+    import pyarrow as pa
+
+    if not task.left_out:
+        yield from batches
+        return
+    for batch in batches:
+        ordinals = batch.column(layout.ORDINAL).to_pylist()
+        kept = [row for row, ordinal in enumerate(ordinals) if ordinal not in task.left_out]
+        if kept:
+            yield batch.take(pa.array(kept, pa.int64()))
 
 
 def _by_schema(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -7,6 +7,7 @@ inside a Java one.
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import SfEventsError
 
@@ -20,6 +21,9 @@ _NO_WHEEL = re.compile(
 )
 _STORAGE = re.compile(
     r"(?:No space left on device|Permission denied|Read-only file system|Disk quota exceeded)[^\n]*"
+)
+_UNREADABLE = re.compile(
+    r"\[FAILED_READ_FILE\.(?P<why>\w+)\] Encountered error while reading file (?P<url>\S+?)\.?(?:\s|$)"
 )
 _PATH = re.compile(r"(?:file:|s3a?:|hdfs:|gs:|abfss?:)?/[^\s:\]]+")
 
@@ -38,7 +42,22 @@ def one_line(error: BaseException) -> str:
             f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow and fastavro, the driver "
             'pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
         )
+    return _of_files(text)
+
+
+def _of_files(text: str) -> str:
+    if unreadable := _UNREADABLE.search(text):
+        return _unreadable(unquote(unreadable["url"]), unreadable["why"])
     if storage := _STORAGE.search(text):
         where = _PATH.search(text)
         return f"Spark could not write: {storage[0].strip()}{f' ({where[0]})' if where else ''}. Mend the storage and run the task again."
     return ""
+
+
+def _unreadable(url: str, why: str) -> str:
+    if why == "FILE_NOT_EXIST":
+        return f"The file {url} went away while Spark was about to read it: another landing was at work. Run the task again."
+    return (
+        f"Spark could not read the file {url} ({why}); nothing was landed. In a table, where it is compared with what is to land, it is "
+        "damaged or of somebody else's making: move it away. In the staging area it is damaged. Then run the task again."
+    )

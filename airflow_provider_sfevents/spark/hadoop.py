@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_FS = "org.apache.hadoop.fs"
+
 
 class Files:
     """What landing does to files, by URL. Every method raises `StagingError` when the file system refuses."""
@@ -63,12 +65,16 @@ class Files:
 
     def write_text(self, url: str, text: str, temporary: str) -> None:
         """Put a file there whole, by way of another place in the same store: a reader finds the old one or the new one."""
+        self.write_in_place(temporary, text)
+        self.move(temporary, url)
+
+    def write_in_place(self, url: str, text: str) -> None:
+        """Write a file where nobody reads it yet; its folder is made if need be."""
         with _named(url):
-            path, fs = self._at(temporary)
+            path, fs = self._at(url)
             stream = fs.create(path, True)
             stream.write(bytearray(text.encode()))
             stream.close()
-        self.move(temporary, url)
 
     def make_folder(self, url: str) -> None:
         with _named(url):
@@ -80,7 +86,7 @@ class Files:
         with _named(target):
             start, fs = self._at(source)
             end, _ = self._at(target)
-            if self._is(fs, "RawLocalFileSystem"):
+            if self._is(fs, f"{_FS}.RawLocalFileSystem"):
                 if not fs.exists(start) or not fs.rename(start, end):
                     raise StagingError(f"{source} could not be renamed to {target}.")
                 return
@@ -94,20 +100,39 @@ class Files:
         """Names of what a folder holds, sorted; none when there is no folder."""
         with _named(url):
             path, fs = self._at(url)
-            if not fs.exists(path):
-                return []
-            return sorted(str(status.getPath().getName()) for status in fs.listStatus(path))
+            # Joined in Java: asking for one name after the other takes seconds where there are thousands.
+            paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(self._listed(fs, path))
+            listed = self._gateway.new_array(self._jvm.java.lang.Object, len(paths))
+            self._jvm.java.lang.System.arraycopy(paths, 0, listed, 0, len(paths))
+            joined = str(self._jvm.org.apache.commons.lang3.StringUtils.join(listed, "\n"))
+            return sorted(name.rpartition("/")[2] for name in joined.splitlines())
 
     def walk(self, url: str) -> Iterator[str]:
-        """Every file below a folder, as a path relative to it."""
+        """Every file below a folder, as a path relative to it; what comes or goes meanwhile may be among them or not."""
         with _named(url):
             path, fs = self._at(url)
-            if not fs.exists(path):
-                return
-            above = len(fs.makeQualified(path).toString().rstrip("/")) + 1
-            found = fs.listFiles(path, True)
-            while found.hasNext():
-                yield str(found.next().getPath().toString())[above:]
+            yield from self._below(fs, path, "")
+
+    def _below(self, fs: Any, folder: Any, prefix: str) -> Iterator[str]:
+        # Not `listFiles`: on a local disk that starts a process for each file, to learn its owner.
+        for status in self._listed(fs, folder):
+            path = status.getPath()
+            name = f"{prefix}{path.getName()}"
+            if status.isDirectory():
+                yield from self._below(fs, path, f"{name}/")
+            else:
+                yield name
+
+    def _listed(self, fs: Any, folder: Any) -> Any:
+        """What is in a folder; nothing when there is none, or none any more."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return fs.listStatus(folder)
+        except Py4JJavaError as error:
+            if not self._is(error.java_exception, "java.io.FileNotFoundException"):
+                raise
+            return self._gateway.new_array(self._jvm.org.apache.hadoop.fs.FileStatus, 0)
 
     def remove(self, url: str) -> None:
         """Delete a file, or a folder with all in it; nothing there is fine."""
@@ -125,12 +150,12 @@ class Files:
     def _at(self, url: str) -> tuple[Any, Any]:
         path = self._jvm.org.apache.hadoop.fs.Path(url)
         fs = path.getFileSystem(self._conf)
-        return path, fs.getRawFileSystem() if self._is(fs, "ChecksumFileSystem") else fs
+        return path, fs.getRawFileSystem() if self._is(fs, f"{_FS}.ChecksumFileSystem") else fs
 
-    def _is(self, fs: Any, kind: str) -> bool:
+    def _is(self, thing: Any, kind: str) -> bool:
         from py4j.java_gateway import is_instance_of
 
-        return bool(is_instance_of(self._gateway, fs, f"org.apache.hadoop.fs.{kind}"))
+        return bool(is_instance_of(self._gateway, thing, kind))
 
 
 @contextmanager
@@ -141,4 +166,7 @@ def _named(url: str) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise StagingError(f"{url}: {error.java_exception.toString()}") from error
+        said = " ".join(str(error.java_exception.toString()).split())
+        raise StagingError(
+            f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
+        ) from error

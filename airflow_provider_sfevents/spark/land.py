@@ -26,8 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("airflow_provider_sfevents").setLevel(logging.INFO)
     options = _parser().parse_args(arguments)
     try:
+        from airflow_provider_sfevents import steps
         from airflow_provider_sfevents.spark.failure import one_line
         from airflow_provider_sfevents.spark.landing import Order, land
+        from airflow_provider_sfevents.spark.landing_steps import BEGAN
     except ModuleNotFoundError as missing:
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
             "%s. Pass the package along with --py-files; airflow_provider_sfevents.spark.ship makes it.",
@@ -41,9 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         keep_payload=options.keep_payload,
     )
     spark = _session()
+    steps.reached(BEGAN, order.manifest_url)
     _say_it_once(spark)
     try:
-        land(spark, order)
+        land(spark, order, steps.reached)
     except Exception as error:
         said = one_line(error)
         logger.error("Not landed: %s", said or error, exc_info=None if said else error)  # noqa: TRY400 - as above

@@ -40,7 +40,7 @@ class BatchPlan:
 
     :param types: by name, sorted.
     :param refused: ids of schemas whose events go to quarantine whole, with the reason.
-    :param names: event type by schema id, refused ones too.
+    :param names: event type by schema id, refused ones too; empty where the schema is not known.
     """
 
     types: tuple[EventType, ...]
@@ -49,7 +49,9 @@ class BatchPlan:
 
 
 def plan_batch(
-    schemas: Mapping[str, str], count_events: Callable[[], Mapping[str, int]]
+    schemas: Mapping[str, str],
+    count_events: Callable[[], Mapping[str, int]],
+    unknown: Mapping[str, str] | None = None,
 ) -> BatchPlan:
     """Group schemas by event type and settle each type's columns.
 
@@ -57,10 +59,11 @@ def plan_batch(
 
     :param schemas: JSON by id.
     :param count_events: events by schema id; asked only when there is a contradiction, as the answer is not free.
+    :param unknown: schemas that cannot be had, with the reason why.
     :raises StagingError: a text is no Avro record.
     """
     names = {schema_id: _name(schema_id, text) for schema_id, text in schemas.items()}
-    refused: dict[str, str] = {}
+    refused = dict(unknown or {})
     types: list[EventType] = []
     for name in sorted(set(names.values())):
         ids = sorted(schema_id for schema_id in names if names[schema_id] == name)
@@ -75,7 +78,9 @@ def plan_batch(
         }
         if kept:
             types.append(EventType(name=name, schemas=kept, columns=_columns(fields)))
-    return BatchPlan(types=tuple(types), refused=refused, names=names)
+    return BatchPlan(
+        types=tuple(types), refused=refused, names={**dict.fromkeys(unknown or (), ""), **names}
+    )
 
 
 def _settle(ids: Iterable[str], schemas: Mapping[str, str]) -> tuple[Fields, dict[str, str]]:

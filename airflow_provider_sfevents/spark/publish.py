@@ -2,10 +2,16 @@
 
 A landed file is named after its batch and the staged file its rows come from, never after how Spark split the work:
 `<root>/<event type>/event_date=2026-11-01/<batch id>-00003.parquet`. Two landings of a batch therefore replace each other's files
-one by one, whichever comes first, and a reader never finds an event in two files. What an earlier landing left under a name that
-this one does not have goes after the moves: until then the batch is there at least in its old form.
+one by one, whichever comes first. What an earlier landing left under a name that this one does not have goes after the moves: until
+then the batch is there at least in its old form.
 
-`_landed/<batch id>.json` says that all of this is done. Folders that begin with an underscore are no tables.
+Two landings of one manifest put an event in files of one name, so that a reader never finds it in two. An event may be in two for a
+moment where it changes its file: from quarantine to a table, or when a form of the batch that never landed had left files behind
+(`fence`), from which another form's differ. Until those are removed the batch is not in `_landed`, or not in this form.
+
+`_landed/<batch id>.json` says that all of this is done. It is written into the attempt's folder before the first move, and in the
+end only renamed: an attempt whose folder another one has cleared away can no longer say that it has landed. Folders that begin with
+an underscore are no tables.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark import landing_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +32,7 @@ LANDING = "_landing"
 QUARANTINE = "_quarantine"
 
 _WRITTEN = re.compile(
-    r"(?P<table>[^/]+)/(?P<date>event_date=[^/]+)/staged_part=(?P<part>\d+)/[^/]+\.parquet"
+    r"(?P<table>[^/]+)/(?P<folder>event_date=(?P<date>[^/]+))/staged_part=(?P<part>\d+)/[^/]+\.parquet"
 )
 
 
@@ -44,6 +51,10 @@ class Landed:
     :param attempt: which landing wrote it.
     :param tables: rows by event type.
     :param files: relative to the table root.
+    :param duplicates: events that were left out.
+    :param staged_at: when the manifest was written that it was landed from: which form of the batch this is. Empty in marks of
+        releases that did not tell forms apart.
+    :param start: of that manifest, as is `end`.
     """
 
     batch_id: str
@@ -56,10 +67,26 @@ class Landed:
     topic: str
     consumer: str
     written_at: str
+    duplicates: int = 0
+    staged_at: str = ""
+    start: str = ""
+    end: str = ""
 
     def to_json(self) -> str:
         """One line, so that Spark and DuckDB read the folder as it is."""
         return json.dumps({"version": 1, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> Landed:
+        """:raises StagingError: the text is nothing that a landing wrote."""
+        try:
+            value = json.loads(text)
+            value.pop("version")
+            return cls(**{**value, "files": tuple(value["files"])})
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StagingError(
+                f"{where} does not say what has landed: {error}. Delete it and run the task again, which lands the batch again."
+            ) from error
 
 
 class FileMoves(Protocol):
@@ -71,7 +98,7 @@ class FileMoves(Protocol):
 
     def remove(self, url: str) -> None: ...
 
-    def write_text(self, url: str, text: str, temporary: str) -> None: ...
+    def write_in_place(self, url: str, text: str) -> None: ...
 
 
 def landed_name(batch_id: str) -> str:
@@ -91,6 +118,15 @@ def table_of(written: str) -> str:
     return _parsed(written)["table"]
 
 
+def date_of(written: str) -> str:
+    return _parsed(written)["date"]
+
+
+def names_of(batch_id: str) -> re.Pattern[str]:
+    """What the files of a batch are called."""
+    return re.compile(rf"(?:.*/)?{re.escape(batch_id)}-\d{{5,}}\.parquet")
+
+
 def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
     """Where each written file goes.
 
@@ -100,7 +136,7 @@ def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
     moves: dict[str, Move] = {}
     for source in sorted(written):
         found = _parsed(source)
-        target = f"{found['table']}/{found['date']}/{file_name(batch_id, int(found['part']))}"
+        target = f"{found['table']}/{found['folder']}/{file_name(batch_id, int(found['part']))}"
         if target in moves:
             raise StagingError(
                 f"Spark wrote the rows of {target} into two files, {moves[target].source} and {source}; nothing was landed. "
@@ -116,8 +152,14 @@ def left_overs(standing: Iterable[str], moves: Iterable[Move], batch_id: str) ->
     :param standing: every file below the table root, relative to it.
     """
     ours = {move.target for move in moves}
-    name = re.compile(rf"(?!{LANDING}/)(?:.*/)?{re.escape(batch_id)}-\d{{5,}}\.parquet")
-    return tuple(sorted(path for path in standing if path not in ours and name.fullmatch(path)))
+    name = names_of(batch_id)
+    return tuple(
+        sorted(
+            path
+            for path in standing
+            if path not in ours and not path.startswith(f"{LANDING}/") and name.fullmatch(path)
+        )
+    )
 
 
 def publish(
@@ -127,26 +169,32 @@ def publish(
     moves: Iterable[Move],
     standing: Callable[[], Iterable[str]],
     landed: Landed,
-    step: Callable[[str], None],
+    step: landing_steps.Step,
+    fence: Callable[[], None],
 ) -> None:
     """Move, then remove left-overs, then say so. May be killed anywhere: the next landing of the batch makes it whole.
 
     :param standing: lists the tables' files; asked after the moves.
-    :param step: called before each effect, with its name.
+    :param step: called before each effect.
+    :param fence: called right before each effect; raises where this landing must not go on.
     """
     moves = tuple(moves)
-    for folder in sorted({move.target.rpartition("/")[0] for move in moves}):
+    # All folders before the first move: whoever may not make them should find out while nothing can be seen.
+    for folder in sorted({LANDED, *(move.target.rpartition("/")[0] for move in moves)}):
         files.make_folder(f"{root}/{folder}")
+    mark = f"{attempt_folder}/landed.json"
+    files.write_in_place(mark, landed.to_json())
     for move in moves:
-        step(f"move {move.target}")
+        step(landing_steps.MOVE, move.target)
+        fence()
         files.move(f"{attempt_folder}/{move.source}", f"{root}/{move.target}")
     for path in left_overs(standing(), moves, landed.batch_id):
-        step(f"remove {path}")
+        step(landing_steps.REMOVE, path)
+        fence()
         files.remove(f"{root}/{path}")
-    step("landed")
-    files.make_folder(f"{root}/{LANDED}")
-    name = f"{root}/{landed_name(landed.batch_id)}"
-    files.write_text(name, landed.to_json(), f"{attempt_folder}/landed.json")
+    step(landing_steps.LANDED, landed.batch_id)
+    fence()
+    files.move(mark, f"{root}/{landed_name(landed.batch_id)}")
 
 
 def _parsed(written: str) -> Mapping[str, str]:

@@ -55,32 +55,42 @@ def read_undecodable(spark: SparkSession, manifest_url: str) -> DataFrame:
 
 
 def write_receipt(
-    spark: SparkSession, manifest_url: str, *, tables: Mapping[str, int], quarantined: int = 0
+    spark: SparkSession,
+    manifest_url: str,
+    *,
+    tables: Mapping[str, int],
+    quarantined: int = 0,
+    duplicates: int = 0,
 ) -> Receipt:
     """Say that a job of one's own has landed a batch; only then does the position move.
 
     :param tables: rows written, by table.
     :param quarantined: events that were put aside.
+    :param duplicates: events that were left out because they had landed before.
     :raises NotLanded: they do not add up to the batch's events; no receipt is written.
     """
     files = Files(spark)
     batch = open_batch(spark, files, manifest_url)
     events = batch.manifest.events
-    if sum(tables.values()) + quarantined != events:
+    rows = sum(tables.values())
+    if rows + quarantined + duplicates != events:
         raise NotLanded(
-            f"Batch {batch.manifest.batch_id} has {events} events, but {sum(tables.values())} rows and {quarantined} quarantined were "
-            "reported. Count every event once: as a row of one table or as quarantined (read_undecodable has those)."
+            f"Batch {batch.manifest.batch_id} has {events} events, but {rows} rows, {quarantined} quarantined and {duplicates} "
+            "duplicates were reported. Count every event once: as a row of one table, as quarantined (read_undecodable has those), or "
+            "as a duplicate of one that has landed before."
         )
     receipt = Receipt(
         batch_id=batch.manifest.batch_id,
         events=events,
         tables=dict(tables),
         quarantined=quarantined,
+        duplicates=duplicates,
         written_at=datetime.now(UTC).isoformat(),
         writer=str(spark.sparkContext.appName),
         application_id=str(spark.sparkContext.applicationId),
+        end=batch.manifest.end,
     )
-    write_receipt_file(files, batch.folder, receipt)
+    write_receipt_file(files, batch, receipt)
     return receipt
 
 

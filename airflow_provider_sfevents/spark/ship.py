@@ -14,6 +14,7 @@ PACKAGE = "airflow_provider_sfevents"
 _SHARED = (
     "__init__.py",
     "exceptions.py",
+    "steps.py",
     "staging/__init__.py",
     "staging/layout.py",
     "staging/manifest.py",

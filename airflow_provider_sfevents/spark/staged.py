@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -26,19 +26,32 @@ STAGED_SQL = (
     f"{layout.RECEIVED_AT} timestamp, {layout.PAYLOAD} binary"
 )
 
+# Checksums are the worker's business: it reads an adopted batch through before it starts Spark.
+_DAMAGED = (
+    "Nothing was landed. Run the task again: before Spark starts it reads the staged files through and says what to do about a "
+    "damaged one."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedBatch:
     """A batch whose files have been looked at.
 
-    :param folder: URL of the batch's folder.
+    :param url: of its manifest.
+    :param text: the manifest as it was read.
     :param largest_file: bytes.
     """
 
-    folder: str
+    url: str
+    text: str
     manifest: Manifest
     plan: BatchPlan
     largest_file: int
+
+    @property
+    def folder(self) -> str:
+        """URL of the batch's folder."""
+        return self.url.rpartition("/")[0]
 
     def rows(self, spark: SparkSession, schemas: Iterable[str], parts: Iterable[Part]) -> DataFrame:
         """Staged rows written with these schemas, in these files."""
@@ -55,10 +68,18 @@ class StagedBatch:
         return rows if everything else rows.where(F.col(layout.SCHEMA_ID).isin(sorted(wanted)))
 
     def decoded(
-        self, spark: SparkSession, event_type: EventType, *, keep_payload: bool
+        self,
+        spark: SparkSession,
+        event_type: EventType,
+        *,
+        keep_payload: bool,
+        left_out: frozenset[int] = frozenset(),
     ) -> DataFrame:
-        """Decode the events of one type, as rows of their table, and the staged file each comes from."""
-        task = self._task((event_type,), {}, keep_payload=keep_payload)
+        """Decode the events of one type, as rows of their table, and the staged file each comes from.
+
+        :param left_out: ordinals of events to pass over.
+        """
+        task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
         columns = [f"{quoted(column.name)} {column.type.sql()}" for column in event_type.columns]
         columns += [f"{envelope.RAW_PAYLOAD} binary"] if keep_payload else []
         rows = self.rows(spark, event_type.schemas, self.manifest.parts)
@@ -72,16 +93,23 @@ class StagedBatch:
             *self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.PART
         )
 
-    def undecodable(self, spark: SparkSession, parts: Iterable[Part]) -> DataFrame:
+    def undecodable(
+        self, spark: SparkSession, parts: Iterable[Part], *, left_out: frozenset[int] = frozenset()
+    ) -> DataFrame:
         """Find the events of these files that do not decode, with their raw payload and the reason."""
-        task = self._task(self.plan.types, self.plan.refused, keep_payload=False)
+        task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
         rows = self.rows(spark, self.manifest.schemas, parts)
         found = rows.mapInArrow(partial(executor.undecodable, task), executor.QUARANTINE_SQL)
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
         return found.select(*self._envelope(), *own, envelope.EVENT_DATE, envelope.PART)
 
     def _task(
-        self, types: tuple[EventType, ...], refused: Mapping[str, str], *, keep_payload: bool
+        self,
+        types: tuple[EventType, ...],
+        refused: Mapping[str, str],
+        *,
+        keep_payload: bool,
+        left_out: frozenset[int],
     ) -> executor.Task:
         return executor.Task(
             types=types,
@@ -89,6 +117,7 @@ class StagedBatch:
             names=dict(self.plan.names),
             first_ordinals=tuple(part.first_ordinal for part in self.manifest.parts),
             keep_payload=keep_payload,
+            left_out=left_out,
         )
 
     def _envelope(self) -> list[Column]:
@@ -114,53 +143,90 @@ def open_batch(spark: SparkSession, files: Files, manifest_url: str) -> StagedBa
             f"There is no manifest at {manifest_url}. Spark must reach the staging area under this very URL: check that it is shared "
             "with the Spark driver and executors, and that the batch has not been swept."
         )
-    manifest = Manifest.from_json(files.read_text(manifest_url), manifest_url)
+    text = files.read_text(manifest_url)
+    manifest = Manifest.from_json(text, manifest_url)
     folder = manifest_url.rpartition("/")[0]
     sizes = [_checked_size(files, f"{folder}/{part.path}", part) for part in manifest.parts]
     if sum(part.events for part in manifest.parts) != manifest.events:
         raise StagingError(
-            f"{manifest_url} says {manifest.events} events, its files add up to another number. Release the batch."
+            f"{manifest_url} says {manifest.events} events, its files add up to another number. {_DAMAGED}"
         )
-    schemas = {schema_id: _schema(files, folder, schema_id) for schema_id in manifest.schemas}
-    counted = StagedBatch(
-        folder=folder,
+    looked_at = StagedBatch(
+        url=manifest_url,
+        text=text,
         manifest=manifest,
         plan=BatchPlan(types=(), refused={}, names={}),
         largest_file=max(sizes, default=0),
     )
-    plan = plan_batch(schemas, partial(_events_by_schema, spark, counted))
-    return StagedBatch(
-        folder=folder, manifest=manifest, plan=plan, largest_file=counted.largest_file
-    )
+    schemas, unknown = _schemas(files, folder, manifest.schemas)
+    plan = plan_batch(schemas, partial(_events_by_schema, spark, looked_at), unknown)
+    return replace(looked_at, plan=plan)
 
 
-def write_receipt_file(files: Files, folder: str, receipt: Receipt) -> None:
-    """Say that the batch has landed; not where the batch has meanwhile been swept, which only a landed one is."""
-    if files.exists(f"{folder}/{layout.MANIFEST}"):
-        url = f"{folder}/{layout.RECEIPT}"
+def ensure_unchanged(files: Files, batch: StagedBatch) -> None:
+    """Make sure that the batch is still staged as it was when it was looked at.
+
+    :raises StagingError: it was removed, or staged anew.
+    """
+    said = _manifest_now(files, batch)
+    if said is None:
+        raise StagingError(
+            f"{batch.url} was removed while batch {batch.manifest.batch_id} was being landed. A staging area has to be kept until its "
+            "batches are committed. Run the task again: it fetches what has not been committed."
+        )
+    if said != batch.text:
+        raise StagingError(
+            f"Batch {batch.manifest.batch_id} was staged anew while its earlier form was being landed: {batch.url} has changed. This "
+            "landing gives way. Run the task again."
+        )
+
+
+def write_receipt_file(files: Files, batch: StagedBatch, receipt: Receipt) -> None:
+    """Say that the batch has landed; not where the batch has meanwhile been swept, which only a landed one is.
+
+    :raises StagingError: the batch has been staged anew; what landed is its earlier form.
+    """
+    if _manifest_now(files, batch) is not None:
+        ensure_unchanged(files, batch)
+        url = f"{batch.folder}/{layout.RECEIPT}"
         files.write_text(url, receipt.to_json(), f"{url}.{uuid4().hex}.tmp")
+
+
+def _manifest_now(files: Files, batch: StagedBatch) -> str | None:
+    return files.read_text(batch.url) if files.exists(batch.url) else None
 
 
 def _checked_size(files: Files, url: str, part: Part) -> int:
     if not files.exists(url):
         raise StagingError(
-            f"The staged file {url} is missing; the manifest counts {part.events} events in it. Release the batch."
+            f"The staged file {url} is missing; the manifest counts {part.events} events in it. {_DAMAGED}"
         )
     rows = files.row_count(url)
     if rows != part.events:
         raise StagingError(
-            f"The staged file {url} holds {rows} events, the manifest says {part.events}. Release the batch."
+            f"The staged file {url} holds {rows} events, the manifest says {part.events}. {_DAMAGED}"
         )
     return files.size(url)
 
 
-def _schema(files: Files, folder: str, schema_id: str) -> str:
-    url = f"{folder}/{layout.schema_name(schema_id)}"
-    if not files.exists(url):
-        raise StagingError(
-            f"The schema file {url} is missing, so that its events cannot be decoded. Run the fetch again: it gets it anew."
-        )
-    return files.read_text(url)
+def _schemas(
+    files: Files, folder: str, schema_ids: Iterable[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Schemas by id, and the reasons of those that the service does not have; where a file says each, the schema counts."""
+    schemas: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for schema_id in schema_ids:
+        url = f"{folder}/{layout.schema_name(schema_id)}"
+        instead = f"{folder}/{layout.unknown_schema_name(schema_id)}"
+        if files.exists(url):
+            schemas[schema_id] = files.read_text(url)
+        elif files.exists(instead):
+            unknown[schema_id] = " ".join(files.read_text(instead).split())
+        else:
+            raise StagingError(
+                f"The schema file {url} is missing, so that its events cannot be decoded. Run the fetch again: it gets it anew."
+            )
+    return schemas, unknown
 
 
 def _events_by_schema(spark: SparkSession, batch: StagedBatch) -> dict[str, int]:

@@ -5,12 +5,15 @@ Airflow imports this in every process that parses a DAG, so Arrow is imported wh
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import claims, durable, layout
-from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+from airflow_provider_sfevents.staging.chain import LATEST
+from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part, Receipt
+from airflow_provider_sfevents.staging.marks import Announced
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -44,7 +47,11 @@ class BatchFolder:
         :raises BatchClaimed: another holder is alive.
         """
         claim = claims.take(self.folder, holder, patience)
-        self._remove_leftovers(claim.number)
+        try:
+            self._remove_leftovers(claim.number)
+        except BaseException:
+            claim.release()
+            raise
         return claim
 
     def writer(
@@ -58,21 +65,50 @@ class BatchFolder:
         )
 
     def parts(self) -> list[Part]:
-        """The complete files of all attempts; which of them make up the batch is for `chain` to say."""
-        from airflow_provider_sfevents.staging.parts import read_part
+        """The complete files of all attempts, as their footers say; which of them make up the batch is for `chain` to say."""
+        return self._parts(sound=False)
 
-        found = [read_part(self.folder, path) for path in self._part_paths()]
-        return [part for part in found if part is not None]
+    def sound_parts(self) -> list[Part]:
+        """The files of all attempts that an attempt may keep: read through, as the next to look at their rows is Spark.
 
-    def verify(self, manifest: Manifest) -> None:
+        A damaged one is left out with a warning: its events are fetched again.
+        """
+        return self._parts(sound=True)
+
+    def verify(self, manifest: Manifest, *, past: bool = False) -> None:
         """Read every file of a staged batch through, and compare.
 
-        :raises StagingError: a file is missing or does not hold what the manifest says.
+        :param past: the position is beyond the batch, or has left its epoch; no run fetches it again by itself.
+        :raises StagingError: a file is missing or does not hold what the manifest says; with what to do.
         """
-        from airflow_provider_sfevents.staging.parts import verify
+        from airflow_provider_sfevents.staging.parts import damage
 
         for part in manifest.parts:
-            verify(self.folder, part)
+            if wrong := damage(self.folder, part):
+                raise StagingError(
+                    f"Staged file {self.folder / part.path} {wrong}. It was changed or removed after it was written. "
+                    f"{self._way_out(manifest, past=past)}"
+                )
+
+    def _way_out(self, manifest: Manifest, *, past: bool) -> str:
+        """What to do about a damaged file of a staged batch."""
+        if not past:
+            return (
+                f"Restore it; or remove {self.folder / layout.MANIFEST} (and {layout.RECEIPT} beside it, if it is there): the position "
+                "has not moved, so the next run keeps the files that are sound and fetches the rest again, as long as the bus has it "
+                "(72 hours)."
+            )
+        if layout.RECEIPT in durable.names(self.folder):
+            return (
+                "The batch landed before, and what it left in the table stays. To land it again, restore the file; otherwise mark the "
+                "task as success."
+            )
+        start = "earliest" if manifest.position_start == LATEST else manifest.position_start
+        return (
+            "The position is elsewhere by now, so no run fetches these events by itself. Restore the file; or, as long as the bus has "
+            f"them (72 hours), go back before them: `airflow sfevents position set {manifest.consumer} {manifest.topic} {start}`; "
+            "what has landed does not land again."
+        )
 
     def read_manifest(self) -> Manifest | None:
         data = durable.read(self.folder / layout.MANIFEST)
@@ -101,21 +137,75 @@ class BatchFolder:
             else None
         )
 
+    def read_loss(self) -> LossWindow | None:
+        """The loss window that this batch begins with, if the bus refused its start."""
+        data = durable.read(self.folder / layout.FALLBACK)
+        return (
+            LossWindow.from_json(_text(data), str(self.folder / layout.FALLBACK))
+            if data is not None
+            else None
+        )
+
+    def keep_loss(self, window: LossWindow) -> LossWindow:
+        """Say that the batch begins after a loss; returns the window that counts: this one, or the one that was there before."""
+        durable.create_once(self.folder / layout.FALLBACK, window.to_json().encode())
+        return self.read_loss() or window
+
+    def read_announced(self) -> Announced | None:
+        """What a watcher last said of this batch. A mark that cannot be understood is none: one run more is then started."""
+        data = durable.read(self.folder / layout.ANNOUNCED)
+        try:
+            return Announced.from_json(_text(data)) if data is not None else None
+        except ValueError:
+            return None
+
+    def write_announced(self, announced: Announced) -> None:
+        durable.replace(self.folder / layout.ANNOUNCED, announced.to_json().encode())
+
     def write_schema(self, schema_id: str, schema: str) -> None:
         """Put a schema beside the events written with it; an id always means the same schema, so the first one stays."""
-        durable.create_once(self.folder / layout.schema_name(schema_id), schema.encode())
+        place = self.folder / layout.schema_name(schema_id)
+        if not durable.create_once(place, schema.encode()) and not self._is_whole(place):
+            durable.replace(place, schema.encode())
+
+    def write_unknown_schema(self, schema_id: str, reason: str) -> None:
+        """Say that the service has no such schema: its events go to quarantine with this reason."""
+        durable.create_once(self.folder / layout.unknown_schema_name(schema_id), reason.encode())
 
     def schemas(self) -> set[str]:
         """Ids of the schemas that are there."""
-        there = durable.names(self.folder / layout.SCHEMAS)
-        return {
-            unquote(name.removesuffix(_SCHEMA_SUFFIX))
-            for name in there
+        folder = self.folder / layout.SCHEMAS
+        there = [
+            name
+            for name in durable.names(folder)
             if name.endswith(_SCHEMA_SUFFIX) and not name.startswith(".")
-        }
+        ]
+        if not durable.writes_whole(folder):
+            there = [name for name in there if self._is_whole(folder / name)]
+        return {unquote(name.removesuffix(_SCHEMA_SUFFIX)) for name in there}
+
+    def _is_whole(self, schema: UPath) -> bool:
+        """Whether a schema was written to its end, where a store may show half of one."""
+        try:
+            json.loads(durable.read(schema) or b"")
+        except ValueError:
+            return False
+        return True
 
     def remove(self) -> None:
+        """Remove the batch; its manifest first, so that a half-removed one is no batch any more, for whoever looks for its own."""
+        durable.remove(self.folder / layout.MANIFEST)
         durable.remove(self.folder)
+
+    def _parts(self, *, sound: bool) -> list[Part]:
+        paths = self._part_paths()
+        if not paths:  # as most often, for whoever only waits; Arrow takes its time and memory
+            return []
+        from airflow_provider_sfevents.staging.parts import read_part, read_sound_part
+
+        read = read_sound_part if sound else read_part
+        found = [read(self.folder, path) for path in paths]
+        return [part for part in found if part is not None]
 
     def _part_paths(self) -> list[str]:
         return [

@@ -2,7 +2,7 @@
 
     claims/0001.json   who; created exclusively
     claims/0001.beat   a counter, written again every `beat_seconds` while the holder lives
-    claims/0001.done   let go in good order: the next one need not watch
+    claims/0001.done   let go in good order, by the holder of this token: the next one need not watch
 
 A claim is not a lock. A holder that was thought dead and wakes up again finds a higher number when it calls `Claim.check`, which
 it does before everything that cannot be undone (manifest, landing, commit), and gives way.
@@ -16,7 +16,6 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import product
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
@@ -42,6 +41,7 @@ KEPT_CLAIMS = 5
 """Released and dead claims that are kept for people to look at; a quiet topic's next batch may be claimed every hour for months."""
 
 _CLAIM = re.compile(r"(\d+)\.json")
+_LEFTOVER = re.compile(r"\.(\d+)\.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,28 @@ class Patience:
     lease_seconds: float = LEASE_SECONDS
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+
+
+_PATIENCE = Patience()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """One of several looks at a claim, by somebody who has other things to do in between.
+
+    :param beat: its last sign of life; `None`: there was none.
+    :param since: when this beat was first seen, by the observer's monotonic clock.
+    """
+
+    number: int
+    holder: Holder
+    beat: str | None
+    since: float
+    verdict: Verdict
+
+    @property
+    def may_be_alive(self) -> bool:
+        return self.verdict in (Verdict.ALIVE, Verdict.WATCH)
 
 
 class Claim:
@@ -84,7 +106,7 @@ class Claim:
                 f"Batch {self.folder} was taken over by {holder.describe()} (claim {numbers[-1]}): this task, with claim "
                 f"{self.number}, showed no sign of life and was thought dead. It gives way; the other one lands the batch."
             )
-        if self.number not in numbers:
+        if self.number not in numbers or not self._is_ours():
             raise StagingError(
                 f"Claim {self.number} of batch {self.folder} is gone: somebody emptied the staging area while this task was at "
                 "work. Keep it until its batches are committed; the next try begins the batch again."
@@ -97,7 +119,12 @@ class Claim:
         self._stop.set()
         self._beats.join(timeout=self._beat_seconds)
         try:
-            durable.replace(_file(self.folder, self.number, "done"), b"released\n")
+            if (
+                self._is_ours()
+            ):  # else somebody emptied the staging area, and nothing of ours belongs there
+                durable.replace(
+                    _file(self.folder, self.number, "done"), _released(self.holder, "in good order")
+                )
         except StagingError as error:
             log.warning(
                 "Claim %d of batch %s could not be released: %s", self.number, self.folder, error
@@ -128,13 +155,18 @@ class Claim:
 
     def _write_beat(self, count: int) -> None:
         try:
-            durable.replace(
-                _file(self.folder, self.number, "beat"), f"{count}\n".encode(), durable=False
-            )
+            if count == 0 or self._is_ours():  # a folder that was removed must not come back empty
+                durable.replace(
+                    _file(self.folder, self.number, "beat"), f"{count}\n".encode(), durable=False
+                )
         except StagingError as error:  # one missed beat is no harm, and after three `check` tells
             log.warning(
                 "No sign of life for claim %d of batch %s: %s", self.number, self.folder, error
             )
+
+    def _is_ours(self) -> bool:
+        """Whether our claim is there still; numbers begin anew in a staging area that was emptied."""
+        return _read_holder(self.folder, self.number).token == self.holder.token
 
 
 def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Claim:
@@ -171,6 +203,60 @@ def holder_of(folder: UPath) -> tuple[int, Holder] | None:
     """Number and holder of the claim that counts, dead or alive; `None` where the batch was never claimed."""
     numbers = claim_numbers(folder)
     return (numbers[-1], _read_holder(folder, numbers[-1])) if numbers else None
+
+
+def seen(folder: UPath, patience: Patience | None = None) -> tuple[int, Holder, Verdict] | None:
+    """Number and holder of the claim that counts, and what can be said of that holder; `None` where the batch was never claimed.
+
+    :param patience: to watch a claim of another machine as `take` does; without it one look, and such a claim stays `WATCH`.
+    """
+    found = holder_of(folder)
+    if found is None:
+        return None
+    number, holder = found
+    verdict = (
+        judge(_look(folder, number, holder))
+        if patience is None
+        else _watch(folder, number, holder, patience)
+    )
+    return number, holder, verdict
+
+
+def glance(
+    folder: UPath, before: Glance | None = None, patience: Patience = _PATIENCE
+) -> Glance | None:
+    """One look at the claim that counts; answers at once. `None` where the batch was never claimed.
+
+    :param before: the look before this one. Of a holder on another machine only several tell whether it lives.
+    """
+    found = holder_of(folder)
+    if found is None:
+        return None
+    number, holder = found
+    now = patience.monotonic()
+    known = before if before and (before.number, before.holder) == found else None
+    seen = (
+        _look(folder, number, holder, known.beat, now - known.since)
+        if known
+        else _look(folder, number, holder)
+    )
+    return Glance(
+        number=number,
+        holder=holder,
+        beat=seen.last_beat,
+        since=known.since if known and known.beat == seen.last_beat else now,
+        verdict=judge(seen, patience.lease_seconds),
+    )
+
+
+def let_go(folder: UPath, number: int) -> None:
+    """Release another's claim. A holder that lives after all finds a higher one at its next `check`, and gives way.
+
+    :raises StagingError: the store does not answer.
+    """
+    durable.replace(
+        _file(folder, number, "done"), _released(_read_holder(folder, number), "by hand")
+    )
 
 
 def claim_numbers(folder: UPath) -> list[int]:
@@ -239,7 +325,7 @@ def _look(
     beat = durable.read(_file(folder, number, "beat"))
     last_beat = None if beat is None else beat.decode(errors="replace")
     return Sighting(
-        released=durable.read(_file(folder, number, "done")) is not None,
+        released=_is_release(durable.read(_file(folder, number, "done")), holder),
         process_alive=holders.is_alive(holder),
         first_beat=last_beat if first_beat == _FIRST_LOOK else first_beat,
         last_beat=last_beat,
@@ -252,12 +338,25 @@ def _read_holder(folder: UPath, number: int) -> Holder:
     return Holder.from_json((data or b"").decode(errors="replace"))
 
 
+def _released(holder: Holder, how: str) -> bytes:
+    return f"{holder.token} released {how}\n".encode()
+
+
+def _is_release(done: bytes | None, holder: Holder) -> bool:
+    """Whether it was this holder's claim that was let go, not one of the same number from before the area was emptied."""
+    return done is not None and done.decode(errors="replace").split(" ")[0] == holder.token
+
+
 def _remove_old(folder: UPath, number: int) -> None:
-    """Clear old claims away; the claim itself last, as without it the rest says nothing."""
-    old = [one for one in claim_numbers(folder) if one <= number - KEPT_CLAIMS]
+    """Clear old claims away, the claim itself last, as without it the rest says nothing; and what their holders had begun to write."""
     with suppress(StagingError):
-        for one, suffix in product(old, ("beat", "done", "json")):
-            durable.remove(_file(folder, one, suffix))
+        for one in [one for one in claim_numbers(folder) if one <= number - KEPT_CLAIMS]:
+            for suffix in ("beat", "done", "json"):
+                durable.remove(_file(folder, one, suffix))
+        for name in filter(durable.is_leftover, durable.names(folder / layout.CLAIMS)):
+            begun = _LEFTOVER.match(name)
+            if begun and int(begun[1]) < number:  # who is after this very number is alive
+                durable.remove(folder / layout.CLAIMS / name)
 
 
 def _file(folder: UPath, number: int, suffix: str) -> UPath:

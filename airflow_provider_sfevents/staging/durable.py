@@ -16,6 +16,7 @@ import re
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,14 @@ _REMEDIES = {
     errno.ENOTDIR: "A file is where a folder must be: remove it, or name another place by `staging`.",
     errno.ENOENT: "It was removed while in use; a staging area must be kept until its batches are committed.",
 }
+_UNNUMBERED = (
+    (PermissionError, errno.EACCES),
+    (FileNotFoundError, errno.ENOENT),
+    (FileExistsError, errno.EEXIST),
+)
+_LONG_SECONDS = 24 * 3600
+"""After which a file that somebody was writing is left over: no single write takes so long, and no two clocks differ so much."""
+
 _OTHERWISE = (
     "Check that the store is there and answers, then try again; or name another place by `staging`."
 )
@@ -82,6 +91,11 @@ def supports_exclusive_create(path: UPath) -> bool:
     return path.protocol in _EXCLUSIVE and _takes_create_mode(path.fs)
 
 
+def writes_whole(path: UPath) -> bool:
+    """Whether it is known of the store that nobody ever sees half of a file, be its writer killed."""
+    return is_local(path) or path.protocol in _EXCLUSIVE
+
+
 def create_once(path: UPath, data: bytes) -> bool:
     """Create a file with this content, unless there is one; `False`: there is one, and it was left alone.
 
@@ -94,10 +108,7 @@ def create_once(path: UPath, data: bytes) -> bool:
             return _link_once(local_path(path), data)
         if supports_exclusive_create(path):
             return _create_object(path, data)
-        if read(path) is not None:
-            return False
-        path.fs.pipe_file(path.path, data)
-        return read(path) == data
+        return _look_then_write(path, data)
 
 
 def replace(path: UPath, data: bytes, *, durable: bool = True) -> None:
@@ -139,13 +150,6 @@ def read_tail(path: UPath, size: int = 65_536) -> bytes | None:
                 return bytes(file.read())
         except FileNotFoundError:
             return None
-
-
-@contextmanager
-def reading(path: UPath) -> Iterator[Any]:
-    """A file open for reading anywhere in it."""
-    with told(path, "be read"), path.fs.open(path.path, "rb") as file:
-        yield file
 
 
 def names(folder: UPath) -> list[str]:
@@ -206,6 +210,17 @@ def is_leftover(name: str) -> bool:
     return name.startswith(".") and name.endswith(".tmp")
 
 
+def remove_leftovers(folder: UPath) -> None:
+    """Remove what lies directly in a folder, was begun by somebody long gone and never finished. Only a local folder has such files."""
+    if not is_local(folder):
+        return
+    now = datetime.now(UTC).timestamp()
+    for name in filter(is_leftover, names(folder)):
+        with told(folder / name, "be removed"), suppress(FileNotFoundError):
+            if now - local_path(folder / name).stat().st_mtime > _LONG_SECONDS:
+                remove(folder / name)
+
+
 def _hidden_name(name: str) -> str:
     """A name that nobody takes for a finished file, and that is nobody else's."""
     return f".{name}.{secrets.token_hex(6)}.tmp"
@@ -222,6 +237,20 @@ def _create_object(path: UPath, data: bytes) -> bool:
             raise
         return there == data
     return True
+
+
+def _look_then_write(path: UPath, data: bytes) -> bool:
+    """Of two that do this at once, both may think that they were first."""
+    there = read(path)
+    if there is None:
+        path.fs.pipe_file(path.path, data)
+        there = read(path)
+    if there is None:
+        raise StagingError(
+            f"{path} was written and cannot be read: this store shows writes late, and nothing can be staged there. Name another "
+            "place by `staging`."
+        )
+    return there == data
 
 
 def _takes_create_mode(fs: Any) -> bool:
@@ -304,5 +333,5 @@ def _reason(error: Exception) -> tuple[int, str]:
     said = str(error) or type(error).__name__
     if not isinstance(error, OSError):
         return 0, said
-    code = error.errno or (errno.EACCES if isinstance(error, PermissionError) else 0)
-    return code, error.strerror or said
+    unnumbered = (code for kind, code in _UNNUMBERED if isinstance(error, kind))
+    return error.errno or next(unnumbered, 0), error.strerror or said

@@ -1,11 +1,16 @@
 """What lies where in the staging area, and what a staged file holds. Names only; the Spark side imports it too.
 
 <staging>/<org>/<consumer>/<topic>/anchor.json                  a keepalive's replay id
+<staging>/<org>/<consumer>/<topic>/forgotten.json               when the position was last forgotten by hand
+<staging>/<org>/<consumer>/<topic>/beginning/                   claims of who is about to begin the first epoch, and which that will be
 <staging>/<org>/<consumer>/<topic>/<epoch>/origin.json          the position at sequence 0
 <staging>/<org>/<consumer>/<topic>/<epoch>/<sequence>/          one batch:
     claims/0001.json                    who is at work; the highest number holds the batch
     attempts/0001/part-0000000000.parquet   closed files of that claim, named by first ordinal
     schemas/<schema_id>.avsc            every schema its events were written with
+    schemas/<schema_id>.unknown         instead: why the service has no such schema; its events go to quarantine
+    announced.json                      a watcher has said that the batch is there
+    fallback.json                       created once: the bus refused the replay id, and the batch begins elsewhere
     manifest.json                       created once, last: the batch is staged
     landed.json                         the receipt: the batch is landed
 """
@@ -15,13 +20,19 @@ from __future__ import annotations
 from urllib.parse import quote
 
 ANCHOR = "anchor.json"
+FORGOTTEN = "forgotten.json"
 ORIGIN = "origin.json"
+BEGINNING = "beginning"
 CLAIMS = "claims"
 ATTEMPTS = "attempts"
 SCHEMAS = "schemas"
+FALLBACK = "fallback.json"
+ANNOUNCED = "announced.json"
 MANIFEST = "manifest.json"
 RECEIPT = "landed.json"
 JOBS = "_jobs"  # beside the orgs: the Spark job as it is shipped
+
+NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted
 
 # Columns of a staged Parquet file, in order.
 ORDINAL = "ordinal"  # int64, from 0 within the batch
@@ -63,7 +74,13 @@ def schema_name(schema_id: str) -> str:
     return f"{SCHEMAS}/{_segment(schema_id)}.avsc"
 
 
+def unknown_schema_name(schema_id: str) -> str:
+    return f"{SCHEMAS}/{_segment(schema_id)}.unknown"
+
+
 def _segment(name: str) -> str:
-    """One path segment any store takes, different for different names."""
+    """One path segment any store takes, different for different names, the empty one among them."""
+    if not name:
+        return NAMELESS
     quoted = quote(name, safe="@+ ")
     return quoted.replace(".", "%2E") if set(name) == {"."} else quoted

@@ -40,7 +40,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Which task of Airflow did something; empty outside of Airflow."""
+    """Which task of Airflow did something; empty outside of Airflow. Times in ISO-8601, UTC.
+
+    :param run_after: when the scheduler was to start the run: what runs are ordered by, those without a logical date too.
+    """
 
     dag: str = ""
     run: str = ""
@@ -50,6 +53,41 @@ class Run:
     logical_date: str = ""
     data_interval_start: str = ""
     data_interval_end: str = ""
+    run_after: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossWindow:
+    """Events that may have left the bus before they were read: always recorded, never silent.
+
+    :param after: where reading should have gone on; a replay id in hex that the bus refused.
+    :param after_event_at: when the last event before the window was created, where known; ISO-8601, UTC.
+    :param start: where it went on instead: `earliest` or `latest`.
+    :param first_event_at: when the first event read after the window was created, where known.
+    :param at: when the bus refused; ISO-8601, UTC.
+    :param why: what it said.
+    """
+
+    after: str
+    start: str
+    at: str
+    why: str
+    after_event_at: str = ""
+    first_event_at: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> LossWindow:
+        """:raises StagingError: when the text is no loss window of a version this code reads."""
+        value = _versioned(
+            text, where, "`replay_fallback` decides anew when the bus refuses the replay id"
+        )
+        try:
+            return cls(**value)
+        except TypeError as error:
+            raise StagingError(f"{where} is not a loss window: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +95,7 @@ class Manifest:
     """A staged batch.
 
     :param position_start: where the position it was fetched for stood, in the text form of `start`.
-    :param start: what the first event lies after: `position_start`, or the position's anchor.
+    :param start: what the first event lies after: `position_start`, or where the bus was asked to go on after it had refused that.
     :param end: replay id of the last event, hex.
     :param ended_by: `max_events`, `max_bytes`, `max_seconds`, `idle_seconds`, `until` or `error`.
     :param error: with `ended_by="error"`: what ended it, as a message for the user.
@@ -86,7 +124,7 @@ class Manifest:
     error: str = ""
     last_event_at: str = ""
     overlaps: bool = False
-    losses: tuple[dict[str, Any], ...] = ()
+    losses: tuple[LossWindow, ...] = ()
 
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
@@ -94,14 +132,18 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
         """:raises StagingError: when the text is no manifest of a version this code reads."""
-        value = _versioned(text, where)
+        value = _versioned(
+            text,
+            where,
+            "the next run stages the batch again, from the files beside it that are whole",
+        )
         try:
             return cls(
                 **{
                     **value,
                     "parts": tuple(Part.from_json(part) for part in value["parts"]),
                     "schemas": tuple(value["schemas"]),
-                    "losses": tuple(value["losses"]),
+                    "losses": tuple(LossWindow(**one) for one in value["losses"]),
                     "run": Run(**value["run"]),
                 }
             )
@@ -111,9 +153,12 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What the Spark job says it landed; it counts only when rows and quarantined add up to the manifest's events.
+    """What the Spark job says it landed; it counts only when rows, quarantined and duplicates add up to the manifest's events.
 
     :param tables: rows landed, by table path or name.
+    :param end: last replay id of what landed, hex. Another end than the manifest's: another form of the batch, fetched on a machine with a
+        staging area of its own, landed first, and it is what counts. Empty: as the manifest says.
+    :param duplicates: events left out because an event of the same identity has landed already, or stands earlier in the batch.
     :param writer: which job wrote it.
     """
 
@@ -124,6 +169,8 @@ class Receipt:
     written_at: str
     writer: str = ""
     application_id: str = ""
+    duplicates: int = 0
+    end: str = ""
 
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
@@ -131,19 +178,23 @@ class Receipt:
     @classmethod
     def from_json(cls, text: str, where: str) -> Receipt:
         """:raises StagingError: when the text is no receipt of a version this code reads."""
-        value = _versioned(text, where)
+        value = _versioned(
+            text, where, "the next run lands the batch again, which replaces its rows"
+        )
         try:
             return cls(**value)
         except TypeError as error:
             raise StagingError(f"{where} is not a receipt: {error}") from error
 
 
-def _versioned(text: str, where: str) -> dict[str, Any]:
+def _versioned(text: str, where: str, otherwise: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
         version = value.pop("version")
     except (ValueError, AttributeError, KeyError, TypeError) as error:
-        raise StagingError(f"{where} is not readable as JSON with a version: {error}") from error
+        raise StagingError(
+            f"{where} is not readable as JSON with a version: {error}. Restore it; or remove {where}: {otherwise}."
+        ) from error
     if version != VERSION:
         raise StagingError(
             f"{where} has version {version!r}; this release reads version {VERSION}. "

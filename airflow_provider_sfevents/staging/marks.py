@@ -1,9 +1,10 @@
-"""Small records beside the batches: where a quiet topic stands, and where each epoch began."""
+"""Small records beside the batches: where a quiet topic stands, where each epoch began, what was forgotten by hand, what was announced."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -14,18 +15,21 @@ Mark = TypeVar("Mark")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A keepalive's replay id: a fresher place to start from than a position whose topic is silent.
+    """A keepalive's replay id: a fresher place to subscribe at than the end of what a silent topic had last.
 
-    It counts only while the position still has this epoch and sequence, so that it may be written at any time by anybody.
+    It counts only while the position still has this epoch and sequence, so that it may be written at any time by anybody; and only
+    while the coming batch's files end where they did, as nothing else is known to lie before it.
 
     :param replay_id: hex.
     :param seen_at: when the keepalive came; ISO-8601, UTC.
+    :param after: replay id, hex, at which the last file staged of the coming batch ended then; empty where there was none.
     """
 
     epoch: str
     sequence: int
     replay_id: str
     seen_at: str
+    after: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -33,7 +37,12 @@ class Anchor:
     @classmethod
     def from_json(cls, text: str) -> Anchor:
         """:raises ValueError: the text is no anchor."""
-        return _strict(cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str)
+        try:
+            return _strict(
+                cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str, after=str
+            )
+        except ValueError:  # written before anchors could follow files
+            return _strict(cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +64,49 @@ class Origin:
     def from_json(cls, text: str) -> Origin:
         """:raises ValueError: the text is no origin."""
         return _strict(cls, text, epoch=str, created_at=str, position=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """Somebody forgot the position on purpose: what landed in epochs begun before no longer tells a lost position from a first run.
+
+    :param at: ISO-8601, UTC.
+    """
+
+    at: str
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Forgotten:
+        """:raises ValueError: the text is no such mark."""
+        return _strict(cls, text, at=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announced:
+    """A watcher has said that this batch is there, so that a DAG runs.
+
+    :param events: it had then.
+    :param at: of the last time; ISO-8601, UTC.
+    :param times: how often it was said.
+    """
+
+    events: int
+    at: str
+    times: int
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Announced:
+        """:raises ValueError: the text is no such mark."""
+        mark = _strict(cls, text, events=int, at=str, times=int)
+        if datetime.fromisoformat(mark.at).tzinfo is None:
+            raise ValueError(f"{mark.at} has no time zone")
+        return mark
 
 
 def _strict(kind: Callable[..., Mark], text: str, **fields: type) -> Mark:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import asdict, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import durable, layout
 from airflow_provider_sfevents.staging.checksum import Checksum
 from airflow_provider_sfevents.staging.manifest import Part
@@ -52,11 +52,15 @@ def read_part(batch: UPath, path: str) -> Part | None:
         metadata = pq.read_metadata(pa.BufferReader(tail or b""))
         part = Part.from_json(json.loads(metadata.metadata[layout.FOOTER.encode()]))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        log.warning("%s is not a complete staged file and is left out: %s", batch / path, error)
+        log.warning(
+            "%s is not a complete staged file and is left out: %s. What it held is fetched and paid for again.",
+            batch / path,
+            _in_one_line(error),
+        )
         return None
     if metadata.num_rows != part.events or part.events < 1:
         log.warning(
-            "%s holds %d rows where its footer says %d; it is left out.",
+            "%s holds %d rows where its footer says %d; it is left out, and what it held is fetched and paid for again.",
             batch / path,
             metadata.num_rows,
             part.events,
@@ -65,38 +69,74 @@ def read_part(batch: UPath, path: str) -> Part | None:
     return replace(part, path=path)
 
 
-def verify(batch: UPath, part: Part) -> None:
-    """Read a file through and compare it with what is said of it.
+def read_sound_part(batch: UPath, path: str) -> Part | None:
+    """As `read_part`, for a file that is to be kept: its rows are read through too, as a footer says nothing about them.
 
-    :raises StagingError: it is missing, unreadable, or holds something else.
+    :raises StagingError: the store does not answer.
     """
-    said, found = asdict(part), asdict(_recompute(batch / part.path, part))
+    part = read_part(batch, path)
+    wrong = damage(batch, part) if part is not None else ""
+    if part is None or not wrong:
+        return part
+    log.warning(
+        "Staged file %s %s. It was damaged after it was written and is left out; unless another file has its %d events too, they "
+        "are fetched and paid for again.",
+        batch / path,
+        wrong,
+        part.events,
+    )
+    return None
+
+
+def _in_one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def damage(batch: UPath, part: Part) -> str:
+    """Read a file through: what about it differs from what is said of it; empty where nothing does.
+
+    :raises StagingError: the store does not answer; that says nothing about the file.
+    """
+    data = durable.read(batch / part.path)
+    if data is None:
+        return "is missing"
+    try:
+        found = asdict(_recompute(data, part))
+    except Exception as error:  # noqa: BLE001 - whatever Arrow stumbles over in damaged bytes
+        return f"cannot be understood ({type(error).__name__}: {_in_one_line(error)})"
+    said = asdict(part)
     wrong = [
         f"{name} {found[name]!r} instead of {said[name]!r}"
         for name in said
         if found[name] != said[name]
     ]
-    if wrong:
-        raise StagingError(
-            f"Staged file {batch / part.path} does not hold what its batch says: {', '.join(wrong)}. It was changed or damaged "
-            "after it was written. Restore it; or, while the bus still has the events (72 hours), remove the batch's folder: "
-            "the next run fetches them again."
-        )
+    return f"does not hold what is said of it: {', '.join(wrong)}" if wrong else ""
 
 
-def _recompute(path: UPath, part: Part) -> Part:
+@cache
+def _parquet_schema() -> pq.ParquetSchema:
+    """What Spark goes by: the same bytes as another type would be other values."""
+    empty = pa.BufferOutputStream()
+    pq.write_table(SCHEMA.empty_table(), empty)
+    return pq.ParquetFile(pa.BufferReader(empty.getvalue())).schema
+
+
+def _recompute(data: bytes, part: Part) -> Part:
     checksum = Checksum(SCHEMA)
     ordinals: list[int] = []
     end = b""
     size = 0
     schemas: set[str] = set()
-    with durable.reading(path) as file:
-        for rows in pq.ParquetFile(file).iter_batches(_READ_ROWS):
-            checksum.update(rows)
-            ordinals += rows[layout.ORDINAL][0].as_py(), rows[layout.ORDINAL][-1].as_py()
-            end = rows[layout.REPLAY_ID][-1].as_py()
-            size += pc.sum(pc.binary_length(rows[layout.PAYLOAD])).as_py()
-            schemas.update(pc.unique(rows[layout.SCHEMA_ID]).to_pylist())
+    # From memory, which a file's limits bound: so trouble with the store and damage cannot be taken for each other.
+    file = pq.ParquetFile(pa.BufferReader(data))
+    if not file.schema_arrow.equals(SCHEMA) or not file.schema.equals(_parquet_schema()):
+        raise ValueError("its columns are not those of a staged file")
+    for rows in file.iter_batches(_READ_ROWS):
+        checksum.update(rows)
+        ordinals += rows[layout.ORDINAL][0].as_py(), rows[layout.ORDINAL][-1].as_py()
+        end = rows[layout.REPLAY_ID][-1].as_py()
+        size += pc.sum(pc.binary_length(rows[layout.PAYLOAD])).as_py()
+        schemas.update(pc.unique(rows[layout.SCHEMA_ID]).to_pylist())
     return replace(
         part,
         first_ordinal=ordinals[0],

@@ -25,9 +25,10 @@ def usable(root: UPath) -> bool:
 
     :raises StagingError: it cannot be written, read, listed or emptied; says which and what to do.
     """
-    probe = root / f".sfevents-probe-{secrets.token_hex(6)}"
+    probe = root / f".sfevents-probe-{secrets.token_hex(6)}.tmp"
     try:
         exclusive = _probe(root, probe)
+        durable.remove_leftovers(root)
     except StagingError:
         with suppress(StagingError):
             durable.remove(probe)

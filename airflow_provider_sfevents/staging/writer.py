@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.chain import LATEST
@@ -234,3 +235,4 @@ class PartWriter:
     def _finish(self, part: _Current, said: Part) -> None:
         if part.file:
             self._parts.append(part.file.close(said))
+            steps.reached(steps.PART_CLOSED, said.path)

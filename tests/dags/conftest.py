@@ -94,11 +94,7 @@ class Deployment:
 
     def asset_extras(self, asset: str) -> list[dict[str, Any]]:
         """What the events of an asset say, oldest first."""
-        rows = self.airflow._query(
-            "SELECT e.extra FROM asset_event e JOIN asset a ON a.id = e.asset_id WHERE a.name = ? ORDER BY e.id",
-            asset,
-        )
-        return [json.loads(extra) if isinstance(extra, str) else extra for (extra,) in rows]
+        return self.airflow.asset_extras(asset)
 
 
 @pytest.fixture(scope="module")

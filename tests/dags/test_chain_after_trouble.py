@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.dags.conftest import Deploy, Deployment
     from tests.harness.airflow_home import DagTest
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(900)]
 
 DAG = "small_chain"
 

@@ -9,7 +9,7 @@ from tests.dags.conftest import ACCOUNTS, CONTACTS, SALES, rows
 if TYPE_CHECKING:
     from tests.dags.conftest import Deploy
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(900)]
 
 DAG = "salesforce_many_topics"
 

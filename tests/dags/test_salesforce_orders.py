@@ -83,7 +83,8 @@ def test_the_result_says_what_the_run_did(story: Story) -> None:
     for run, (sequence, events) in enumerate(((1, 25), (2, 7))):
         result = story.result(run)
         assert set(result) == {
-            "batch_id", "sequence", "manifest", "events", "bytes", "ended_by", "quarantined", "tables", "adopted",
+            "batch_id", "sequence", "manifest", "events", "bytes", "ended_by", "quarantined",
+            "duplicates", "tables", "losses", "adopted", "again",
         }  # fmt: skip
         assert result["batch_id"] == f"{story.positions[0]['epoch']}-{sequence}"
         assert (result["sequence"], result["events"]) == (sequence, events)

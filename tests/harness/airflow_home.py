@@ -48,7 +48,7 @@ class AirflowHome:
         """A home in `folder`, its database a copy of the file `database`."""
         (folder / "dags").mkdir(parents=True)
         shutil.copy(database, folder / "airflow.db")
-        return cls(folder=folder, environment=_settings(folder))
+        return cls(folder=folder, environment=settings(folder))
 
     @property
     def dags(self) -> Path:
@@ -141,6 +141,14 @@ class AirflowHome:
                 break
         return value
 
+    def asset_extras(self, asset: str) -> list[dict[str, Any]]:
+        """What the events of an asset say, oldest first."""
+        rows = self._query(
+            "SELECT e.extra FROM asset_event e JOIN asset a ON a.id = e.asset_id WHERE a.name = ? ORDER BY e.id",
+            asset,
+        )
+        return [json.loads(extra) if isinstance(extra, str) else extra for (extra,) in rows]
+
     def end_processes(self) -> None:
         """End what is still running of what was started."""
         for process in self._running:
@@ -184,7 +192,7 @@ def make_database(folder: Path) -> Path:
     (folder / "dags").mkdir()
     made = subprocess.run(
         [*AIRFLOW, "db", "migrate"],
-        env=_settings(folder),
+        env=settings(folder),
         cwd=folder,
         text=True,
         stdout=subprocess.PIPE,
@@ -196,7 +204,7 @@ def make_database(folder: Path) -> Path:
     return folder / "airflow.db"
 
 
-def _settings(folder: Path) -> dict[str, str]:
+def settings(folder: Path) -> dict[str, str]:
     """The environment of Airflow's processes; SQLite without an encryption key, so that tests may read it."""
     inherited = {
         name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")

@@ -22,8 +22,10 @@ from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from airflow_provider_sfevents.spark.landing_steps import Step
 
 EPOCH = "0f3c"
 BATCH_ID = "0f3c-1"
@@ -90,6 +92,8 @@ _HEADER = {
             "name": "changeType",
             "type": {"type": "enum", "name": "ChangeType", "symbols": ["CREATE", "UPDATE"]},
         },
+        {"name": "transactionKey", "type": "string"},
+        {"name": "sequenceNumber", "type": "int"},
         {"name": "commitTimestamp", "type": "long"},
         {"name": "commitNumber", "type": "long"},
         {"name": "nulledFields", "type": _STRINGS},
@@ -139,6 +143,7 @@ class Staging:
     """Stages batches in a folder, as the fetch does; events are (schema id, payload)."""
 
     folder: Path
+    received_at: datetime = RECEIVED_AT
     batch: Path = field(init=False)
 
     def event(self, schema_id: str, **record: Any) -> tuple[str, bytes]:
@@ -163,49 +168,72 @@ class Staging:
         per_part: int = 1000,
         sequence: int = 1,
         row_group_size: int = 1000,
+        ids: Sequence[str] | None = None,
+        **manifest: Any,
     ) -> str:
-        """URL of the manifest of a batch with these events."""
-        batch = self.folder / layout.batch_folder(EPOCH, sequence)
+        """URL of the manifest of a batch with these events.
+
+        :param ids: the events'; default: the ordinal, and from the second batch on its number before it.
+        :param manifest: what it says otherwise than usual.
+        """
+        epoch = manifest.get("epoch", EPOCH)
+        prefix = "id-" if sequence == 1 and epoch == EPOCH else f"id-{epoch}-{sequence}-"
+        ids = [f"{prefix}{ordinal}" for ordinal in range(len(events))] if ids is None else ids
+        batch = self.folder / layout.batch_folder(epoch, sequence)
         self.batch = batch
         (batch / layout.attempt_folder(1)).mkdir(parents=True, exist_ok=True)
         (batch / layout.SCHEMAS).mkdir(exist_ok=True)
         used = sorted({schema_id for schema_id, _ in events})
-        for schema_id in used:
+        for schema_id in set(used) & set(SCHEMAS):
             (batch / layout.schema_name(schema_id)).write_text(json.dumps(SCHEMAS[schema_id]))
         starts = range(0, len(events), per_part)
         parts = tuple(
-            self._part(first, events[first : first + per_part], row_group_size) for first in starts
+            self._part(
+                first,
+                events[first : first + per_part],
+                ids[first : first + per_part],
+                row_group_size,
+            )
+            for first in starts
         )
-        manifest = Manifest(
-            org_id="00Dx0000000001ZEAW",
-            instance_url="https://acme.my.salesforce.com",
-            topic="/event/Order__e",
-            consumer="orders",
-            epoch=EPOCH,
-            sequence=sequence,
-            batch_id=layout.batch_id(EPOCH, sequence),
-            position_start="earliest",
-            start="earliest",
-            end=_replay_id(len(events)).hex(),
-            events=len(events),
-            bytes=sum(len(payload) for _, payload in events),
-            ended_by="idle_seconds",
-            parts=parts,
-            schemas=tuple(used),
-            created_at=RECEIVED_AT.isoformat(),
-        )
-        (batch / layout.MANIFEST).write_text(manifest.to_json())
+        said: dict[str, Any] = {
+            "org_id": "00Dx0000000001ZEAW",
+            "instance_url": "https://acme.my.salesforce.com",
+            "topic": "/event/Order__e",
+            "consumer": "orders",
+            "epoch": epoch,
+            "sequence": sequence,
+            "batch_id": layout.batch_id(epoch, sequence),
+            "position_start": "earliest",
+            "start": "earliest",
+            "end": _replay_id(len(events)).hex(),
+            "events": len(events),
+            "bytes": sum(len(payload) for _, payload in events),
+            "ended_by": "idle_seconds",
+            "parts": parts,
+            "schemas": tuple(used),
+            "created_at": RECEIVED_AT.isoformat(),
+        }
+        (batch / layout.MANIFEST).write_text(Manifest(**{**said, **manifest}).to_json())
         return str(batch / layout.MANIFEST)
 
-    def _part(self, first: int, events: Sequence[tuple[str, bytes]], row_group_size: int) -> Part:
+    def _part(
+        self,
+        first: int,
+        events: Sequence[tuple[str, bytes]],
+        ids: Sequence[str],
+        row_group_size: int,
+    ) -> Part:
         path = f"{layout.attempt_folder(1)}/{layout.part_name(first)}"
         ordinals = range(first, first + len(events))
         columns = {
             layout.ORDINAL: pa.array(ordinals, pa.int64()),
-            layout.EVENT_ID: pa.array([f"id-{ordinal}" for ordinal in ordinals], pa.string()),
+            layout.EVENT_ID: pa.array(ids, pa.string()),
             layout.REPLAY_ID: pa.array([_replay_id(ordinal) for ordinal in ordinals], pa.binary()),
             layout.SCHEMA_ID: pa.array([schema_id for schema_id, _ in events], pa.string()),
-            layout.RECEIVED_AT: pa.array([RECEIVED_AT] * len(events), pa.timestamp("us", tz="UTC")),
+            layout.RECEIVED_AT: pa.array(
+                [self.received_at] * len(events), pa.timestamp("us", tz="UTC")
+            ),
             layout.PAYLOAD: pa.array([payload for _, payload in events], pa.binary()),
         }
         pq.write_table(pa.table(columns), self.batch / path, row_group_size=row_group_size)
@@ -250,6 +278,19 @@ class Lake:
 
     def ordinals(self, table: str) -> list[int]:
         return [row[0] for row in self.rows(table, "batch_ordinal")]
+
+
+def at(step: str, act: Callable[[], object], times: int = 1) -> Step:
+    """Act before the n-th step of this kind."""
+    taken: list[str] = []
+
+    def called(name: str, _about: str) -> None:
+        if name == step:
+            taken.append(name)
+            if len(taken) == times:
+                act()
+
+    return called
 
 
 @pytest.fixture

@@ -100,6 +100,8 @@ def test_a_change_event_lands_with_names_in_place_of_bitmaps(
         "entityName": "Account",
         "recordIds": ["001A", "001B"],
         "changeType": "UPDATE",
+        "transactionKey": "00033c92",
+        "sequenceNumber": 1,
         "commitTimestamp": 1_685_217_197_000,
         "commitNumber": 1_756_817_292_878_872_579,
         "nulledFields": ["1-0x01"],

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark import read_table
+from airflow_provider_sfevents.spark import landing_steps, read_table
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from airflow_provider_sfevents.spark.landing_steps import Step
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -23,16 +22,18 @@ pytestmark = [
 ]
 
 STEPS = [
-    "folder",
-    "write Order__e",
-    "write _quarantine",
-    "move Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
-    "move Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
-    "move Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
-    "move _quarantine/event_date=2026-11-02/0f3c-1-00001.parquet",
-    "landed",
-    "clean",
-    "receipt",
+    "landing-folder 0f3c-1",
+    "landing-write Order__e",
+    "landing-write _quarantine",
+    "landing-compare 0f3c-1",
+    "landing-move Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
+    "landing-move Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
+    "landing-move Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
+    "landing-move _quarantine/event_date=2026-11-02/0f3c-1-00001.parquet",
+    "landing-landed 0f3c-1",
+    "landing-clean 0f3c-1",
+    "receipt-next 0f3c-1",
+    "receipt-written 0f3c-1",
 ]
 WHOLE = [
     "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
@@ -60,12 +61,17 @@ def order(manifest: str, lake: Lake) -> Order:
     return Order(manifest_url=manifest, table=str(lake.root))
 
 
-def kill_at(name: str) -> Callable[[str], None]:
-    def step(taken: str) -> None:
-        if taken == name:
+def kill_at(step_name: str) -> Step:
+    def step(name: str, about: str) -> None:
+        if f"{name} {about}" == step_name:
             raise Killed
 
     return step
+
+
+def also(name: str) -> Any:
+    """A step much like another one: only when there is time."""
+    return pytest.param(name, marks=pytest.mark.full)
 
 
 def assert_whole(lake: Lake) -> None:
@@ -78,19 +84,30 @@ def test_the_steps_are_these(spark: Any, order: Order) -> None:
     """The list below is complete: a step that is added has to be killed, too."""
     taken: list[str] = []
 
-    land(spark, order, taken.append)
+    land(spark, order, lambda name, about: taken.append(f"{name} {about}"))
 
     assert taken == STEPS
+    elsewhere = {landing_steps.BEGAN, landing_steps.CLEAR, landing_steps.REMOVE}
+    assert {step.split()[0] for step in STEPS} | elsewhere == set(landing_steps.SPARK_STEPS)
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        STEPS[1],
+        STEPS[4],
+        STEPS[8],
+        STEPS[11],
+        *map(also, [*STEPS[:1], *STEPS[2:4], *STEPS[5:8], *STEPS[9:11]]),
+    ],
+)
 def test_killed_at_any_step_the_next_landing_makes_it_whole(
     spark: Any, order: Order, lake: Lake, staging: Staging, name: str
 ) -> None:
     """Every row once, no receipt too early, nothing of the killed attempt left."""
     with pytest.raises(Killed):
         land(spark, order, kill_at(name))
-    assert not (staging.batch / layout.RECEIPT).exists()
+    assert (staging.batch / layout.RECEIPT).exists() == (name == STEPS[-1])
 
     land(spark, order)
 
@@ -107,7 +124,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
         Order(manifest_url=staging.write([staging.order(9)], sequence=2), table=str(lake.root)),
     )
     with pytest.raises(Killed):
-        land(spark, order, kill_at("landed"))
+        land(spark, order, kill_at("landing-landed 0f3c-1"))
 
     everything = read_table(spark, str(lake.root), "Order__e")
     landed = read_table(spark, str(lake.root), "Order__e", landed_only=True)
@@ -117,6 +134,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
     assert landed.columns == everything.columns
 
 
+@pytest.mark.full
 def test_a_killed_landing_over_an_older_form_of_the_batch(
     spark: Any, order: Order, lake: Lake, staging: Staging
 ) -> None:
@@ -130,22 +148,25 @@ def test_a_killed_landing_over_an_older_form_of_the_batch(
         per_part=2,
     )
     assert (staging.batch / layout.MANIFEST).read_text() == text
+    stale = "Alert__e/event_date=1970-01-01/0f3c-1-00002.parquet"
     with pytest.raises(Killed):
-        land(spark, order, kill_at("remove Alert__e/event_date=1970-01-01/0f3c-1-00002.parquet"))
+        land(spark, order, kill_at(f"landing-remove {stale}"))
 
     land(spark, order)
 
     assert_whole(lake)
 
 
-@pytest.mark.parametrize("name", [STEPS[1], STEPS[3], STEPS[5], *STEPS[7:]])
+@pytest.mark.parametrize(
+    "name", [STEPS[6], STEPS[8], *map(also, [STEPS[1], STEPS[3], *STEPS[9:11]])]
+)
 def test_a_twin_that_lands_the_whole_batch_in_between(
     spark: Any, order: Order, lake: Lake, staging: Staging, name: str
 ) -> None:
     """At whichever step one is overtaken by the other: every row once, both end well, one receipt."""
 
-    def overtaken(taken: str) -> None:
-        if taken == name:
+    def overtaken(taken: str, about: str) -> None:
+        if f"{taken} {about}" == name:
             land(spark, order)
 
     receipt = land(spark, order, overtaken)
@@ -163,9 +184,9 @@ def test_twins_at_the_same_time(spark: Any, order: Order, lake: Lake) -> None:
     def twin() -> None:
         waited = False
 
-        def step(name: str) -> None:
+        def step(name: str, _about: str) -> None:
             nonlocal waited
-            if name.startswith("move") and not waited:
+            if name == landing_steps.MOVE and not waited:
                 waited = True
                 both_written.wait()
 
@@ -187,8 +208,8 @@ def test_twins_at_the_same_time(spark: Any, order: Order, lake: Lake) -> None:
 def test_a_failed_landing_leaves_nothing_behind(spark: Any, order: Order, lake: Lake) -> None:
     """An error, unlike a kill, removes what the attempt wrote and is raised as it is."""
 
-    def fail(name: str) -> None:
-        if name.startswith("move"):
+    def fail(name: str, _about: str) -> None:
+        if name == landing_steps.MOVE:
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
@@ -203,8 +224,8 @@ def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
     """Landing again and failing is a failure, although the batch landed once before."""
     land(spark, order)
 
-    def fail(name: str) -> None:
-        if name == "landed":
+    def fail(name: str, _about: str) -> None:
+        if name == landing_steps.LANDED:
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
@@ -218,8 +239,8 @@ def test_a_batch_swept_meanwhile_gets_no_receipt(
 ) -> None:
     """A late twin does not bring a folder back to life that has been cleared away."""
 
-    def sweep(name: str) -> None:
-        if name == "receipt":
+    def sweep(name: str, _about: str) -> None:
+        if name == landing_steps.RECEIPT_NEXT:
             (staging.batch / layout.MANIFEST).unlink()
 
     land(spark, order, sweep)

@@ -17,7 +17,7 @@ from airflow_provider_sfevents.spark import (
 )
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.manifest import Receipt
+from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -78,13 +78,17 @@ def test_a_job_of_ones_own_writes_the_receipt(spark: Any, staging: Staging, mixe
 
     assert Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "landed.json") == receipt
     assert receipt.writer == "sfevents tests"
+    manifest = Manifest.from_json((staging.batch / layout.MANIFEST).read_text(), "manifest.json")
+    assert receipt.end == manifest.end
 
 
 def test_a_receipt_that_does_not_add_up_is_not_written(
     spark: Any, staging: Staging, mixed: str
 ) -> None:
     """A row too few would let the position move past it."""
-    with pytest.raises(NotLanded, match=r"has 4 events, but 3 rows and 0 quarantined"):
+    with pytest.raises(
+        NotLanded, match=r"has 4 events, but 3 rows, 0 quarantined and 0 duplicates"
+    ):
         write_receipt(spark, mixed, tables={"orders": 3})
 
     assert not (staging.batch / layout.RECEIPT).exists()

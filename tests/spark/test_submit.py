@@ -107,6 +107,7 @@ def test_the_job_and_its_zip_are_all_a_cluster_needs(
     assert lines[-1].endswith(f"10 rows in {lake.root}/Order__e, 1 in quarantine.")
 
 
+@pytest.mark.full
 def test_an_executor_without_a_wheel_is_one_line(
     staging: Staging, lake: Lake, tmp_path: Path, job: Path
 ) -> None:

@@ -80,6 +80,21 @@ def test_module_named_in_the_dict_can_be_imported(name: str) -> None:
     import_module(name)
 
 
+@pytest.mark.parametrize("path", INFO["cli"])
+def test_commands_named_in_the_dict_are_given(path: str) -> None:
+    """Airflow calls what is named to learn our commands, and only logs an error where it fails."""
+    module, _, name = path.rpartition(".")
+    [group] = getattr(import_module(module), name)()
+    assert group.name == "sfevents"
+
+
+@pytest.mark.parametrize("path", INFO["queues"])
+def test_queues_named_in_the_dict_have_a_scheme_of_ours(path: str) -> None:
+    """Airflow finds a queue by its scheme, among those of all providers."""
+    module, _, name = path.rpartition(".")
+    assert getattr(import_module(module), name)().scheme_matches("sfevents")
+
+
 def test_hook_class_is_the_connection_types_own() -> None:
     """Airflow makes the hook from the dict's class and the keyword that the class names."""
     module, _, name = CONNECTION["hook-class-name"].rpartition(".")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 from upath import UPath
 
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
+from airflow_provider_sfevents.batches.waiting import Coming, Heard, Pending, find, poke, wait
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
@@ -24,7 +27,7 @@ from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Receipt, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 TOPIC = "/event/Order__e"
@@ -47,7 +50,10 @@ class Consumer:
     run: Run = field(default_factory=lambda: Run(dag="orders", run="r1", task="land"))
     topic: str = TOPIC
     initial_replay: str = "earliest"
-    bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.3))
+    replay_fallback: str = "fail"
+    cleared: bool = False
+    backfill: bool = False
+    bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.15))
 
     @property
     def store(self) -> MappingStore:
@@ -78,6 +84,9 @@ class Consumer:
             bounds=self.bounds,
             run=self.run,
             initial_replay=self.initial_replay,
+            replay_fallback=self.replay_fallback,
+            cleared=self.cleared,
+            backfill=self.backfill,
             learn_seconds=5,
         )
         async with PubSubClient(self.settings) as client:
@@ -92,6 +101,112 @@ class Consumer:
             commit_batch(staged, self.run, keep_batches=10)
             staged.release()
         return staged
+
+
+@dataclass
+class Waiter:
+    """A sensor of the same DAG, or a triggerer, ahead of the consumer's task.
+
+    :param root: its staging area, where that is another.
+    """
+
+    consumer: Consumer
+    min_events: int = 1
+    run: Run = field(default_factory=lambda: Run(dag="orders", run="r1", task="wait"))
+    bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.2))
+    root: Path | None = None
+    learn_seconds: float = 5.0
+    gather_seconds: float = 5.0
+
+    @property
+    def area(self) -> StagingArea:
+        return StagingArea(UPath(self.root or self.consumer.root))
+
+    @property
+    def request(self) -> BatchRequest:
+        consumer = self.consumer
+        return BatchRequest(
+            topic=consumer.topic,
+            consumer="orders",
+            bounds=self.bounds,
+            run=self.run,
+            initial_replay=consumer.initial_replay,
+            replay_fallback=consumer.replay_fallback,
+            cleared=consumer.cleared,
+            backfill=consumer.backfill,
+            learn_seconds=self.learn_seconds,
+            owns=False,
+        )
+
+    def poke(self) -> Pending:
+        return asyncio.run(self.poke_until(asyncio.Event()))
+
+    async def poke_until(self, stopping: asyncio.Event) -> Pending:
+        async with PubSubClient(self.consumer.settings) as client:
+            return await poke(
+                self.request,
+                self.min_events,
+                client,
+                self.area,
+                lambda _: self.consumer.store,
+                stopping,
+            )
+
+    def find(self, told: Heard | None = None) -> Pending:
+        async def run() -> Pending:
+            async with PubSubClient(self.consumer.settings) as client:
+                return await find(
+                    self.request,
+                    self.min_events,
+                    client,
+                    self.area,
+                    lambda _: self.consumer.store,
+                    told,
+                )
+
+        return asyncio.run(run())
+
+    def coming(self) -> Coming:
+        """As a worker that is about to defer finds it."""
+        coming = self.find().coming
+        assert coming is not None
+        return coming
+
+    async def wait(self, coming: Coming) -> Heard:
+        """As in a triggerer of its own."""
+        async with PubSubClient(self.consumer.settings, share_streams=True) as client:
+            return await self.wait_with(client, coming)
+
+    async def wait_with(self, client: PubSubClient, coming: Coming) -> Heard:
+        return await wait(
+            coming,
+            self.min_events,
+            client,
+            self.area,
+            run=self.run,
+            poll_seconds=0.05,
+            gather_seconds=self.gather_seconds,
+        )
+
+
+@pytest.fixture
+def waiter(consumer: Consumer) -> Waiter:
+    return Waiter(consumer=consumer)
+
+
+async def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+    """Wait for something that another thread or task brings about."""
+    async with asyncio.timeout(seconds):
+        while not true():  # noqa: ASYNC110 - the emulator works in another thread
+            await asyncio.sleep(0.01)
+
+
+def staged_ids(consumer: Consumer, staged: Staged | Empty) -> list[str]:
+    """Replay ids of a staged batch, in hex."""
+    assert isinstance(staged, Staged)
+    folder = consumer.root / staged.folder.folder.relative_to(consumer.root)
+    tables = [pq.read_table(folder / part.path) for part in staged.manifest.parts]
+    return [one.hex() for table in tables for one in table[layout.REPLAY_ID].to_pylist()]
 
 
 @pytest.fixture
@@ -118,3 +233,26 @@ def publish(bus: Emulator, first: int, count: int) -> list[str]:
         for number in range(first, first + count)
     ]
     return [replay_id.hex() for replay_id in bus.publish(TOPIC, records)]
+
+
+def expire(bus: Emulator, consumer: Consumer) -> str:
+    """Commit five events, and let the bus forget them; the replay id that was."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    bus.clock.advance(hours=80)
+    return consumer.position.replay_id
+
+
+def age_records(consumer: Consumer, hours: int) -> None:
+    """As if so many hours had passed for the worker too, whose clock is the machine's."""
+
+    def earlier(text: str) -> str:
+        return (datetime.fromisoformat(text) - timedelta(hours=hours)).isoformat() if text else text
+
+    record = json.loads(consumer.positions["orders"])
+    moved = {name: earlier(record[name]) for name in ("committed_at", "last_event_at")}
+    consumer.positions["orders"] = json.dumps(record | moved)
+    anchors = list(consumer.root.rglob(layout.ANCHOR))
+    for file in anchors:
+        anchor = json.loads(file.read_text())
+        file.write_text(json.dumps(anchor | {"seen_at": earlier(anchor["seen_at"])}))

@@ -162,7 +162,7 @@ def test_look_lists_topics_and_subscribers(says: Says) -> None:
         (("publish", "/event/Nope__e", "{}"), "'/event/Nope__e' is not defined"),
         (("publish", "/event/Order__e", '{"Nope": 1}'), "no field 'Nope'"),
         (("publish", "/event/Order__e", "rubbish"), "the event is not JSON"),
-        (("publish", "/event/Order__e"), "either an event as JSON or --file"),
+        (("publish", "/event/Order__e"), "needs one of an event as JSON, --file"),
         (("publish",), "needs a topic"),
         (("publish", "/event/Order__e", "--file", "/nowhere.jsonl"), "/nowhere.jsonl"),
         (("change", "Order__e", "UPDATE", "--record", "001"), "carries no change events"),

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused, TopicError
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    QuotaExceeded,
+    ReplayIdRefused,
+    SchemaUnknown,
+    TopicError,
+    TransportError,
+)
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 
@@ -54,6 +61,25 @@ def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
     assert "Amount__c" in [field["name"] for field in schema["fields"]]
 
 
+def test_a_schema_nobody_has_and_one_that_cannot_be_had(hook: SfEventsHook, bus: Emulator) -> None:
+    """A definite no and a service that is away are different errors: the first is never retried, the second always."""
+    with pytest.raises(SchemaUnknown, match=r"'no-such-schema'.*rpc id"):
+        hook.get_schema("no-such-schema")
+    bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=3)
+    with pytest.raises(TransportError, match=r"schema\.api\.unavailable, rpc id"):
+        hook.get_schema("no-such-schema")
+
+
+def test_fetch_keeps_what_came_before_an_error(hook: SfEventsHook, bus: Emulator) -> None:
+    """Events that were delivered before the service refused more are in the caller's hands, and so is the error."""
+    start = bus.publish(ORDERS, [{"Amount__c": 0.0}])[0].hex()
+    published = bus.publish(ORDERS, [{"Amount__c": float(n)} for n in range(5)])
+    bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=3)
+    fetched = hook.fetch(ORDERS, start, Bounds(max_events=5, max_seconds=20, idle_seconds=20))
+    assert [event.replay_id for event in fetched.events] == [one.hex() for one in published[:3]]
+    assert (fetched.result.ended_by, type(fetched.result.error)) == ("error", QuotaExceeded)
+
+
 def test_a_schema_is_asked_for_once(hook: SfEventsHook, bus: Emulator) -> None:
     """A later hook of the same org has it from the process's cache."""
     schema_id = bus.evolve("Contact", {"Shoe_Size__c": "Number"})
@@ -78,6 +104,17 @@ def test_fetch_brings_what_came_after(hook: SfEventsHook, bus: Emulator) -> None
     assert [event.decode()["Order_Number__c"] for event in fetched.events] == ["A-2", "A-3", "A-4"]
     assert fetched.result.ended_by == "idle_seconds"
     assert bus.open_streams == 0
+
+
+def test_fetch_keeps_an_event_of_an_unknown_schema(hook: SfEventsHook, bus: Emulator) -> None:
+    """It is in the caller's hands like the others; only decoding it says what is wrong."""
+    start = bus.publish(SHIPMENTS, [{"Order_Number__c": "A-1"}])[0].hex()
+    bus.publish_raw(SHIPMENTS, b"?", "AAAAAAAAAAAAAAAAAAAAAA")
+    bus.publish(SHIPMENTS, [{"Order_Number__c": "A-2"}])
+    unknown, known = hook.fetch(SHIPMENTS, start, SOON).events
+    assert known.decode()["Order_Number__c"] == "A-2"
+    with pytest.raises(ValueError, match="no schema 'AAAAAAAAAAAAAAAAAAAAAA'"):
+        unknown.decode()
 
 
 def test_fetch_stops_at_its_bound(hook: SfEventsHook, bus: Emulator) -> None:

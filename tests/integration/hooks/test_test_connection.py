@@ -80,7 +80,7 @@ def silent() -> Iterator[str]:
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
-@pytest.mark.parametrize("where", ["login", "api"])
+@pytest.mark.parametrize("where", ["login", pytest.param("api", marks=pytest.mark.full)])
 def test_silence_is_an_answer_too(
     bus: Emulator, connect: Callable[..., str], silent: str, where: str
 ) -> None:

@@ -56,6 +56,9 @@ class FakeDagRun:
     logical_date: datetime | None = datetime(2026, 1, 1, tzinfo=UTC)
     data_interval_start: datetime | None = None
     data_interval_end: datetime | None = None
+    run_after: datetime | None = datetime(2026, 1, 1, tzinfo=UTC)
+    run_type: str = "scheduled"
+    clear_number: int = 0
 
 
 @dataclass

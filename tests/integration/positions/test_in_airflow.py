@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.unit.positions.building import begun
+
 if TYPE_CHECKING:
     from tests.harness.airflow_home import AirflowHome
 
@@ -22,11 +24,14 @@ DAG = """
     from airflow_provider_sfevents.positions.record import advance
     from airflow_provider_sfevents.staging.manifest import Run
 
+    def now():
+        return pendulum.now("UTC").isoformat()
+
     def move(spec):
         context = get_current_context()
         store = open_store(spec, org_id=ORG, consumer="load", topic=TOPIC, context=context)
         position = stores.read(store)
-        moved = begun() if position is None else advance(position, batch_after(position), context["run_id"], Run())
+        moved = begun() if position is None else advance(position, batch_after(position), now(), Run())
         stores.write(store, moved)
         if spec == "xcom" and position is not None and context["ti"].try_number == 1:
             raise RuntimeError("killed after the position was written")
@@ -56,3 +61,32 @@ def test_each_store_carries_a_position_from_run_to_run(
         assert moved == expected, run.log
     kept = json.loads(airflow_home.variable("sfevents.load.event.Order__e") or "")
     assert (kept["sequence"], kept["events_total"]) == (1, 3)
+
+
+@pytest.mark.full  # two more runs of a DAG in a process of their own
+def test_a_position_that_airflow_does_not_give_back_is_not_taken_for_written(
+    airflow_home: AirflowHome, repository: object
+) -> None:
+    """An environment variable in front of the Variable fails the first write with its name; purged XComs read as no position."""
+    shadow = "AIRFLOW_VAR_SFEVENTS.LOAD.EVENT.ORDER__E"
+    airflow_home.environment |= {"PYTHONPATH": str(repository), shadow: begun().to_json()}
+    (airflow_home.dags / "positions.py").write_text(dedent(DAG))
+    run = airflow_home.test_dag("positions", "2026-01-01")
+    assert {task: state for task, state in run.tasks.items() if state != "success"} == {
+        "variable": "failed"
+    }, run.log
+    assert "reads something else right after it was written" in run.log
+    assert f"remove the environment variable {shadow}" in run.log
+    del airflow_home.environment[shadow]
+    airflow_home.command(
+        "db",
+        "clean",
+        "--yes",
+        "--skip-archive",
+        "--tables",
+        "xcom",
+        "--clean-before-timestamp",
+        "2100-01-01",
+    )
+    run = airflow_home.test_dag("positions", "2026-01-02")
+    assert airflow_home.xcom("positions", run.run_id, "xcom") == 0, run.log

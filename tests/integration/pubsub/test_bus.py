@@ -3,69 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator import Clock as BusClock, Emulator, Knobs
+from airflow_provider_sfevents.emulator import Clock as BusClock
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
+    ConfigurationError,
     QuotaExceeded,
     ReplayIdRefused,
+    SchemaUnknown,
     TopicError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+from tests.integration.pubsub.emulated import LONG, QUICK, TOPIC, Received, publish, running
 
 pytestmark = pytest.mark.anyio
-TOPIC = "/event/Order__e"
-QUICK: dict[str, Any] = {"max_seconds": 20.0, "idle_seconds": 0.2}
-
-
-@asynccontextmanager
-async def running(
-    bus_clock: BusClock | None = None, **knobs: Any
-) -> AsyncIterator[tuple[Emulator, PubSubClient]]:
-    """An emulator with one topic, and a client logged in to it by client credentials."""
-    with Emulator(knobs=Knobs(**{"half_close_seconds": 0.02, **knobs}), clock=bus_clock) as bus:
-        bus.define_event("Order__e", {"Number__c": "Double"})
-        login = ClientCredentials(
-            login_url=bus.my_domain_url,
-            client_id=bus.org.consumer_key,
-            client_secret=bus.org.consumer_secret,
-        )
-        settings = Settings(login=login, endpoint=bus.endpoint, plaintext=True)
-        clock = Clock(chance=lambda: 0.0)
-        async with PubSubClient(
-            settings, sessions=SessionCache(), schemas=SchemaCache(), clock=clock
-        ) as client:
-            yield bus, client
-        bus.check()
-
-
-def publish(bus: Emulator, count: int, first: int = 0) -> list[bytes]:
-    return bus.publish(
-        TOPIC, [{"Number__c": float(number)} for number in range(first, first + count)]
-    )
-
-
-class Received:
-    def __init__(self) -> None:
-        self.replay_ids: list[bytes] = []
-
-    async def __call__(self, delivery: Delivery) -> None:
-        self.replay_ids += delivery.replay_ids
 
 
 async def test_batch_after_batch() -> None:
@@ -155,7 +109,7 @@ async def test_an_expired_token_is_renewed_before_a_stream() -> None:
     """A token that expired between two batches costs one login, and the batch runs."""
     async with running() as (bus, client):
         publish(bus, 4)
-        bounds = Bounds(max_events=2, **QUICK)
+        bounds = Bounds(max_events=2, **LONG)
         first = await client.fetch(TOPIC, "earliest", bounds, Received())
         bus.expire_tokens()
         second = await client.fetch(TOPIC, first.last_replay_id.hex(), bounds, Received())
@@ -195,7 +149,7 @@ async def test_faults_in_mid_stream(status: str) -> None:
     async with running() as (bus, client):
         published, received = publish(bus, 300), Received()
         bus.fail_next("Subscribe", status=status, times=5, after=40)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=300, **QUICK), received)
+        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=300, **LONG), received)
         assert received.replay_ids == published
         assert (result.losses, result.deliveries, bus.deliveries()) == (5, 300, 300)
 
@@ -204,7 +158,7 @@ async def test_a_used_up_allowance_ends_the_batch() -> None:
     """What was delivered before the allowance ran out is a batch; the error is kept with it."""
     async with running(delivery_allocation=50) as (bus, client):
         publish(bus, 100)
-        result = await client.fetch(TOPIC, "earliest", Bounds(**QUICK), Received())
+        result = await client.fetch(TOPIC, "earliest", Bounds(**LONG), Received())
         assert (result.ended_by, result.events) == ("error", 50)
         assert isinstance(result.error, QuotaExceeded)
         assert bus.deliveries() == 50
@@ -244,10 +198,62 @@ async def test_two_clients_share_nothing_but_the_bus() -> None:
     """Two consumers at once each get every event; each delivery counts."""
     async with running() as (bus, client):
         published, one, other = publish(bus, 200), Received(), Received()
-        bounds = Bounds(max_events=200, **QUICK)
+        bounds = Bounds(max_events=200, **LONG)
         await asyncio.gather(
             client.fetch(TOPIC, "earliest", bounds, one),
             client.fetch(TOPIC, "earliest", bounds, other),
         )
         assert one.replay_ids == other.replay_ids == published
         assert bus.deliveries() == 400
+
+
+@pytest.mark.parametrize("schema_id", ["", "nobody-has-this"], ids=["none", "unknown"])
+async def test_an_event_whose_schema_nobody_has(schema_id: str) -> None:
+    """It is handed over like any other and counts for no time; asking for its schema is answered for good, and at once."""
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    async with running(BusClock(start=noon)) as (bus, client):
+        published = publish(bus, 2)
+        [poison] = bus.publish_raw(TOPIC, b"who knows", schema_id or " ")
+        received, bounds = Received(), Bounds(until=noon + timedelta(days=1), **QUICK)
+        result = await client.fetch(TOPIC, "earliest", bounds, received)
+        assert (result.ended_by, received.replay_ids) == ("idle_seconds", [*published, poison])
+        assert (result.last_event_at, result.error) == (None, None)
+        asked = len(bus.requests)
+        with pytest.raises(SchemaUnknown):
+            await client.get_schema(schema_id)
+        assert len(bus.requests) - asked == bool(schema_id)
+
+
+async def test_an_event_whose_schema_is_not_ours_to_see() -> None:
+    """Without its schema it cannot be told whether `until` is reached: what came is kept, and the error says what is missing."""
+    async with running(unknown_schema="PERMISSION_DENIED") as (bus, client):
+        bus.publish_raw(TOPIC, b"who knows", "not-ours")
+        received, bounds = Received(), Bounds(until=datetime.now(UTC), **QUICK)
+        result = await client.fetch(TOPIC, "earliest", bounds, received)
+        assert (result.ended_by, result.events, len(received.replay_ids)) == ("error", 1, 1)
+        assert type(result.error) is ConfigurationError
+        assert "grant read" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        ("NOT_FOUND", "schema.meta.permission", SchemaUnknown),
+        ("NOT_FOUND", "", SchemaUnknown),
+        ("INVALID_ARGUMENT", "schema.validation.failed", SchemaUnknown),
+        ("INVALID_ARGUMENT", "", SchemaUnknown),
+        ("PERMISSION_DENIED", "schema.meta.permission", ConfigurationError),
+        ("PERMISSION_DENIED", "", ConfigurationError),
+    ],
+)
+async def test_a_schema_that_is_gone(
+    status: str, code: str, kind: type[ConfigurationError]
+) -> None:
+    """However the service may say that there is none; a missing permission is another thing."""
+    async with running(unknown_schema=status, unknown_schema_code=code) as (bus, client):
+        schema_id = bus.schema_id("Order__e")
+        bus.forget_schema(schema_id)
+        with pytest.raises(ConfigurationError) as raised:
+            await client.get_schema(schema_id)
+        assert type(raised.value) is kind
+        assert repr(schema_id) in str(raised.value)

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
+    SchemaUnknown,
     TopicError,
     TransportError,
 )
@@ -20,6 +21,7 @@ from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, SessionToken, Settings
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.exceptions import SfEventsError
     from tests.integration.pubsub.conftest import LoginServer, ScriptedBus
 
 pytestmark = pytest.mark.anyio
@@ -148,12 +150,63 @@ async def test_a_schema_that_failed_is_asked_for_again(
     assert await client.get_schema("S") == bus.schemas["S"]
 
 
-@pytest.mark.parametrize("schema_id", ["nobody-knows-this", " "])
-async def test_an_unknown_schema(client: PubSubClient, schema_id: str) -> None:
-    """The id and the org are named."""
-    with pytest.raises(ConfigurationError, match="00D000000000001EAA") as raised:
+@pytest.mark.parametrize(
+    "failure",
+    [
+        None,  # an answer without a schema in it
+        ("NOT_FOUND", ""),
+        ("NOT_FOUND", "schema.meta.permission"),
+        ("INVALID_ARGUMENT", ""),
+        ("INVALID_ARGUMENT", "schema.validation.failed"),
+    ],
+)
+async def test_a_schema_nobody_has(
+    bus: ScriptedBus, client: PubSubClient, failure: tuple[str, str] | None
+) -> None:
+    """A definite no is told at once and as such, with id, org and rpc id; it is not kept, should the schema come to be."""
+    bus.unary_failures = [failure] if failure else []
+    with pytest.raises(SchemaUnknown, match=r"'nobody-has-this' of org 00D000000000001EAA.*rpc id"):
+        await client.get_schema("nobody-has-this")
+    assert len(bus.unary) == 1
+
+    bus.schemas["nobody-has-this"] = "{}"
+    assert await client.get_schema("nobody-has-this") == "{}"
+
+
+@pytest.mark.parametrize("schema_id", ["", " "])
+async def test_no_schema_id_is_no_schema(
+    bus: ScriptedBus, client: PubSubClient, schema_id: str
+) -> None:
+    """An event without a schema id has no schema: known without a call."""
+    with pytest.raises(SchemaUnknown, match="the id is blank"):
         await client.get_schema(schema_id)
-    assert repr(schema_id) in str(raised.value)
+    assert bus.unary == []
+
+
+@pytest.mark.parametrize(
+    ("failure", "kind", "calls"),
+    [
+        (("UNAVAILABLE", "schema.api.unavailable"), TransportError, 3),
+        (("RESOURCE_EXHAUSTED", "service.protection.triggered"), TransportError, 3),
+        (("INTERNAL", ""), TransportError, 3),
+        (("PERMISSION_DENIED", "schema.meta.permission"), ConfigurationError, 1),
+        (("PERMISSION_DENIED", ""), ConfigurationError, 1),
+        (("UNAUTHENTICATED", ""), AuthenticationError, 1),
+    ],
+)
+async def test_a_schema_that_cannot_be_had_is_not_unknown(
+    bus: ScriptedBus,
+    client: PubSubClient,
+    failure: tuple[str, str],
+    kind: type[SfEventsError],
+    calls: int,
+) -> None:
+    """What passes and what a permission cures is never taken for "there is no such schema"."""
+    bus.unary_failures = [failure] * 9
+    with pytest.raises(kind) as raised:
+        await client.get_schema("S")
+    assert not isinstance(raised.value, SchemaUnknown)
+    assert len(bus.unary) == calls
 
 
 async def test_a_client_opens_nothing_by_itself(bus: ScriptedBus) -> None:

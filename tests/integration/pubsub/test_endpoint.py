@@ -18,6 +18,7 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, SessionToken, Settings
@@ -68,7 +69,10 @@ async def connected(settings: Settings) -> AsyncIterator[PubSubClient]:
 async def failure(settings: Settings, answer_seconds: float = 5.0) -> SfEventsError:
     """What `check` says; it must not take longer than it may."""
     client = PubSubClient(
-        settings, sessions=SessionCache(), schemas=SchemaCache(), answer_seconds=answer_seconds
+        settings,
+        sessions=SessionCache(),
+        schemas=SchemaCache(),
+        patience=Patience(answer_seconds=answer_seconds),
     )
     async with client, asyncio.timeout(answer_seconds + 1):
         with pytest.raises(SfEventsError) as raised:

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
-from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part, Receipt
 
 HERE, ANCHOR, NEXT, LATER = "0a", "0b", "0c", "0d"
 
@@ -57,8 +57,10 @@ def test_nothing_found_fetches_from_the_position() -> None:
 
 
 def test_anchor_is_the_start_when_nothing_was_kept() -> None:
-    """A quiet topic goes on from its keepalive's replay id, so that the position cannot expire."""
-    assert restart.plan(restart.Found(position_start=HERE, anchor=ANCHOR)).resume == ANCHOR  # type: ignore[union-attr]
+    """A quiet topic goes on from its keepalive's replay id, so that the position cannot expire; its file still begins at the position."""
+    planned = restart.plan(restart.Found(position_start=HERE, anchor=ANCHOR))
+    assert planned == restart.Fetch(start=HERE, anchor=ANCHOR)
+    assert (planned.ask, planned.resume) == (ANCHOR, HERE)
 
 
 @pytest.mark.parametrize("anchor", ["", ANCHOR], ids=["no anchor", "an anchor that leads nowhere"])
@@ -68,15 +70,41 @@ def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchor: str) -> 
     found = restart.Found(position_start=HERE, anchor=anchor, parts=kept[::-1])
     planned = restart.plan(found)
     assert planned == restart.Fetch(start=HERE, kept=kept)
-    assert (planned.resume, planned.events, planned.bytes) == (LATER, 7, 70)
+    assert (planned.ask, planned.events, planned.bytes) == (LATER, 7, 70)
 
 
 def test_files_that_start_at_the_anchor_are_kept() -> None:
-    """A sensor that started at the anchor leaves files that begin there."""
+    """An earlier release, which went on from an anchor, has left files that begin there."""
     kept = (part(ANCHOR, NEXT),)
     assert restart.plan(
         restart.Found(position_start=HERE, anchor=ANCHOR, parts=kept)
     ) == restart.Fetch(start=ANCHOR, kept=kept)
+
+
+def test_an_anchor_moves_on_without_leaving_files_behind() -> None:
+    """Files begin where the position stands, whichever anchor was subscribed at and whichever there is now."""
+    kept = (part(HERE, NEXT),)
+    found = restart.Found(position_start=HERE, anchor=ANCHOR, parts=kept)
+    planned = restart.plan(found)
+    assert planned == restart.Fetch(start=HERE, kept=kept)
+    assert (planned.ask, planned.resume) == (NEXT, NEXT)
+
+
+def test_an_anchor_after_kept_files_is_where_to_subscribe() -> None:
+    """A wait that has some events and then hears only keepalives for days goes on from these."""
+    kept = (part(HERE, NEXT),)
+    found = restart.Found(position_start=HERE, anchor=ANCHOR, anchor_after=NEXT, parts=kept)
+    planned = restart.plan(found)
+    assert planned == restart.Fetch(start=HERE, kept=kept, anchor=ANCHOR)
+    assert (planned.ask, planned.resume) == (ANCHOR, NEXT)
+
+
+@pytest.mark.parametrize("after", [NEXT, LATER], ids=["a file that is lost", "an end of before"])
+def test_an_anchor_after_other_files_does_not_count(after: str) -> None:
+    """What lies between the files there are and such an anchor is not known, so nothing is skipped for it."""
+    assert restart.plan(
+        restart.Found(position_start=HERE, anchor=ANCHOR, anchor_after=after)
+    ) == restart.Fetch(start=HERE)
 
 
 def test_files_that_nothing_leads_to_are_left_out() -> None:
@@ -125,3 +153,28 @@ def test_a_manifest_for_another_place_is_refused() -> None:
     """A replay id changed by hand within its epoch never silently adopts what was fetched from elsewhere."""
     with pytest.raises(PositionConflict, match="staged from 0a, but the position stands at 0d"):
         restart.plan(restart.Found(position_start=LATER, manifest=MANIFEST))
+
+
+def test_a_loss_window_stands_in_the_positions_stead() -> None:
+    """After the bus has refused the position, the batch begins where the user chose, with what was kept there."""
+    loss = LossWindow(after=HERE, start="earliest", at="now", why="expired")
+    kept = part("earliest", NEXT)
+    found = restart.Found(position_start=HERE, loss=loss, parts=(part(HERE, LATER), kept))
+    assert restart.plan(found) == restart.Fetch(start="earliest", kept=(kept,), loss=loss)
+
+
+def test_duplicates_count_as_landed() -> None:
+    """An event that was left out, since its like has landed, is accounted for."""
+    assert restart.is_landed(MANIFEST, replace(RECEIPT, tables={"t": 2}, duplicates=2))
+    assert not restart.is_landed(MANIFEST, replace(RECEIPT, duplicates=2))
+    assert not restart.is_landed(MANIFEST, None)
+
+
+def test_another_form_of_the_batch_that_landed_counts_as_it_landed() -> None:
+    """A receipt of another end, from a worker with a staging area of its own, is judged by its own count."""
+    other = replace(RECEIPT, events=3, end="0b", tables={"t": 3}, quarantined=0)
+    assert restart.is_landed(MANIFEST, other)
+    landed = restart.as_landed(MANIFEST, other)
+    assert (landed.end, landed.events, landed.start) == ("0b", 3, HERE)
+    assert not restart.is_landed(MANIFEST, replace(other, tables={"t": 2}))
+    assert restart.as_landed(MANIFEST, replace(RECEIPT, end=NEXT)) == MANIFEST

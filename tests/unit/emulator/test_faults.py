@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
-from airflow_provider_sfevents.emulator.faults import Faults
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.faults import Fault, Faults
 from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
 def _outcomes(faults: Faults, rpc: str, calls: int) -> list[bool]:
     """Which of the calls went through."""
-    outcomes = []
-    for _ in range(calls):
-        try:
-            faults.check(rpc)
-            outcomes.append(True)
-        except Refusal:
-            outcomes.append(False)
-    return outcomes
+    return [faults.take(rpc) is None for _ in range(calls)]
 
 
 def test_so_many_calls_fail_after_so_many_answered() -> None:
@@ -64,3 +57,32 @@ def test_mistakes_are_named(rpc: str, more: dict[str, str], why: str) -> None:
     """A failure that could never happen is refused when it is made."""
     with pytest.raises(EmulatorError, match=why):
         Faults(Knobs()).add(rpc, **more)  # type: ignore[arg-type]
+
+
+def test_a_fault_is_due_by_count_or_by_time() -> None:
+    """Time alone does not count events; with both, whichever comes first; with neither, at once."""
+    assert Fault().is_due(0, 0.0)
+    assert [Fault(after=2).is_due(n, 99.0) for n in (1, 2)] == [False, True]
+    assert [Fault(after_seconds=2).is_due(99, at) for at in (1.9, 2.0)] == [False, True]
+    both = Fault(after=2, after_seconds=2)
+    assert [both.is_due(n, at) for n, at in ((1, 1.0), (2, 1.0), (1, 2.0))] == [False, True, True]
+
+
+def test_what_waits_is_listed_as_it_is_left() -> None:
+    """Counts go down as calls come; a fault that is given back is the next one's."""
+    faults = Faults(Knobs())
+    faults.add("Subscribe", error_code="topic.not.found", times=2)
+    faults.add("Publish", how="reset", after=1)
+    taken = faults.take("Subscribe")
+    faults.take("Publish")
+    assert [(one.rpc, one.times, one.after) for one in faults.waiting()] == [
+        ("Subscribe", 1, 0),
+        ("Publish", 1, 0),
+    ]
+    assert taken
+    faults.give_back(taken)
+    assert faults.take("Subscribe") == taken
+    faults.clear("Subscribe")
+    assert [one.rpc for one in faults.waiting()] == ["Publish"]
+    faults.clear()
+    assert faults.waiting() == ()

@@ -44,6 +44,7 @@ def test_every_knob_is_in_the_documentation() -> None:
         {"response_events": (5, 2)},
         {"keepalive_seconds": 0},
         {"max_outstanding": -1},
+        {"max_streams_per_connection": 0},
     ],
 )
 def test_senseless_knobs_are_refused(wrong: dict[str, object]) -> None:

@@ -13,6 +13,7 @@ FOR_GOOD = {
     "ConfigurationError",
     "TopicError",
     "ReplayIdRefused",
+    "SchemaUnknown",
     "PositionConflict",
     "AuthenticationError",
     "QuotaExceeded",

@@ -5,11 +5,24 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk import DAG, Asset
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, TaskGroup
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.run import describe_run, refuse_repeated_topics, tell_assets
-from airflow_provider_sfevents.operators.sfevents import SfEventsFetchOperator
+from airflow_provider_sfevents.hooks.run import (
+    checked_consumer,
+    describe_run,
+    is_backfill,
+    position_tasks,
+    refuse_repeated_topics,
+    tell_assets,
+    was_cleared,
+)
+from airflow_provider_sfevents.operators.sfevents import (
+    SfEventsCommitOperator,
+    SfEventsFetchOperator,
+)
+from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 from airflow_provider_sfevents.staging.manifest import Run
 
 JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,6 +40,9 @@ def context(dag: DAG | None = None, **over: Any) -> Any:
         "logical_date": JANUARY,
         "data_interval_start": JANUARY,
         "data_interval_end": JANUARY,
+        "run_after": JANUARY,
+        "run_type": "scheduled",
+        "clear_number": 0,
     }
     return {
         "dag": dag,
@@ -47,7 +63,24 @@ def test_a_run_is_described() -> None:
         logical_date=at,
         data_interval_start=at,
         data_interval_end=at,
+        run_after=at,
     )
+
+
+@pytest.mark.parametrize(
+    ("run_type", "clear_number", "occasion"),
+    [
+        ("scheduled", 0, (False, False)),
+        ("scheduled", 2, (True, False)),
+        ("backfill", 0, (False, True)),
+    ],
+)
+def test_how_a_run_came_about(
+    run_type: str, clear_number: int, occasion: tuple[bool, bool]
+) -> None:
+    """A cleared run and a backfill are told from a run whose time has come."""
+    came = context(run_type=run_type, clear_number=clear_number)
+    assert (was_cleared(came), is_backfill(came)) == occasion
 
 
 def test_a_run_without_times_is_described() -> None:
@@ -110,3 +143,41 @@ def test_assets_are_told() -> None:
     events = {asset: SimpleNamespace(extra={"kept": 1})}
     tell_assets({"outlet_events": events}, [asset, object()], {"events": 3})
     assert events[asset].extra == {"kept": 1, "events": 3}
+
+
+def test_tasks_that_share_a_position_know_of_each_other() -> None:
+    """Sensor, fetch and commit do, mapped, in a group or of a subclass; what stands between them and beside them does not count."""
+
+    class Mine(SfEventsFetchOperator):
+        pass
+
+    orders = "/event/Order__e"
+    with DAG("orders", schedule=None, start_date=JANUARY) as dag:
+        with TaskGroup("waits"):
+            wait = SfEventsSensor.partial(task_id="wait").expand(topic=[orders])
+        fetch = Mine(task_id="fetch", topic=orders)
+        between = EmptyOperator(task_id="between")
+        wait >> fetch >> between >> SfEventsCommitOperator(task_id="commit", batch=fetch.output)
+        SfEventsFetchOperator(task_id="beside", topic=orders)
+    found = {
+        name: position_tasks(context(dag, task_id=name))
+        for name in ("waits.wait", "fetch", "commit", "beside")
+    }
+    assert found == {
+        "waits.wait": ["commit", "fetch"],
+        "fetch": ["commit", "waits.wait"],
+        "commit": ["fetch", "waits.wait"],
+        "beside": [],
+    }
+
+
+@pytest.mark.parametrize("consumer", ["{{ params.who }}", "{% if x %}a b{% endif %}", None, ""])
+def test_a_consumer_that_is_not_known_yet_is_judged_later(consumer: Any) -> None:
+    """What Airflow renders, and what is left to the DAG's id, passes at parse time."""
+    assert checked_consumer(consumer) == consumer
+
+
+def test_a_consumer_that_is_known_is_judged_now() -> None:
+    """A name that some store refuses is refused when the DAG is parsed."""
+    with pytest.raises(ConfigurationError, match="'a b'"):
+        checked_consumer("a b")

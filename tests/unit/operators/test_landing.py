@@ -6,6 +6,7 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,9 +124,21 @@ def test_a_kept_spark_job_counts_for_its_batch_only(
     state = FakeState({"spark_job_id": "driver-1"})
     if of_batch:
         state.set(landing.BATCH_KEY, of_batch)
-    landing.forget_other_jobs({"task_state_store": state}, "spark_job_id", "e-1")
+    landing.forget_other_jobs(of_try(1, state), "spark_job_id", "e-1", again=False)
     assert state.get("spark_job_id") == job_kept
     assert state.get(landing.BATCH_KEY) == "e-1"
+
+
+def test_a_batch_that_is_landed_again_gets_a_job_of_its_own() -> None:
+    """The finished job of the first landing is not taken for the second one's."""
+    state = FakeState({"spark_job_id": "driver-1"})
+    state.set(landing.BATCH_KEY, "e-1")
+    landing.forget_other_jobs(of_try(3, state), "spark_job_id", "e-1", again=True)
+    assert state.get("spark_job_id") is None
+
+
+def of_try(number: int, state: FakeState) -> Any:
+    return {"task_state_store": state, "ti": SimpleNamespace(try_number=number)}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.sdk import AssetWatcher
 from airflow.sdk.execution_time.context import AssetStateStoreAccessors
+from airflow.triggers.base import BaseEventTrigger, TriggerEvent
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.positions import stores
@@ -12,6 +16,8 @@ from airflow_provider_sfevents.positions.opening import open_store
 from tests.unit.positions.building import ORG, TOPIC, begun
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from airflow_provider_sfevents.positions.stores import PositionStore
     from tests.unit.positions.supervisor import Supervisor
 
@@ -38,6 +44,31 @@ def test_the_asset_is_named_by_org_and_topic() -> None:
     """Name and URI are public: a position is found again by them."""
     asset = topic_asset(ORG, TOPIC)
     assert (asset.name, asset.uri) == (NAME, NAME)
+
+
+class Watching(BaseEventTrigger):  # type: ignore[misc]  # Airflow's classes are not read
+    """A watcher that sees nothing."""
+
+    @override
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.Watching", {}
+
+    @override
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        while True:
+            await asyncio.sleep(1)
+            yield TriggerEvent("nothing")
+
+
+def test_the_asset_can_be_watched() -> None:
+    """It is the same asset with watchers as without: what keeps a position on it, and what it schedules, need not know of them."""
+    watcher = AssetWatcher(name="orders", trigger=Watching())
+    watched = topic_asset(ORG, TOPIC, watchers=[watcher])
+    assert watched.watchers == [watcher]
+    assert (watched.name, watched.uri) == (
+        topic_asset(ORG, TOPIC).name,
+        topic_asset(ORG, TOPIC).uri,
+    )
 
 
 @pytest.mark.parametrize("where", IN_A_TASK, ids=["inlet", "outlet", "in a trigger"])

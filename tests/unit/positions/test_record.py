@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,9 +16,12 @@ from airflow_provider_sfevents.positions.record import (
     advance,
     check_org,
     check_owner,
+    is_past,
+    overlaps,
 )
-from airflow_provider_sfevents.staging.manifest import Run
-from tests.unit.positions.building import FETCH, ORG, URL, batch_after, begun
+from airflow_provider_sfevents.positions.text import Whose
+from airflow_provider_sfevents.staging.manifest import LossWindow, Run
+from tests.unit.positions.building import FETCH, ORG, TOPIC, URL, batch_after, begun
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Manifest
@@ -47,6 +50,26 @@ def test_a_position_begins_at_sequence_0() -> None:
     assert (position.sequence, position.start, position.committed_at) == (0, "latest", AT)
     assert (position.committed_by, position.owner) == (FETCH, "load.fetch")
     assert len(position.epoch) == 12
+
+
+def test_a_position_begun_by_a_wait_belongs_to_who_first_commits() -> None:
+    """Until then any task may fetch from it; from then on no other."""
+    waited = record.begin(
+        org_id=ORG,
+        instance_url=URL,
+        topic=TOPIC,
+        consumer="load",
+        start="earliest",
+        at=AT,
+        by=replace(FETCH, task="wait"),
+        owns=False,
+    )
+    assert (waited.owner, waited.committed_by.task) == ("", "wait")
+    check_owner(waited, FETCH, "here")
+    owned = advance(waited, batch_after(waited), AT, COMMIT)
+    assert owned.owner == "load.fetch"
+    with pytest.raises(PositionConflict, match=r"belongs to task load\.fetch"):
+        check_owner(owned, replace(FETCH, task="other"), "here")
 
 
 def test_every_epoch_is_another() -> None:
@@ -81,7 +104,16 @@ def test_a_landed_batch_moves_the_position_to_its_end() -> None:
         last_event_at="2026-01-01T00:00:01+00:00",
         committed_at=AT,
         committed_by=COMMIT,
-        recent=(Commit(sequence=1, batch_id="e1-1", replay_id=f"{1:020x}", events=3, at=AT),),
+        recent=(
+            Commit(
+                sequence=1,
+                batch_id="e1-1",
+                replay_id=f"{1:020x}",
+                events=3,
+                at=AT,
+                run="run-1",
+            ),
+        ),
     )
 
 
@@ -99,9 +131,47 @@ def test_a_batch_without_event_times_keeps_the_last_known_one() -> None:
     assert further.last_event_at == "2026-01-01T00:00:01+00:00"
 
 
+@pytest.mark.parametrize(
+    ("at", "manifest", "past"),
+    [
+        (2, {"sequence": 1, "end": f"{1:020x}"}, True),
+        (2, {"sequence": 1, "end": "ff"}, False),
+        (2, {"sequence": 2, "end": f"{2:020x}"}, False),
+        (2, {"sequence": 1, "end": f"{1:020x}", "epoch": "e0"}, False),
+        (RECENT + 5, {"sequence": 1, "end": "ff"}, True),
+    ],
+    ids=["earlier", "another copy of it", "the last one", "of another epoch", "too old to know"],
+)
+def test_a_batch_that_others_were_committed_after_is_past(
+    at: int, manifest: dict[str, Any], past: bool
+) -> None:
+    """Landing it again moves nothing; a copy with another end than the one that counted is no such batch."""
+    position = advanced(begun(), at)
+    assert is_past(position, batch_after(begun(), **manifest)) is past
+
+
+@pytest.mark.parametrize(
+    ("losses_at", "last_event_at", "overlapping"),
+    [
+        ((), "", False),
+        (("12",), "", True),
+        (("12",), "11", True),
+        (("12",), "13", False),
+        (("12", "15"), "13", True),
+    ],
+    ids=["no loss", "no time known", "event before", "event after", "lost again"],
+)
+def test_batches_overlap_until_an_event_after_the_last_loss(
+    losses_at: tuple[str, ...], last_event_at: str, overlapping: bool
+) -> None:
+    """While it is not certain that the bus delivers only new events, landing is told so."""
+    losses = tuple(LossWindow(after="0a", start="earliest", at=at, why="w") for at in losses_at)
+    assert overlaps(begun(losses=losses, last_event_at=last_event_at)) is overlapping
+
+
 def test_loss_windows_are_kept_for_good() -> None:
     """A loss that a batch begins with is recorded at its commit, and stays."""
-    loss = {"from": "0a", "to": "earliest", "why": "expired"}
+    loss = LossWindow(after="0a", start="earliest", at=AT, why="expired")
     position = advance(begun(), batch_after(begun(), losses=(loss,)), AT, COMMIT)
     assert advanced(position, RECENT + 1).losses == (loss,)
 
@@ -154,7 +224,10 @@ def test_an_anchors_batch_moves_the_position() -> None:
         replay_id=st.binary(min_size=1, max_size=20).map(bytes.hex),
         consumer=st.text(),
         events_total=st.integers(0, 10**12),
-        losses=st.lists(st.dictionaries(st.text(), st.text()), max_size=2).map(tuple),
+        losses=st.lists(
+            st.builds(LossWindow, after=st.text(), start=st.text(), at=st.text(), why=st.text()),
+            max_size=2,
+        ).map(tuple),
     )
 )
 def test_a_position_survives_its_text(position: Position) -> None:
@@ -166,6 +239,11 @@ def test_a_position_survives_its_text(position: Position) -> None:
 def test_a_first_runs_start_survives_its_text(start: str) -> None:
     """At sequence 0 a preset is a place too."""
     assert Position.from_json(begun(replay_id=start).to_json(), "here").start == start
+
+
+COMMITTED = {"sequence": 1, "batch_id": "e1-1", "replay_id": "0a", "events": 3, "at": "then"}
+LOSS = {"after": "0a", "start": "earliest", "at": "then", "why": "expired"}
+FIELDS = [one.name for one in fields(Position)]
 
 
 def changed(**changes: Any) -> str:
@@ -198,7 +276,17 @@ def changed(**changes: Any) -> str:
         (changed(epoch="../x"), "`epoch` is '../x'"),
         (changed(epoch=""), "`epoch` is ''"),
         (changed(committed_by={"who": 1}), "unexpected keyword argument 'who'"),
+        (changed(committed_by={"dag": 3}), "`committed_by.dag` is 3"),
         (changed(recent=[1]), "must be a mapping"),
+        (changed(recent=[COMMITTED | {"sequence": "1"}]), r"`recent\[0\].sequence` is '1'"),
+        (changed(recent=[{"sequence": 1}]), "missing 4 required"),
+        (changed(losses=[{"after": "0a"}]), "missing 3 required"),
+        (changed(losses=[LOSS | {"why": None}]), r"`losses\[0\].why` is None"),
+        (changed(committed_at="yesterday"), "`committed_at` is 'yesterday'; it must be a time"),
+        (changed(committed_at=""), "`committed_at` is ''; it must be a time"),
+        (changed(last_event_at="2026-01-01T00:00:00"), "a time with its zone in ISO 8601"),
+        (changed(committed_by={"run_after": "soon"}), "`committed_by.run_after` is 'soon'"),
+        *((changed(**{name: 3.5}), f"`{name}` is 3.5") for name in FIELDS),
         (begun(replay_id="now").to_json(), "or earliest or latest"),
     ],
 )
@@ -206,8 +294,10 @@ def test_what_is_no_position_is_refused(text: str, why: str) -> None:
     """Rubbish, blanks and hand-edited mistakes are named with the place, the value and the remedy."""
     with pytest.raises(
         ConfigurationError, match=rf"^Variable 'x' does not hold a position: .*{why}.*Correct it"
-    ):
-        Position.from_json(text, "Variable 'x'")
+    ) as refused:
+        Position.from_json(text, "Variable 'x'", Whose(consumer="load", topic=TOPIC))
+    assert f"`airflow sfevents position set load {TOPIC} <replay id>`" in str(refused.value)
+    assert f"`airflow sfevents position forget load {TOPIC}`" in str(refused.value)
 
 
 def test_a_newer_releases_position_is_refused() -> None:
@@ -222,7 +312,7 @@ def test_a_long_text_is_not_repeated_whole() -> None:
     """An error shows enough of a foreign value to recognise it."""
     with pytest.raises(ConfigurationError) as caught:
         Position.from_json("x" * 10_000, "here")
-    assert len(str(caught.value)) < 500
+    assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shelve
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typing_extensions import override
@@ -174,3 +174,67 @@ def test_a_foreign_value_is_refused() -> None:
     """What is there and is no text is no position."""
     with pytest.raises(ConfigurationError, match="holds a int; a position is text"):
         stores.read(opened({KEY: 3}))
+
+
+def test_a_users_record_is_deleted_where_the_store_can() -> None:
+    """A mapping and a store with `delete(key)` are emptied, twice without harm; any other is left to its owner's hand."""
+
+    class Deleting(Kept):
+        def delete(self, key: str) -> None:
+            self.values.pop(key, None)
+
+    mapping = {KEY: "record"}
+    deleting = Deleting()
+    deleting.set(KEY, "record")
+    for own in (mapping, deleting):
+        store = stores.open_own(own, consumer="load", topic=TOPIC)
+        store.delete()
+        store.delete()
+        assert store.get() is None
+    with pytest.raises(ConfigurationError, match=r"has no method `delete\(key\)`"):
+        stores.open_own(Kept(), consumer="load", topic=TOPIC).delete()
+
+
+def test_a_position_that_was_copied_is_refused() -> None:
+    """A record of another topic in this one's place would land events under the wrong name; it is named as whose it is."""
+    copied = {KEY: begun(topic="/event/Other__e").to_json()}
+    with pytest.raises(
+        PositionConflict,
+        match=rf"position of consumer 'load' on /event/Other__e, and not of 'load' on {TOPIC}: .*position forget load {TOPIC}",
+    ):
+        stores.read(opened(copied))
+
+
+@pytest.mark.parametrize(
+    ("spec", "option"),
+    [
+        ({}, " --position-store <dotted path>"),
+        (f"{__name__}.SHARED", f" --position-store {__name__}.SHARED"),
+    ],
+    ids=["mapping", "path"],
+)
+def test_rubbish_in_a_users_own_store_names_the_command(spec: Any, option: str) -> None:
+    """The command that begins anew is told which store it is about."""
+    mapping = SHARED if isinstance(spec, str) else spec
+    mapping[KEY] = "rubbish"
+    with pytest.raises(ConfigurationError) as refused:
+        stores.read(opened(spec))
+    del mapping[KEY]
+    assert f"`airflow sfevents position forget load {TOPIC}{option}`" in str(refused.value)
+
+
+class Stale(Kept):
+    """A store with a cache in front: answers what was there when it was first asked."""
+
+    @override
+    def get(self, key: str) -> str | None:
+        self.first = getattr(self, "first", self.values.get(key))
+        return self.first
+
+
+def test_a_store_that_answers_from_a_cache_is_found_out() -> None:
+    """What is read after a write must be what was written."""
+    store = opened(Stale())
+    assert stores.read(store) is None
+    with pytest.raises(PositionConflict, match="Stale reads nothing right after it was written"):
+        stores.write(store, begun())

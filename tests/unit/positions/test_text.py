@@ -30,3 +30,20 @@ def test_every_replay_id_has_a_text_form(replay_id: bytes) -> None:
 def test_what_is_no_replay_id(value: str) -> None:
     """Only lower-case hex of whole bytes is."""
     assert not text.is_replay_id(value)
+
+
+@given(st.from_regex(r"[\w.-]{1,50}", fullmatch=True))
+def test_what_a_dag_may_be_called_names_a_consumer(name: str) -> None:
+    """The default consumer is the DAG's id, so every one that Airflow takes must do."""
+    assert text.check_consumer(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a b", "a/b", "../a", "a=b", "a\n", "a:b", "a%2Fb", "a?b", "a#b", None, 7]
+)
+def test_a_consumer_that_some_store_refuses(name: str) -> None:
+    """What is no part of a Variable's key, a folder's name or an environment variable everywhere is refused, and shown."""
+    with pytest.raises(ConfigurationError) as raised:
+        text.check_consumer(name)
+    assert f"consumer={name!r}" in str(raised.value)
+    assert "letters, digits, dots, dashes and underscores" in str(raised.value)

@@ -64,7 +64,7 @@ class TaskInstance:
         self._runs.pushed.append((self._run, self.task_id, key, value))
 
     def xcom_pull(
-        self, *, task_ids: list[str], key: str, include_prior_dates: bool, map_indexes: None
+        self, *, task_ids: list[str], key: str, include_prior_dates: bool
     ) -> list[str | None]:
         if self._runs.down:
             raise OSError("502")
@@ -84,7 +84,9 @@ def opened(context: dict[str, Any] | None, *tasks: str) -> PositionStore:
 
 def at(sequence: int) -> Any:
     return begun(
-        sequence=sequence, replay_id=f"{sequence:020x}", committed_at=f"2026-01-{sequence + 1:02d}"
+        sequence=sequence,
+        replay_id=f"{sequence:020x}",
+        committed_at=f"2026-01-{sequence + 1:02d}T00:00:00+00:00",
     )
 
 
@@ -155,7 +157,7 @@ def test_the_newest_of_an_epoch_has_the_highest_sequence(
 
 def test_after_a_reset_the_new_epoch_counts() -> None:
     """A high sequence of an old epoch does not hide a reset."""
-    reset = begun(epoch="e2", committed_at="2026-02-01").to_json()
+    reset = begun(epoch="e2", committed_at="2026-02-01T00:00:00+00:00").to_json()
     assert newest([at(9).to_json(), reset, at(3).to_json()], OF, "here") == reset
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.bounds import (
@@ -16,6 +16,7 @@ from airflow_provider_sfevents.pubsub.bounds import (
     ended_by,
     room_events,
     seconds_left,
+    time_left,
     wanted,
 )
 
@@ -67,6 +68,7 @@ def test_which_bound_is_reached(
     assert ended_by(Bounds(**bounds), tally(**so_far), now) == ended
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(
     max_seconds=st.floats(0.1, 1000),
     idle_seconds=st.floats(0.1, 1000),
@@ -136,3 +138,10 @@ def test_until_is_kept_in_utc() -> None:
     """A time in another zone is the same moment."""
     given = datetime(2026, 1, 1, 13, tzinfo=timezone(timedelta(hours=1)))
     assert Bounds(until=given).until == datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def test_a_service_that_is_away_has_all_the_time_there_is() -> None:
+    """Silence ends nothing while there is no stream to be silent: only `max_seconds` counts for opening one."""
+    bounds = Bounds(max_seconds=60, idle_seconds=5)
+    assert [time_left(bounds, tally(), now) for now in (1000.0, 1050.0, 1070.0)] == [60, 10, 0]
+    assert seconds_left(bounds, tally(), 1050.0) == 0

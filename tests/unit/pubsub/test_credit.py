@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from airflow_provider_sfevents.pubsub import credit
 
@@ -33,6 +33,7 @@ class Service:
         return events
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(
     batch=st.integers(1, 2_000),
     spans=st.lists(st.integers(1, 100), min_size=1, max_size=40),
@@ -61,6 +62,7 @@ def test_a_batch_is_asked_for_exactly_and_never_starved(
     assert service.highest <= 100
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(
     room=st.integers(-5, 500),
     room_bytes=st.none() | st.integers(-5, 100_000),
@@ -92,6 +94,7 @@ def test_credit_runs_down_as_bytes_run_out(room_bytes: int, mean: float, wanted:
     assert credit.wanted(10_000, room_bytes, mean) == wanted
 
 
+@settings(deadline=None)  # a busy machine is no defect
 @given(outstanding=st.integers(0, 100), wanted=st.integers(0, 500))
 def test_asking_reaches_the_wanted_credit_or_leaves_it(outstanding: int, wanted: int) -> None:
     """Credit is raised to what is wanted and never taken back."""

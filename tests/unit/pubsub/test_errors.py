@@ -11,6 +11,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     QuotaExceeded,
     ReplayIdRefused,
+    SchemaUnknown,
     SfEventsError,
     TopicError,
     TransportError,
@@ -47,7 +48,7 @@ KINDS: dict[str, type[SfEventsError]] = {
     "topic.meta.permission": TopicError,
     "topic.validation.empty": TopicError,
     "schema.meta.permission": ConfigurationError,
-    "schema.validation.failed": ConfigurationError,
+    "schema.validation.failed": SchemaUnknown,
     "subscription.fetch.replayid.corrupted": ReplayIdRefused,
     "subscription.fetch.replayid.validation.failed": ReplayIdRefused,
     "subscription.limit.exceeded": QuotaExceeded,
@@ -73,7 +74,7 @@ KINDS: dict[str, type[SfEventsError]] = {
 
 
 def failed(
-    status: str, code: str = "", details: str = "It broke.", rpc_id: str = ""
+    status: str, code: str = "", details: str = "It broke.", rpc_id: str = "", rpc: str = ""
 ) -> SfEventsError:
     return translate(
         "Subscribing to /event/X__e at h:1",
@@ -81,6 +82,7 @@ def failed(
         details=details,
         code=code,
         rpc_id=rpc_id,
+        rpc=rpc,
     )
 
 
@@ -105,6 +107,15 @@ def test_a_message_names_all_that_is_needed(code: str) -> None:
     assert text.startswith("Subscribing to /event/X__e at h:1 failed: It broke (")
     assert f"({code}, rpc id abc-1). {BY_CODE[code].remedy}" in text
     assert text.count("abc-1") == 1
+
+
+@pytest.mark.parametrize("code", ["", PREFIX + "topic.not.found"])
+def test_an_rpc_id_only_the_text_tells(code: str) -> None:
+    """Where the trailer is missing, the id support asks for is taken from the service's own words."""
+    text = str(failed("NOT_FOUND", code, "It broke. rpcId: 0ab-9"))
+    assert "It broke (" in text
+    assert text.count("0ab-9") == 1
+    assert "rpc id 0ab-9)" in text
 
 
 @pytest.mark.parametrize(
@@ -138,6 +149,50 @@ def test_without_a_code_the_wire_is_read(
     error = failed(status, details=details)
     assert type(error) is kind
     assert status in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        ("NOT_FOUND", "", SchemaUnknown),
+        ("NOT_FOUND", "schema.meta.permission", SchemaUnknown),
+        ("NOT_FOUND", "schema.of.the.future", SchemaUnknown),
+        ("INVALID_ARGUMENT", "", SchemaUnknown),
+        ("INVALID_ARGUMENT", "schema.validation.failed", SchemaUnknown),
+        ("INVALID_ARGUMENT", "schema.meta.permission", ConfigurationError),
+        ("PERMISSION_DENIED", "", ConfigurationError),
+        ("PERMISSION_DENIED", "schema.meta.permission", ConfigurationError),
+        ("PERMISSION_DENIED", "schema.of.the.future", ConfigurationError),
+        ("NOT_FOUND", "schema.api.unavailable", TransportError),
+        ("INVALID_ARGUMENT", "service.unavailable", TransportError),
+        ("NOT_FOUND", "service.auth.error", TokenRefused),
+        ("UNAUTHENTICATED", "", TokenRefused),
+        *(
+            (status, code, TransportError)
+            for status in (
+                "UNAVAILABLE",
+                "INTERNAL",
+                "DEADLINE_EXCEEDED",
+                "RESOURCE_EXHAUSTED",
+                "UNKNOWN",
+                "CANCELLED",
+                "ABORTED",
+            )
+            for code in ("", "schema.of.the.future")
+        ),
+    ],
+)
+def test_a_schema_is_unknown_only_where_the_service_says_so(
+    status: str, code: str, kind: type[SfEventsError]
+) -> None:
+    """An event whose schema is unknown goes to quarantine, so nothing that may pass or be permitted later is read as that."""
+    error = failed(status, code and PREFIX + code, rpc="GetSchema")
+    assert type(error) is kind
+
+
+def test_another_call_knows_no_unknown_schema() -> None:
+    """NOT_FOUND of another RPC is about another thing."""
+    assert type(failed("NOT_FOUND", rpc="GetTopic")) is ConfigurationError
 
 
 def test_a_code_of_the_future() -> None:

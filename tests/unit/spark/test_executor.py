@@ -195,3 +195,14 @@ def test_the_columns_that_lead_are_those_the_job_declares() -> None:
     """The declared types and the names filled in are one list."""
     assert LEADING_NAMES[0] == "event_id"
     assert LEADING_NAMES[-2:] == ("event_date", "staged_part")
+
+
+def test_events_that_are_left_out_are_in_neither(
+    order_schema: str, order: Callable[..., bytes]
+) -> None:
+    """By their ordinals, wherever an Arrow batch begins; the others keep theirs."""
+    batches = [staged(("o", order()), ("o", b"")), staged(("o", b""), ("o", order()), first=2)]
+    of = task({"o": order_schema}, left_out=frozenset({1, 3}))
+
+    assert [row["batch_ordinal"] for row in rows(decoded(of, iter(batches)))] == [0]
+    assert [row["batch_ordinal"] for row in rows(undecodable(of, iter(batches)))] == [2]

@@ -45,6 +45,19 @@ airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python h
             ),
             "Spark could not write: No space left on device (file:/lake/x). Mend the storage",
         ),
+        (
+            RuntimeError(
+                "Caused by: SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file "
+                "file:///my%20lake/Order__e/old.parquet. \n SQLSTATE: KD001\n\tat"
+            ),
+            "Spark could not read the file file:///my lake/Order__e/old.parquet (NO_HINT); nothing was landed.",
+        ),
+        (
+            RuntimeError(
+                "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:/x.parquet. File does not exist."
+            ),
+            "The file file:/x.parquet went away while Spark was about to read it: another landing was at work.",
+        ),
     ],
     ids=[
         "ours",
@@ -53,6 +66,8 @@ airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python h
         "no pyarrow",
         "no pyarrow, as pyspark says it",
         "disk full",
+        "not readable",
+        "gone",
     ],
 )
 def test_an_expected_failure_is_one_line_with_the_remedy(error: Exception, said: str) -> None:

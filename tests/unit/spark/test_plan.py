@@ -84,3 +84,12 @@ def test_a_schema_file_that_is_no_schema_fails_the_batch_with_the_remedy() -> No
     """Half a file is not a reason to quarantine events: the schema can be had anew."""
     with pytest.raises(StagingError, match=r"staged schema a cannot be used.*run the fetch again"):
         plan_batch({"a": '{"type": "rec'}, never)
+
+
+def test_a_schema_that_the_service_does_not_have_is_refused_with_the_reason() -> None:
+    """Its events have no type that anybody knows; those of other schemas are not concerned."""
+    plan = plan_batch({"a": schema("A__e", X__c="int")}, never, {"u": "there is no schema u"})
+
+    assert [kind.name for kind in plan.types] == ["A__e"]
+    assert plan.refused == {"u": "there is no schema u"}
+    assert plan.names == {"a": "A__e", "u": ""}

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.publish import Landed, Move, left_overs, plan_moves, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BATCH = "e1-7"
 WRITTEN = (
@@ -53,8 +58,8 @@ class Disk:
     def remove(self, url: str) -> None:
         del self.files[url]
 
-    def write_text(self, url: str, text: str, temporary: str) -> None:
-        assert "/_landing/" in temporary
+    def write_in_place(self, url: str, text: str) -> None:
+        assert "/_landing/" in url
         self.files[url] = text
 
     def tables(self) -> list[str]:
@@ -71,18 +76,20 @@ class Disk:
         }
 
 
-def run(disk: Disk, attempt: str, steps: int | None = None) -> list[str]:
+def run(
+    disk: Disk, attempt: str, steps: int | None = None, fence: Callable[[], None] = lambda: None
+) -> list[str]:
     """Publish; killed before that many steps have been taken, if given."""
     taken: list[str] = []
 
-    def step(name: str) -> None:
+    def step(name: str, about: str) -> None:
         if len(taken) == steps:
             raise Killed
-        taken.append(name)
+        taken.append(f"{name} {about}")
 
     disk.write(attempt)
     folder = f"lake/_landing/{BATCH}/{attempt}"
-    publish(disk, "lake", folder, plan_moves(WRITTEN, BATCH), disk.tables, LANDED, step)
+    publish(disk, "lake", folder, plan_moves(WRITTEN, BATCH), disk.tables, LANDED, step, fence)
     return taken
 
 
@@ -150,9 +157,9 @@ def test_nothing_of_an_earlier_form_goes_before_the_new_one_is_there() -> None:
     steps = run(disk, "a")
 
     assert steps == [
-        *(f"move {target}" for target in TARGETS),
-        "remove Order__e/event_date=2026-10-31/e1-7-00000.parquet",
-        "landed",
+        *(f"landing-move {target}" for target in TARGETS),
+        "landing-remove Order__e/event_date=2026-10-31/e1-7-00000.parquet",
+        "landing-landed e1-7",
     ]
 
 
@@ -173,6 +180,62 @@ def test_twins_in_any_order_of_steps_leave_each_file_once() -> None:
         ]
 
 
+@pytest.mark.parametrize("moved", range(4))
+def test_an_attempt_whose_folder_is_cleared_away_cannot_say_that_it_has_landed(moved: int) -> None:
+    """Neither when some of its files are still to be moved, nor when all of them have been."""
+    disk = Disk()
+    asked: list[int] = []
+
+    def cleared() -> None:
+        if len(asked) == moved:
+            for url in [url for url in disk.files if "/_landing/" in url]:
+                disk.remove(url)
+        asked.append(moved)
+
+    with pytest.raises(KeyError):
+        run(disk, "a", fence=cleared)
+
+    assert disk.tables() == sorted(TARGETS[:moved])
+    assert "lake/_landed/e1-7.json" not in disk.files
+
+
 def test_what_has_landed_is_written_on_one_line() -> None:
     """So that Spark and DuckDB read the folder of these files as it is."""
     assert "\n" not in LANDED.to_json()
+
+
+@pytest.mark.parametrize("effects", range(5))
+def test_the_fence_is_asked_before_every_effect(effects: int) -> None:
+    """Moves, removals and the word that it has landed: where it says no, that one is not taken any more."""
+    stale = "lake/Order__e/event_date=2026-10-31/e1-7-00000.parquet"
+    disk = Disk(**{stale: "rows of an earlier fetch"})
+    asked: list[int] = []
+
+    def fence() -> None:
+        if len(asked) == effects:
+            raise StagingError("gives way")
+        asked.append(effects)
+
+    with pytest.raises(StagingError, match="gives way"):
+        run(disk, "a", fence=fence)
+
+    assert [target in disk.tables() for target in TARGETS] == [effects > at for at in range(3)]
+    assert (stale in disk.files) == (effects < 4)
+    assert "lake/_landed/e1-7.json" not in disk.files
+
+
+def test_what_has_landed_is_read_as_it_was_written() -> None:
+    """And what was written before duplicates were counted still is."""
+    earlier = json.loads(LANDED.to_json())
+    for name in ("duplicates", "staged_at", "start", "end"):
+        del earlier[name]
+
+    assert Landed.from_json(LANDED.to_json(), "there") == LANDED
+    assert Landed.from_json(json.dumps(earlier), "there") == LANDED
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "files": []}'])
+def test_what_says_nothing_of_a_landing_is_named_with_the_remedy(text: str) -> None:
+    """Half a file, or somebody else's."""
+    with pytest.raises(StagingError, match=r"there does not say what has landed: .*Delete it and"):
+        Landed.from_json(text, "there")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -197,7 +198,55 @@ def test_a_negative_number_to_keep_is_refused(topic: TopicFolder) -> None:
         topic.sweep(-1)
 
 
+def test_what_was_forgotten_no_longer_counts(topic: TopicFolder) -> None:
+    """An epoch begun before somebody forgot the position is told from one begun after; the mark is no epoch."""
+    begin(topic, "e1", "2026-01-01")
+    assert topic.forgotten_at() == ""
+    assert topic.after_forgetting("e1")
+    topic.forget("2026-02-01")
+    begin(topic, "e2", "2026-03-01")
+    assert topic.forgotten_at() == "2026-02-01"
+    assert [topic.after_forgetting(epoch) for epoch in ("e1", "e2", "lost")] == [False, True, False]
+    assert topic.epochs_in_order() == ["e1", "e2"]
+    topic.forget("2026-04-01")
+    assert not topic.after_forgetting("e2")
+
+
+def test_a_damaged_mark_is_named(topic: TopicFolder) -> None:
+    """Whether something was forgotten is not guessed; the message names the command that says so anew."""
+    durable.replace(topic.folder / "forgotten.json", b"{}")
+    with pytest.raises(StagingError, match=r"forgotten\.json does not say .* position forget"):
+        topic.forgotten_at()
+
+
 def test_reading_an_area_needs_no_arrow() -> None:
     """Airflow parses DAGs all day; what only a running task needs is not imported for that."""
     code = "import sys, airflow_provider_sfevents.staging.area; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_epoch_whose_origin_is_gone_is_put_where_it_belongs(topic: TopicFolder) -> None:
+    """By when its first batch was staged; one of which nothing is staged yet is the newest, and keeps its files."""
+    begin(topic, "old", "2025-12-01")
+    stage(topic, "old", 1)
+    stage(topic, "lost", 1)  # staged at 2026-01-01
+    begin(topic, "new", "2026-02-01")
+    stage(topic, "new", 1)
+    durable.replace(topic.batch("newest", 1).folder / "attempts" / "0001" / "part-0", b"")
+    assert topic.epochs_in_order() == ["old", "lost", "new", "newest"]
+    durable.replace(topic.folder / "notes.txt", b"no epoch at all")
+    topic.sweep(0)
+    assert topic.sequences("newest") == [1]
+
+
+def test_what_somebody_long_gone_had_begun_is_swept(local_place: UPath) -> None:
+    """Unfinished files beside the batches go when nobody can be writing them any more."""
+    topic = TopicFolder(local_place)
+    begin(topic, "e1", "2026-01-01")
+    for name in (".anchor.json.ab.tmp", "e1/.origin.json.ab.tmp", ".anchor.json.cd.tmp"):
+        durable.replace(topic.folder / name, b"")
+        if "ab" in name:
+            os.utime(durable.local_path(topic.folder / name), (0, 0))
+    topic.sweep()
+    assert durable.names(topic.folder) == [".anchor.json.cd.tmp", "e1"]
+    assert durable.names(topic.folder / "e1") == ["origin.json"]

@@ -1,21 +1,25 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
-from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging import claims, durable, layout
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 from airflow_provider_sfevents.staging.chain import chain
+from airflow_provider_sfevents.staging.marks import Announced
+from tests.unit.staging.bucket import Budget, Effect, new_bucket
 from tests.unit.staging.building import Delivered, append, here, manifest, receipt
 
 if TYPE_CHECKING:
     from upath import UPath
 
     from airflow_provider_sfevents.staging.claims import Claim
+    from airflow_provider_sfevents.staging.manifest import Manifest
 
 
 @pytest.fixture
@@ -30,6 +34,13 @@ def attempt(batch: BatchFolder, claim: Claim, start: str, *deliveries: Delivered
                 await append(writer, delivered)
 
     asyncio.run(write())
+
+
+def staged_batch(batch: BatchFolder) -> Manifest:
+    """Three events in one file; the manifest is not written."""
+    with batch.claim(here()) as claim:
+        attempt(batch, claim, "earliest", Delivered(0, 3))
+    return manifest(parts=tuple(batch.parts()))
 
 
 def test_a_new_batch_is_empty(batch: BatchFolder) -> None:
@@ -119,14 +130,76 @@ def test_schemas_are_kept_by_id(batch: BatchFolder) -> None:
 
 def test_a_staged_batch_is_verified(batch: BatchFolder) -> None:
     """Every file of the manifest is read through; a missing one is named."""
-    with batch.claim(here()) as claim:
-        attempt(batch, claim, "earliest", Delivered(0, 3))
-    staged = manifest(parts=tuple(batch.parts()))
+    staged = staged_batch(batch)
     batch.verify(staged)
-    with pytest.raises(StagingError, match=r"attempts/0009/gone\.parquet"):
+    with pytest.raises(StagingError, match=r"attempts/0009/gone\.parquet is missing"):
         batch.verify(
             replace(staged, parts=(replace(staged.parts[0], path="attempts/0009/gone.parquet"),))
         )
+
+
+@pytest.mark.parametrize(
+    ("past", "landed", "way_out"),
+    [
+        (False, False, r"remove .*0000000001/manifest\.json .*next run keeps the files"),
+        (False, True, r"remove .*0000000001/manifest\.json \(and landed\.json"),
+        (True, True, r"landed before.*mark the task as success"),
+        (True, False, r"`airflow sfevents position set orders /event/Order__e earliest`"),
+    ],
+    ids=["next", "next, with a receipt that does not count", "landed long ago", "left behind"],
+)
+def test_a_damaged_batch_says_what_to_do(
+    batch: BatchFolder, past: bool, landed: bool, way_out: str
+) -> None:
+    """Removing the manifest brings back only what the next run would fetch; a batch of the past has other ways out."""
+    staged = staged_batch(batch)
+    durable.remove(batch.folder / staged.parts[0].path)
+    if landed:
+        durable.replace(batch.folder / "landed.json", receipt().to_json().encode())
+    with pytest.raises(StagingError, match=way_out):
+        batch.verify(staged, past=past)
+
+
+def test_kept_files_are_read_through(batch: BatchFolder, caplog: pytest.LogCaptureFixture) -> None:
+    """A file whose rows were damaged is among the files there, and not among those to be kept."""
+    first = staged_batch(batch).parts[0]
+    with batch.claim(here()) as claim:
+        attempt(batch, claim, first.end, Delivered(3, 2))
+    whole = durable.read(batch.folder / first.path) or b""
+    durable.replace(batch.folder / first.path, whole[:50] + b"\0" * 50 + whole[100:])
+    assert [part.first_ordinal for part in batch.parts()] == [0, 3]
+    assert [part.first_ordinal for part in batch.sound_parts()] == [3]
+    assert first.path in caplog.text
+
+
+def test_a_batch_that_is_half_removed_is_no_batch() -> None:
+    """Killed while it sweeps, a task leaves no manifest whose files are gone."""
+    bucket, place = new_bucket()
+    batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
+    batch.create_manifest(manifest(parts=staged_batch(batch).parts))
+    bucket.before = Budget(1, errno.EIO)
+    with pytest.raises(StagingError):
+        batch.remove()
+    assert batch.read_manifest() is None
+    assert len(batch.parts()) == 1
+
+
+def test_trouble_after_the_claim_lets_go_of_it() -> None:
+    """Where the dead one's files cannot be cleared away, no claim stays behind that would beat for ever."""
+    bucket, place = new_bucket()
+    batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
+    batch.claim(here()).release()
+    durable.replace(batch.folder / "attempts" / "0001" / ".part-0.parquet.ab.tmp", b"")
+
+    def no_removing(effect: Effect) -> None:
+        if effect[0] == "rm":
+            raise PermissionError
+
+    bucket.before = no_removing
+    with pytest.raises(StagingError, match="cannot be removed"):
+        batch.claim(here())
+    assert claims.claim_numbers(batch.folder) == [1, 2]
+    assert not claims.may_be_held(batch.folder)
 
 
 def test_a_batch_knows_where_it_is(batch: BatchFolder) -> None:
@@ -134,3 +207,14 @@ def test_a_batch_knows_where_it_is(batch: BatchFolder) -> None:
     assert "://" in batch.url
     assert batch.url.endswith("/e1/0000000001")
     assert batch.manifest_url == f"{batch.url}/manifest.json"
+
+
+def test_an_announcement_is_remembered(batch: BatchFolder) -> None:
+    """The last one counts; one that cannot be read is none, which costs one run more and loses nothing."""
+    assert batch.read_announced() is None
+    for times in (1, 2):
+        mark = Announced(events=3, at="2026-01-01T00:00:00+00:00", times=times)
+        batch.write_announced(mark)
+        assert batch.read_announced() == mark
+    durable.replace(batch.folder / layout.ANNOUNCED, b'{"times": ')
+    assert batch.read_announced() is None

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,8 @@ import pytest
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
 from airflow_provider_sfevents.staging import claims, durable
 from airflow_provider_sfevents.staging.claims import KEPT_CLAIMS, Patience, take
+from airflow_provider_sfevents.staging.holders import Verdict
+from tests.unit.staging.bucket import Budget, Effect, new_bucket
 from tests.unit.staging.building import elsewhere, here
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
+    from airflow_provider_sfevents.staging.claims import Claim
     from airflow_provider_sfevents.staging.holders import Holder
 
 
@@ -164,12 +169,14 @@ def test_a_number_that_was_cleared_away_is_not_taken_again(place: UPath) -> None
 def test_a_holder_shows_life(place: UPath) -> None:
     """The beat file changes while the claim is held; nobody writes it after."""
     beat = place / "claims" / "0001.beat"
+    others = threading.enumerate()  # claims of tests before this one may still be held
     with take(place, here(), Patience(beat_seconds=0.002)):
         deadline = time.monotonic() + 20
         while durable.read(beat) in (None, b"0\n") and time.monotonic() < deadline:
             pass
         assert durable.read(beat) != b"0\n"
-    assert "sfevents-claim-1" not in {thread.name for thread in threading.enumerate()}
+    left = [thread for thread in threading.enumerate() if thread not in others]
+    assert "sfevents-claim-1" not in {thread.name for thread in left}
 
 
 def test_old_claims_are_cleared_away(place: UPath) -> None:
@@ -180,15 +187,99 @@ def test_old_claims_are_cleared_away(place: UPath) -> None:
     assert len(durable.names(place / "claims")) == 3 * KEPT_CLAIMS
 
 
-def test_a_claim_that_cannot_be_released_is_no_error(
-    local_place: UPath, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_claim_that_cannot_be_released_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
     """A task that has done its work does not fail for a release that cannot be written; the next one watches."""
-    claim = take(local_place, here())
-    durable.remove(local_place)
-    durable.replace(local_place, b"a file where the folder was")
+    bucket, place = new_bucket()
+    claim = take(place, here())
+    bucket.before = Budget(0, errno.ENOSPC)
     claim.release()
     assert "could not be released" in caplog.text
+    bucket.before = Budget(9, errno.ENOSPC)
+    take(place, here()).release()
+
+
+def test_an_emptied_area_has_nothing_of_the_old_claim(place: UPath) -> None:
+    """Numbers begin anew where the area was emptied: who held the old number one does not pass for the holder of the new one."""
+    old = take(place, here())
+    durable.remove(place)
+    with take(place, elsewhere()) as new:
+        assert old.number == new.number
+        with pytest.raises(StagingError, match="somebody emptied the staging area"):
+            old.check()
+        old.release()
+        assert claims.may_be_held(place)
+        new.check()
+
+
+def test_a_release_of_an_older_claim_does_not_count(place: UPath) -> None:
+    """What is left of an emptied area's releases frees no later claim of the same number."""
+    with take(place, here()):
+        durable.replace(place / "claims" / "0001.done", b"another-token released in good order\n")
+        assert claims.may_be_held(place)
+        with pytest.raises(BatchClaimed):
+            take(place, here())
+
+
+def test_an_emptied_area_stays_empty() -> None:
+    """Neither sign of life nor release of a claim that is gone brings its folder back."""
+    bucket, place = new_bucket()
+    emptied = threading.Event()
+
+    def empty(effect: Effect) -> None:
+        if effect[1].endswith(".beat"):
+            bucket.objects.clear()
+            emptied.set()
+            raise OSError("somebody empties the staging area just now")
+
+    with take(place, here(), Patience(beat_seconds=0.002)):
+        bucket.before = empty
+        assert emptied.wait(20)
+        looks, deadline = bucket.reads + 3, time.monotonic() + 20
+        while bucket.reads < looks and time.monotonic() < deadline:
+            pass
+        assert bucket.reads >= looks
+    assert bucket.objects == {}
+
+
+def test_a_claim_released_by_hand_is_free(place: UPath) -> None:
+    """Whoever knows better than the lease lets another's claim go, one that cannot be read too."""
+    claimed(place, 1, elsewhere())
+    claims.let_go(place, 1)
+    assert not claims.may_be_held(place)
+    durable.replace(place / "claims" / "0002.json", b"{")
+    assert claims.may_be_held(place)
+    claims.let_go(place, 2)
+    assert not claims.may_be_held(place)
+
+
+def test_unfinished_signs_of_life_are_cleared_away(local_place: UPath) -> None:
+    """What dead holders had begun to write goes with the next claim; what others may be writing stays."""
+    take(local_place, here()).release()
+    folder = local_place / "claims"
+    for name in (".0001.beat.ab.tmp", ".0001.json.ab.tmp", ".0002.json.ab.tmp"):
+        durable.replace(folder / name, b"")
+    take(local_place, here()).release()
+    assert [name for name in durable.names(folder) if durable.is_leftover(name)] == [
+        ".0002.json.ab.tmp"
+    ]
+
+
+def test_of_two_threads_one_has_the_batch(place: UPath) -> None:
+    """Within one process, too, one that races for a batch wins, on every store that creates exclusively."""
+    start = threading.Barrier(4)
+
+    def race(_: int) -> Claim | None:
+        start.wait(timeout=20)
+        try:
+            return take(place, here())
+        except BatchClaimed:
+            return None
+
+    with ThreadPoolExecutor(4) as threads:
+        won = [claim for claim in threads.map(race, range(4)) if claim]
+    for claim in won:
+        claim.release()
+    assert [claim.number for claim in won] == [1]
 
 
 def test_nobody_has_a_batch_that_was_never_claimed(place: UPath) -> None:
@@ -203,3 +294,75 @@ def test_another_machines_unreleased_claim_may_be_held(place: UPath) -> None:
     assert claims.may_be_held(place)
     number, holder = claims.holder_of(place) or pytest.fail("nobody")
     assert (number, holder.host) == (1, "worker-2")
+
+
+def test_a_look_at_a_claim_takes_nothing(place: UPath) -> None:
+    """One look tells what can be told at once; with patience another machine's claim is watched as `take` does."""
+    assert claims.seen(place) is None
+    with take(place, here()) as claim:
+        assert claims.seen(place) == (1, claim.holder, Verdict.ALIVE)
+    assert claims.seen(place) == (1, claim.holder, Verdict.FREE)
+    claimed(place, 2, elsewhere())
+    assert claims.seen(place) == (2, elsewhere_now(place), Verdict.WATCH)
+    assert claims.seen(place, Watch().patience) == (2, elsewhere_now(place), Verdict.DEAD)
+    assert claims.claim_numbers(place) == [1, 2]
+
+
+def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
+    """The next one takes the batch without watching, and the one who held it finds that out before it acts."""
+    with take(place, here()) as claim:
+        claims.let_go(place, claim.number)
+        with take(place, here()) as other:
+            assert other.number == 2
+            with pytest.raises(BatchClaimed, match="was taken over"):
+                claim.check()
+
+
+def elsewhere_now(place: UPath) -> Holder:
+    """The holder on another machine, as its claim names it."""
+    found = claims.holder_of(place)
+    assert found is not None
+    return found[1]
+
+
+def test_glances_tell_what_watching_would(place: UPath) -> None:
+    """Of another machine's claim: not known at first, alive when its beat changes, dead after three beats without one."""
+    watch = Watch()
+    claimed(place, 1, elsewhere())
+    first = claims.glance(place, None, watch.patience)
+    assert first is not None
+    assert (first.verdict, first.may_be_alive) == (Verdict.WATCH, True)
+    watch.sleep(10)
+    durable.replace(place / "claims" / "0001.beat", b"8\n")
+    second = claims.glance(place, first, watch.patience)
+    assert second is not None
+    assert second.verdict is Verdict.ALIVE
+    watch.sleep(29)
+    third = claims.glance(place, second, watch.patience)
+    assert third is not None
+    assert third.verdict is Verdict.WATCH
+    watch.sleep(1)
+    last = claims.glance(place, third, watch.patience)
+    assert last is not None
+    assert (last.verdict, last.may_be_alive) == (Verdict.DEAD, False)
+
+
+def test_a_new_claim_is_looked_at_anew(place: UPath) -> None:
+    """The silence of a holder before says nothing of this one."""
+    watch = Watch()
+    claimed(place, 1, elsewhere())
+    first = claims.glance(place, None, watch.patience)
+    watch.sleep(60)
+    claimed(place, 2, replace(elsewhere(), token="another"))
+    second = claims.glance(place, first, watch.patience)
+    assert second is not None
+    assert (second.number, second.verdict) == (2, Verdict.WATCH)
+
+
+def test_a_batch_never_claimed_shows_nothing(place: UPath) -> None:
+    """And one that was let go nobody alive."""
+    assert claims.glance(place) is None
+    take(place, here()).release()
+    seen = claims.glance(place)
+    assert seen is not None
+    assert not seen.may_be_alive

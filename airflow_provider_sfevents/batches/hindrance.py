@@ -1,0 +1,119 @@
+"""A watcher that cannot watch: who is told of it, and when it tries again. `watching` decides."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches import waiting, watching
+from airflow_provider_sfevents.exceptions import SfEventsError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.batches.surroundings import Surroundings
+    from airflow_provider_sfevents.batches.watching import Rules, Trouble
+    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What things are like; only to be compared.
+
+    :param place: where watching would go on, or why that cannot be known.
+    """
+
+    settings: Settings | None = None
+    place: str = ""
+
+
+@dataclass(slots=True)
+class Hindrance:
+    """What is in a watcher's way, if anything is.
+
+    :ivar settings, session: what the watcher goes by, as far as it has come; it says so here.
+    :ivar listens_since: it has got as far as listening.
+    """
+
+    request: BatchRequest
+    rules: Rules
+    around: Surroundings
+    settings: Settings | None = None
+    session: Session | None = None
+    listens_since: datetime | None = None
+    _trouble: Trouble | None = None
+    _state: State = field(default_factory=State)
+
+    async def is_to_be_waited_out(self) -> bool:
+        """Whether there is trouble, and another try would only show it again."""
+        if self._trouble is None:
+            return False
+        changed = await self._now() != self._state
+        return not watching.is_worth_a_try(
+            self._trouble, self.rules, self.around.now(), changed=changed
+        )
+
+    def pause(self) -> float:
+        """Seconds until the next look."""
+        if self._trouble is None:
+            return 1.0
+        return watching.trouble_pause(self._trouble, self.around.spread())
+
+    async def met(self, error: Exception) -> str:
+        """Take note of an error; what to tell people now, or nothing."""
+        now = self.around.now()
+        if watching.was_well(self.listens_since, now):
+            self._trouble = None
+        state = await self._now()
+        if watching.is_for_people(error) and state.settings != self.settings:
+            self._trouble = None  # the connection was changed while the old one was still in use
+            return ""
+        trouble = watching.next_trouble(self._trouble, error, now)
+        _log(self._trouble, trouble, error, self.request.topic)
+        message = ""
+        if watching.is_due(trouble, self.rules, now):
+            trouble = watching.told(trouble, now)
+            if not await self.around.any_run([self.request.consumer]):  # else its task says it
+                message = trouble.message
+        self._trouble, self._state = trouble, state
+        return message
+
+    def is_over(self) -> None:
+        if self._trouble is not None:
+            log.info("Watching %s goes on.", self.request.topic)
+            self._trouble = None
+
+    async def _now(self) -> State:
+        try:
+            settings = await asyncio.to_thread(self.around.settings)
+        except Exception:  # noqa: BLE001 - whatever it is, the next try will say it
+            return State()
+        try:
+            return State(settings=settings, place=await asyncio.to_thread(self._place))
+        except Exception as error:  # noqa: BLE001 - as above
+            return State(settings=settings, place=str(error))
+
+    def _place(self) -> str:
+        if self.session is None:
+            return ""
+        area = self.around.area()
+        coming = waiting.next_coming(self.request, self.session, area, self.around.store)
+        return f"{coming} {waiting.sight(coming, area).plan}"
+
+
+def _log(before: Trouble | None, trouble: Trouble, error: Exception, topic: str) -> None:
+    """Each trouble once in a row; one that is not ours with where it came from."""
+    known = before is not None and before.kind == trouble.kind
+    log.log(
+        logging.DEBUG if known else logging.WARNING,
+        "%s is not watched for now: %s",
+        topic,
+        trouble.message,
+        exc_info=None if isinstance(error, SfEventsError) else error,
+    )

@@ -1,0 +1,56 @@
+"""What a watcher needs of the place it runs in."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches import watching
+from airflow_provider_sfevents.pubsub.shared_clients import shared_client
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
+
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.staging.area import StagingArea
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Interfaces and clock of a triggerer, or of a test. What blocks is called in a thread.
+
+    :param settings: reads the connection, as it is now. Blocks.
+    :param area: opens the staging area, without trying it out. Blocks.
+    :param store: the position store, told the org's id. Blocks.
+    :param runs: how many runs of a DAG are queued or running; 0 where that cannot be known. Blocks.
+    :param sleep: between two rounds of a watcher.
+    :param look_seconds: while listening, between two looks at what may be changed by hand.
+    :param spread: random, from 0 to 1.
+    """
+
+    settings: Callable[[], Settings]
+    area: Callable[[], StagingArea]
+    store: Callable[[str], PositionStore]
+    runs: Callable[[str], int]
+    client: Callable[[Settings], AbstractAsyncContextManager[PubSubClient]] = shared_client
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    look_seconds: float = watching.LOOK_SECONDS
+    now: Callable[[], datetime] = _now
+    spread: Callable[[], float] = random.random
+
+    async def any_run(self, dags: Iterable[str]) -> bool:
+        """Whether a run of one of these DAGs is queued or running."""
+        for dag in dags:
+            if await asyncio.to_thread(self.runs, dag):
+                return True
+        return False

@@ -1,0 +1,139 @@
+"""Waiting for a batch: all that sensors, triggers and watchers ask for, and the wait of a triggerer.
+
+`find` looks; `poke` looks, and listens for a moment; both on a worker, which knows the position. `wait` listens until there is an answer,
+on a triggerer, which knows the coming batch only. Whoever listens stages what it hears, and all look there first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents.batches.coming import Coming
+from airflow_provider_sfevents.batches.heard import MOVED, STAGED, Heard
+from airflow_provider_sfevents.batches.listening import listen
+from airflow_provider_sfevents.batches.opening import open_position
+from airflow_provider_sfevents.batches.poking import Pending, find, poke
+from airflow_provider_sfevents.batches.sighting import Sight, sight
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.chain import LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.staging.area import StagingArea
+    from airflow_provider_sfevents.staging.manifest import Run
+
+__all__ = [
+    "Coming",
+    "Heard",
+    "Pending",
+    "Sight",
+    "find",
+    "listen",
+    "next_coming",
+    "poke",
+    "sight",
+    "wait",
+]
+
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 10.0
+"""Between two looks at a batch that somebody is at work on."""
+
+GATHER_SECONDS = 5.0
+"""How long a wait that needs more events keeps the batch claimed and its file open after the first."""
+
+_ENDLESS = 7 * 24 * 3600.0  # seconds; the longest that bounds take, and then the wait begins anew
+
+
+def next_coming(
+    request: BatchRequest,
+    session: Session,
+    area: StagingArea,
+    open_store: Callable[[str], PositionStore],
+) -> Coming:
+    """The batch after the position, which is read, or begun. Blocks.
+
+    :raises BatchClaimed: somebody else is about to begin the position.
+    :raises PositionConflict: position, staging area and org contradict each other.
+    """
+    folder = area.topic(session.org_id, request.consumer, request.topic)
+    store = open_store(session.org_id)
+    return Coming.after(open_position(request, session, folder, store))
+
+
+async def wait(
+    coming: Coming,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    *,
+    run: Run,
+    poll_seconds: float = POLL_SECONDS,
+    gather_seconds: float = GATHER_SECONDS,
+) -> Heard:
+    """Wait, on a triggerer, until enough is pending; or until a worker has to look, since somebody has gone on with the batch.
+
+    :param run: who waits.
+    :param poll_seconds: between two looks while somebody is at work on the batch; he would be delivered what this wait is, too.
+    :param gather_seconds: to go on for after the first event, while it is not enough.
+    :raises ReplayIdRefused: a worker has to choose where to go on.
+    :raises SfEventsError: as `PubSubClient.fetch` does.
+    """
+    bounds = Bounds(max_events=min_events, max_seconds=_ENDLESS, idle_seconds=_ENDLESS)
+    before: Sight | None = None
+    unstaged = ""
+    while True:
+        seen = before = await _seen(coming, area, before, poll_seconds)
+        if seen.held_by:
+            await asyncio.sleep(poll_seconds)
+            continue
+        if not isinstance(seen.plan, restart.Fetch) or seen.events >= min_events:
+            return Heard(batch_id=coming.batch_id, events=seen.events, ended_by=STAGED)
+        heard = await listen(
+            coming,
+            seen.plan,
+            client,
+            area,
+            bounds,
+            run=run,
+            max_wait=gather_seconds,
+            until_enough=True,
+            unstaged=unstaged,
+        )
+        if heard.ended_by == MOVED or (heard.events >= min_events and not heard.held_by):
+            return heard
+        unstaged = unstaged if heard.staged else heard.why
+
+
+async def _seen(
+    coming: Coming, area: StagingArea, before: Sight | None, poll_seconds: float
+) -> Sight:
+    """A look on a triggerer; where the staging area cannot even be read, it waits all the same."""
+    for patience in (True, True, False):
+        try:
+            return await asyncio.to_thread(sight, coming, area, before)
+        except StagingError as error:
+            if coming.start == LATEST:
+                raise
+            if not patience:
+                log.warning(
+                    "The staging area cannot be read here; waiting on %s after %s all the same. What is staged of batch %s already is "
+                    "delivered a second time. %s",
+                    coming.topic,
+                    coming.start,
+                    coming.batch_id,
+                    error,
+                )
+        await asyncio.sleep(poll_seconds)
+    return Sight(plan=restart.Fetch(start=coming.start), events=0)

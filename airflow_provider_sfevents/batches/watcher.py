@@ -1,0 +1,290 @@
+"""A watcher at work: it stages what comes on a topic and says once for each batch that it is there. `watching` decides.
+
+Each round looks at the coming batch afresh: where the position stands, what is staged, whether somebody is at work. So a watcher that is
+killed at any point, or runs twice for a while, changes nothing but the number of announcements; and an announcement too many starts a
+run that finds nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches import restart, waiting, watching
+from airflow_provider_sfevents.batches.heard import HELD, MOVED, OVERTAKEN
+from airflow_provider_sfevents.batches.hindrance import Hindrance
+from airflow_provider_sfevents.batches.watching import Rules, Scene, Step
+from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.marks import Announced
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.batches.surroundings import Surroundings
+    from airflow_provider_sfevents.batches.waiting import Coming, Heard, Sight
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.staging.area import StagingArea
+
+log = logging.getLogger(__name__)
+
+_ENDLESS = (
+    7 * 24 * 3600.0
+)  # seconds; the longest that bounds take, and then the watcher listens again
+
+_SOMEBODY_ELSES = (HELD, OVERTAKEN, MOVED)  # ends of a wait that leave the batch to another
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """The coming batch, as far as this watcher knows of it.
+
+    :param sight: the last look: whether a holder on another machine lives shows only between two.
+    :param announced: by this watcher; `kept` says whether that is written beside the batch.
+    :param known_for: seconds since events of it were first seen, in nobody's hands.
+    :param waited: seconds since it became somebody else's business.
+    """
+
+    batch_id: str = ""
+    sight: Sight | None = None
+    announced: Announced | None = None
+    kept: bool = True
+    known_for: float = 0.0
+    waited: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What a look at the coming batch told.
+
+    :param dags: whose runs may be about to land it.
+    """
+
+    coming: Coming
+    sight: Sight
+    announced: Announced | None
+    dags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """What a round came to: something to say, perhaps, and how long to sleep then."""
+
+    pause: float
+    said: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Watches one topic for one consumer; for one loop, and one iteration of `announcements`."""
+
+    request: BatchRequest
+    rules: Rules
+    around: Surroundings
+    _hindrance: Hindrance = field(init=False)
+    _batch: _Batch = field(init=False, default_factory=_Batch)
+
+    def __post_init__(self) -> None:
+        self._hindrance = Hindrance(self.request, self.rules, self.around)
+
+    async def announcements(self) -> AsyncGenerator[dict[str, Any]]:
+        """Announcements without end, as plain JSON. Ends by cancellation only, and raises nothing else: whoever runs it would start it anew.
+
+        Nothing is held while one is handed out.
+        """
+        while True:
+            done = await self._round()
+            if done.said is not None:
+                yield done.said
+            await self.around.sleep(done.pause)
+            self._batch.known_for += done.pause
+
+    async def _round(self) -> _Round:
+        try:
+            if await self._hindrance.is_to_be_waited_out():
+                return _Round(pause=self._hindrance.pause())
+            done = await self._watch()
+        except BatchClaimed:  # somebody is about to begin the position
+            done = self._later()
+        except Exception as error:  # noqa: BLE001 - Airflow would start the trigger again every two seconds, for ever
+            message = await self._hindrance.met(error)
+            said = {**self._said(), "trouble": message} if message else None
+            return _Round(pause=self._hindrance.pause(), said=said)
+        self._hindrance.is_over()
+        return done
+
+    async def _watch(self) -> _Round:
+        """Look at the coming batch, listen where nothing is known of it, announce it where that is due."""
+        self._hindrance.settings = self._hindrance.listens_since = None
+        settings = await asyncio.to_thread(self.around.settings)
+        self._hindrance.settings = settings
+        area = await asyncio.to_thread(self.around.area)
+        async with self.around.client(settings) as client:
+            session = self._hindrance.session = await client.session()
+            look = await asyncio.to_thread(self._look, session, area)
+            if look.sight.held_by or not look.sight.events:
+                self._batch.known_for = 0.0
+            scene = Scene(
+                events=look.sight.events,
+                held=bool(look.sight.held_by),
+                announced=look.announced,
+                known_for=self._batch.known_for,
+            )
+            step = watching.next_step(scene, self.rules, self.around.now())
+            if step is not Step.LISTEN:
+                return await self._act(step, look, scene, staged=scene.events > 0)
+            heard = await self._listen(look, client, area)
+        scene = Scene(
+            events=heard.events,
+            held=bool(heard.held_by) or heard.ended_by in _SOMEBODY_ELSES,
+            own=True,
+            announced=await asyncio.to_thread(self._remembered, look.coming, area),
+        )
+        step = watching.next_step(scene, self.rules, self.around.now())
+        return await self._act(step, look, scene, staged=heard.staged)
+
+    async def _listen(self, look: _Look, client: PubSubClient, area: StagingArea) -> Heard:
+        """Until there is something to announce, or to leave to somebody else, or the position is elsewhere."""
+        self._hindrance.listens_since = self.around.now()
+        stop = asyncio.Event()
+        looks = asyncio.create_task(self._stop_when_moved(look.coming, area, stop))
+        try:
+            return await waiting.listen(
+                look.coming,
+                look.sight.plan,
+                client,
+                area,
+                Bounds(
+                    max_events=self.rules.max_events,
+                    max_seconds=_ENDLESS,
+                    idle_seconds=_ENDLESS,
+                ),
+                run=self.request.run,
+                stop=stop,
+                max_wait=self.rules.max_wait,
+            )
+        finally:
+            looks.cancel()
+
+    async def _stop_when_moved(
+        self, coming: Coming, area: StagingArea, stop: asyncio.Event
+    ) -> None:
+        """A position that was set by hand, and a connection that was changed, are followed though nothing comes."""
+        while not stop.is_set():
+            await asyncio.sleep(self.around.look_seconds)
+            if await asyncio.to_thread(self._has_moved, coming, area):
+                stop.set()
+
+    def _has_moved(self, coming: Coming, area: StagingArea) -> bool:
+        """Blocks."""
+        session = self._hindrance.session
+        try:
+            if session is None or self.around.settings() != self._hindrance.settings:
+                return True
+            return waiting.next_coming(self.request, session, area, self.around.store) != coming
+        except Exception as error:  # noqa: BLE001 - a look that fails is no reason to stop listening
+            log.debug("Whether %s has moved is not known: %s", coming.batch_id, error)
+            return False
+
+    async def _act(self, step: Step, look: _Look, scene: Scene, *, staged: bool) -> _Round:
+        if step is Step.ANNOUNCE_IF_IDLE and not await self.around.any_run(look.dags):
+            step = Step.ANNOUNCE
+        if step is Step.ANNOUNCE:
+            return self._announce(look.coming, scene, staged=staged)
+        return self._later()
+
+    def _later(self) -> _Round:
+        """It is somebody else's business for now."""
+        pause = watching.pause(self._batch.waited)
+        self._batch.waited += pause
+        return _Round(pause=pause)
+
+    def _announce(self, coming: Coming, scene: Scene, *, staged: bool) -> _Round:
+        before, at = scene.announced, self.around.now().isoformat()
+        now = Announced(
+            events=scene.events or (before.events if before else 0),
+            at=at,
+            times=before.times + 1 if before else 1,
+        )
+        self._batch.announced, self._batch.kept, self._batch.waited = now, False, 0.0
+        _log(coming, now, self.rules)
+        said = self._said(
+            batch_id=coming.batch_id, sequence=coming.sequence, events=now.events, staged=staged
+        )
+        return _Round(pause=watching.pause(0.0), said=said)
+
+    def _said(
+        self, *, batch_id: str = "", sequence: int = 0, events: int = 0, staged: bool = False
+    ) -> dict[str, Any]:
+        return {
+            "topic": self.request.topic,
+            "consumer": self.request.consumer,
+            "batch_id": batch_id,
+            "sequence": sequence,
+            "events": events,
+            "staged": staged,
+        }
+
+    def _look(self, session: Session, area: StagingArea) -> _Look:
+        """Blocks."""
+        coming = waiting.next_coming(self.request, session, area, self.around.store)
+        if coming.batch_id != self._batch.batch_id:
+            self._batch = _Batch(batch_id=coming.batch_id)
+        sight = self._batch.sight = waiting.sight(coming, area, self._batch.sight)
+        return _Look(
+            coming=coming,
+            sight=sight,
+            announced=self._remembered(coming, area),
+            dags=self._dags(sight),
+        )
+
+    def _remembered(self, coming: Coming, area: StagingArea) -> Announced | None:
+        """The last announcement of a batch; this watcher's own is written down on the way. Blocks."""
+        folder = coming.folder(area)
+        own = self._batch.announced
+        if own is not None and not self._batch.kept and watching.is_settled(own, self.around.now()):
+            self._batch.kept = True
+            try:
+                folder.write_announced(own)
+                steps.reached(steps.ANNOUNCED, coming.batch_id)
+            except StagingError as error:
+                log.warning(
+                    "That batch %s was announced cannot be remembered; a triggerer that is started anew announces it again. %s",
+                    coming.batch_id,
+                    error,
+                )
+        return max(
+            filter(None, (own, folder.read_announced())),
+            key=lambda announced: announced.times,
+            default=None,
+        )
+
+    def _dags(self, sight: Sight) -> tuple[str, ...]:
+        """Whose runs may be about to land the batch: the DAG that has had it in hand, and the consumer, which by default is one."""
+        held = sight.claim.holder.run.dag if sight.claim else ""
+        staged = "" if isinstance(sight.plan, restart.Fetch) else sight.plan.manifest.run.dag
+        return tuple(dict.fromkeys(filter(None, (held, staged, self.request.consumer))))
+
+
+def _log(coming: Coming, announced: Announced, rules: Rules) -> None:
+    if announced.times == 1:
+        log.info(
+            "Announcing batch %s of %s: %d events.",
+            coming.batch_id,
+            coming.topic,
+            announced.events,
+        )
+        return
+    log.warning(
+        "Batch %s of %s was announced %d times, is not committed, and no run is at work on it: announcing it again. Look at why its "
+        "runs fail; events that do not land leave the bus after 72 hours. Next time in %s.",
+        coming.batch_id,
+        coming.topic,
+        announced.times - 1,
+        watching.again_after(rules, announced.times),
+    )

@@ -1,0 +1,149 @@
+"""`airflow sfevents batches`: list, release, reland."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.utils.cli import action_cli, suppress_logs_and_warning
+from airflow.utils.providers_configuration_loader import providers_configuration_loaded
+
+from airflow_provider_sfevents.commands import looking, relanding
+from airflow_provider_sfevents.commands.position import foresee
+from airflow_provider_sfevents.commands.reaching import reach
+from airflow_provider_sfevents.commands.telling import (
+    command,
+    confirm,
+    invocation,
+    say,
+    show_rows,
+)
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.places import put_job, staging_root
+from airflow_provider_sfevents.staging import claims
+from airflow_provider_sfevents.staging.holders import Verdict
+from airflow_provider_sfevents.staging.places import spark_url
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from airflow_provider_sfevents.commands.looking import Batch
+    from airflow_provider_sfevents.commands.reaching import Reached
+    from airflow_provider_sfevents.positions.record import Position
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@command
+def list_(args: Namespace) -> None:
+    """List what is kept, oldest first."""
+    reached = reach(args)
+    epochs = reached.folder.epochs_in_order()
+    batches = [
+        looking.look(reached.folder, epoch, sequence)
+        for epoch in epochs
+        for sequence in reached.folder.sequences(epoch)
+    ]
+    show_rows([row(one, reached.position) for one in batches], args.output)
+    if args.output in ("table", "plain"):
+        says, warning = foresee(args, reached)
+        say("\n".join(filter(None, (warning, says))))
+
+
+@action_cli
+@providers_configuration_loaded
+@command
+def release(args: Namespace) -> None:
+    """Let go of another's claim."""
+    reached = reach(args)
+    epoch, sequence = parse_batch_id(args.batch_id)
+    folder = reached.folder.batch(epoch, sequence).folder
+    seen = claims.seen(folder)
+    if seen is None or seen[2] is Verdict.FREE:
+        say(f"Nobody holds batch {args.batch_id}.")
+        say(foresee(args, reached)[0])
+        return
+    say(f"Batch {args.batch_id} is held by {seen[1].describe()}.")
+    if seen[2] is Verdict.WATCH:
+        say(
+            "That process cannot be seen from this machine; watching its sign of life for half a minute."
+        )
+        seen = claims.seen(folder, claims.Patience()) or seen
+    number, _, verdict = seen
+    if verdict is Verdict.ALIVE and not args.force:
+        raise ConfigurationError(
+            f"It is at work. Nothing was changed. Let it finish, or end the task; or take the batch from it: "
+            f"{invocation(args, 'batches', 'release', args.batch_id, '--force')}"
+        )
+    if verdict is Verdict.ALIVE:
+        confirm(
+            args,
+            "It is at work. It gives way at its next step once another has taken the batch; what it has received by then is kept.",
+        )
+    claims.let_go(folder, number)
+    say(f"Batch {args.batch_id} is released.")
+    say(foresee(args, reached)[0])
+
+
+@action_cli
+@providers_configuration_loaded
+@command
+def reland(args: Namespace) -> None:
+    """Clear the task that staged a batch."""
+    reached = reach(args)
+    batch = looking.look(reached.folder, *parse_batch_id(args.batch_id))
+    listed = invocation(args, "batches", "list")
+    relanding.refuse(batch, reached.position, listed)
+    try:
+        clearing = relanding.find(batch, downstream=args.downstream)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error} {_by_hand(args, reached, batch)}") from error
+    say(clearing.describe())
+    if args.dry_run:
+        return
+    confirm(
+        args,
+        f"The task lands batch {batch.batch_id} ({batch.events} events) again, in place of what it landed before, and nothing else: nothing is "
+        "fetched, and the position stays.",
+    )
+    say(clearing.clear())
+
+
+def row(batch: Batch, position: Position | None) -> dict[str, Any]:
+    """What a person wants to see of a batch."""
+    manifest, receipt = batch.manifest, batch.receipt
+    run = manifest.run if manifest else None
+    return {
+        "epoch": batch.epoch,
+        "sequence": batch.sequence,
+        "batch_id": batch.batch_id,
+        "state": looking.state(batch, position),
+        "events": batch.events,
+        "bytes": batch.size,
+        "created_at": manifest.created_at if manifest else "",
+        "staged_by": f"{run.dag}.{run.task} {run.run}" if run and run.dag else "",
+        "quarantined": receipt.quarantined if receipt else "",
+        "duplicates": receipt.duplicates if receipt else "",
+        "losses": len(manifest.losses) if manifest else "",
+    }
+
+
+def parse_batch_id(batch_id: str) -> tuple[str, int]:
+    """Epoch and sequence.
+
+    :raises ConfigurationError: it is no batch id.
+    """
+    epoch, _, sequence = batch_id.rpartition("-")
+    if not epoch or not sequence.isdecimal():
+        raise ConfigurationError(
+            f"{batch_id!r} is no batch id; give it as `airflow sfevents batches list` shows it: <epoch>-<sequence>."
+        )
+    return epoch, int(sequence)
+
+
+def _by_hand(args: Namespace, reached: Reached, batch: Batch) -> str:
+    job = put_job(staging_root(args.staging))
+    manifest = spark_url(reached.folder.batch(batch.epoch, batch.sequence).manifest_url)
+    return (
+        "By hand, with the task's table and Spark settings: "
+        f"spark-submit --py-files {job.py_files} {job.application} --manifest {manifest} --table <table> --format parquet"
+    )

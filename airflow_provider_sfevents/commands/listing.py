@@ -1,0 +1,49 @@
+"""All positions that Airflow's database holds, in rows. What is found there may be anything; a row says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.commands.asset_rows import all_states
+from airflow_provider_sfevents.commands.variable_rows import all_variables
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.record import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def found() -> list[tuple[str, str]]:
+    """Place and text of everything that is named like a position; XComs, which are many for each position, are left out."""
+    return [*all_variables(), *all_states()]
+
+
+def rows(records: Iterable[tuple[str, str]], *, consumer: str | None) -> list[dict[str, Any]]:
+    """By consumer and topic; what is no position comes last.
+
+    :param consumer: only this one's, and what belongs to nobody.
+    """
+    listed = [_row(where, text) for where, text in records]
+    wanted = [row for row in listed if consumer in (None, row["consumer"]) or row["problem"]]
+    return sorted(wanted, key=lambda row: (bool(row["problem"]), row["consumer"], row["topic"]))
+
+
+def _row(where: str, text: str) -> dict[str, Any]:
+    try:
+        position = Position.from_json(text, where)
+    except ConfigurationError as error:
+        empty = dict.fromkeys(
+            ("consumer", "topic", "org_id", "sequence", "replay_id", "committed_at", "owner"), ""
+        )
+        return {**empty, "kept_in": where, "problem": str(error)}
+    return {
+        "consumer": position.consumer,
+        "topic": position.topic,
+        "org_id": position.org_id,
+        "sequence": position.sequence,
+        "replay_id": position.replay_id,
+        "committed_at": position.committed_at,
+        "owner": position.owner,
+        "kept_in": where,
+        "problem": "",
+    }

@@ -1,0 +1,114 @@
+"""What lies in the staging area, as a person wants to see it. Nothing here claims, writes or waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches.restart import Found
+from airflow_provider_sfevents.staging import claims
+from airflow_provider_sfevents.staging.holders import Verdict
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.holders import Holder
+    from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+    from airflow_provider_sfevents.staging.marks import Anchor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What one look into a batch's folder tells.
+
+    :param parts: closed files; looked at only where there is no manifest.
+    :param holder: of the claim that counts, dead or alive; None where the batch was never claimed.
+    """
+
+    epoch: str
+    sequence: int
+    batch_id: str
+    manifest: Manifest | None = None
+    receipt: Receipt | None = None
+    parts: tuple[Part, ...] = ()
+    holder: Holder | None = None
+    verdict: Verdict = Verdict.FREE
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody may be at work on it."""
+        return self.verdict in (Verdict.ALIVE, Verdict.WATCH)
+
+    @property
+    def events(self) -> int:
+        return self.manifest.events if self.manifest else sum(one.events for one in self.parts)
+
+    @property
+    def size(self) -> int:
+        return self.manifest.bytes if self.manifest else sum(one.bytes for one in self.parts)
+
+    @property
+    def unlanded(self) -> bool:
+        """Staged, and without a receipt."""
+        return self.manifest is not None and self.receipt is None
+
+    def describe_holder(self) -> str:
+        """Who holds it and whether that process lives; empty where nobody does."""
+        if self.holder is None or self.verdict is Verdict.FREE:
+            return ""
+        return f"{self.holder.describe()} ({_SEEN[self.verdict]})"
+
+
+_SEEN = {
+    Verdict.ALIVE: "at work",
+    Verdict.DEAD: "gone",
+    Verdict.WATCH: "cannot be seen from this machine",
+}
+
+
+def look(folder: TopicFolder, epoch: str, sequence: int) -> Batch:
+    """One look; a batch that nobody has begun is an empty one."""
+    batch = folder.batch(epoch, sequence)
+    manifest = batch.read_manifest()
+    claim = claims.seen(batch.folder)
+    return Batch(
+        epoch=epoch,
+        sequence=sequence,
+        batch_id=batch.batch_id,
+        manifest=manifest,
+        receipt=batch.read_receipt(),
+        parts=() if manifest else tuple(batch.parts()),
+        holder=claim[1] if claim else None,
+        verdict=claim[2] if claim else Verdict.FREE,
+    )
+
+
+def find(folder: TopicFolder, position: Position, batch: Batch, anchor: Anchor | None) -> Found:
+    """The same for `restart.plan`, as an attempt at the batch after the position would find it."""
+    return Found(
+        position_start=position.start,
+        anchor=anchor.replay_id if anchor else "",
+        anchor_after=anchor.after if anchor else "",
+        loss=folder.batch(batch.epoch, batch.sequence).read_loss(),
+        manifest=batch.manifest,
+        receipt=batch.receipt,
+        parts=batch.parts,
+    )
+
+
+def state(batch: Batch, position: Position | None) -> str:
+    """In the words of the documentation; a batch of another epoch cannot be told to be committed."""
+    if batch.held and batch.holder is not None:
+        doing = "landing" if batch.manifest else "fetching"
+        return f"{doing}: {batch.describe_holder()}"
+    if batch.manifest is None:
+        kept = len(batch.parts)
+        return f"{kept} file{'s' * (kept != 1)} kept" if kept else "nothing"
+    if batch.receipt is None:
+        return "staged"
+    committed = (
+        position is not None
+        and batch.epoch == position.epoch
+        and batch.sequence <= position.sequence
+    )
+    return "committed" if committed else "landed"

@@ -1,0 +1,164 @@
+"""What the next run will do, in a sentence; and why a hand must not come in between. Pure.
+
+The decisions are those the operators take (`batches.restart`, `batches.opening`, `batches.age`); here they are put into words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches import age, opening, restart
+from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.staging.manifest import LossWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from airflow_provider_sfevents.batches.opening import Begun, Landed
+    from airflow_provider_sfevents.commands.looking import Batch
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.staging.marks import Anchor
+
+_FROM = {
+    "earliest": "all events that the bus still holds",
+    "latest": "events published once it listens",
+}
+
+
+LANDS_ONCE = "What has landed already is recognised by its identity and does not land again."
+
+
+def without_position(
+    landed: Landed | None, begun: Sequence[Begun], consumer: str, topic: str, where: str
+) -> str:
+    """What a run does that finds no position."""
+    request = BatchRequest(topic=topic, consumer=consumer, initial_replay="initial_replay")
+    try:
+        opening.refuse_lost(landed, begun, request, where)
+    except PositionConflict as error:
+        return f"The next run is refused: {error}"
+    return "The next run is a first run: it begins an epoch at its `initial_replay`, 'earliest' unless the task says otherwise."
+
+
+def with_position(
+    position: Position,
+    landed: Landed | None,
+    batch: Batch,
+    found: restart.Found,
+    where: str,
+) -> str:
+    """What a run does that finds this position.
+
+    :param batch: the one after it.
+    """
+    try:
+        opening.refuse_stale(position, landed, where)
+        plan = restart.plan(found)
+    except PositionConflict as error:
+        return f"The next run is refused: {error}"
+    doing = _planned(plan, batch)
+    if batch.held:
+        return f"A run that starts now gives way to {batch.describe_holder()}. Once nobody is at work on it, a run {doing}"
+    return f"The next run {doing}"
+
+
+def worry(position: Position, anchor: Anchor | None, now: datetime) -> str:
+    """A warning while there is time to act; empty while there is no hurry."""
+    return age.warning(position.topic, age.known_since(position, anchor), now)
+
+
+def aged(position: Position, anchor: Anchor | None, now: datetime) -> str:
+    """How old the place is, of what it may become."""
+    since = age.known_since(position, anchor)
+    if since is None:
+        return "does not age"
+    hours = (now - since).total_seconds() / 3600
+    return f"{hours:.1f} of {age.RETENTION.total_seconds() / 3600:.0f} hours"
+
+
+def refuse_to_abandon(batch: Batch, command: str, *, abandon: bool) -> None:
+    """Keep a hand off the position while a batch that was paid for would be left behind unseen.
+
+    :param batch: the one after the position.
+    :param command: the same command, leaving it behind.
+    :raises ConfigurationError: naming that command.
+    """
+    if batch.unlanded and not abandon:
+        raise ConfigurationError(
+            f"Batch {batch.batch_id} is staged ({batch.events} events, delivered and counted) and has not landed; it would be left behind. "
+            f"Nothing was changed. Let the next run land it first; or end its Spark job, should one still be running, and leave it behind: {command}"
+        )
+
+
+def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, ...]:
+    """What the position will remember: a hand that moves it may pass over events, so it leaves a loss window of its own."""
+    if position.start == start:
+        return position.losses
+    window = LossWindow(
+        after=position.start,
+        after_event_at=position.last_event_at,
+        start=start,
+        at=at,
+        why="the position was set by hand",
+    )
+    return (*position.losses, window)
+
+
+def meaning(start: str) -> list[str]:
+    """What it brings about to go on at `start`, sentence by sentence."""
+    if start == "earliest":
+        return [
+            "The next run gets all that the bus still holds (72 hours): every event is delivered again and counts against the org's daily "
+            "allowance.",
+            LANDS_ONCE,
+        ]
+    if start == "latest":
+        return [
+            "The next run gets what is published once it listens: whatever is published before that and has not landed is skipped."
+        ]
+    return [
+        f"The next run gets the events after {start}: if that place lies before the position, events are delivered again and count against "
+        "the org's daily allowance; if it lies beyond, those in between are skipped. Replay ids do not tell which.",
+        LANDS_ONCE,
+    ]
+
+
+def left_behind(batch: Batch | None) -> list[str]:
+    """What becomes of the batch after the position when the position begins a new epoch."""
+    if batch is None or not batch.events:
+        return []
+    if batch.manifest is None:
+        return [
+            f"{batch.events} events that were received for batch {batch.batch_id} are left behind."
+        ]
+    if batch.receipt is None:
+        return [
+            f"Batch {batch.batch_id} ({batch.events} events, staged) is left behind; `airflow sfevents batches reland` lands it still. "
+            "End its Spark job first, should one be running."
+        ]
+    return []
+
+
+def _planned(plan: restart.Commit | restart.Adopt | restart.Fetch, batch: Batch) -> str:
+    if isinstance(plan, restart.Commit):
+        return (
+            f"commits batch {batch.batch_id} ({batch.events} events), which has landed: the position moves to its end, and nothing is "
+            "fetched or landed again."
+        )
+    if isinstance(plan, restart.Adopt):
+        return f"lands batch {batch.batch_id} ({batch.events} events), which is staged, and commits it; nothing is fetched."
+    after = _FROM.get(plan.ask, f"the events after {plan.ask}")
+    if plan.kept:
+        files = len(plan.kept)
+        return (
+            f"goes on with batch {batch.batch_id}: it keeps the {plan.events} events of {files} file{'s' * (files != 1)} and fetches "
+            f"{after}."
+        )
+    why = ""
+    if plan.loss is not None:
+        why = f", after a loss window: the bus refused {plan.loss.after}"
+    elif plan.anchor:
+        why = ", where a keepalive was last heard"
+    return f"fetches batch {batch.batch_id}: {after}{why}."

@@ -1,0 +1,83 @@
+"""How the commands speak: tables as Airflow's own print them, questions, refusals, and each other's names."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from airflow.cli.simple_table import AirflowConsole
+from airflow.utils.helpers import ask_yesno
+
+from airflow_provider_sfevents.exceptions import SfEventsError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping, Sequence
+
+_CONTEXT = "_AIRFLOW_PROCESS_CONTEXT"
+
+
+def command(act: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
+    """Make our errors what Airflow's commands end with: the message on stderr, exit code 1.
+
+    And let connections be found: Airflow's `BaseHook.get_connection` looks into the database only in a task and in processes that say
+    they are servers (3.3), and a command is neither.
+    """
+
+    @functools.wraps(act)
+    def run(args: Namespace) -> None:
+        os.environ.setdefault(_CONTEXT, "server")
+        try:
+            act(args)
+        except SfEventsError as error:
+            raise SystemExit(str(error)) from error
+
+    return run
+
+
+def say(text: str) -> None:
+    print(text)  # noqa: T201 - a command's answer
+
+
+def confirm(args: Namespace, *what: str) -> None:
+    """Ask, unless `--yes` was given.
+
+    :raises SystemExit: the answer is no, or there is nobody to answer.
+    """
+    say("\n".join(what))
+    try:
+        if args.yes or ask_yesno("Go on? [y/n]"):
+            return
+    except EOFError:
+        raise SystemExit(
+            "Nothing was changed: nobody answered. To go on without being asked: --yes"
+        ) from None
+    raise SystemExit("Nothing was changed.")
+
+
+def show_rows(rows: Sequence[Mapping[str, Any]], output: str) -> None:
+    AirflowConsole().print_as(data=[dict(row) for row in rows], output=output)
+
+
+def show_one(fields: Mapping[str, Any], output: str) -> None:
+    """One thing with many fields: one to a line for people, one object for programs."""
+    if output not in ("table", "plain"):
+        show_rows([fields], output)
+        return
+    lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in fields.items()}
+    show_rows([{"name": name, "value": value} for name, value in lines.items()], output)
+
+
+def invocation(args: Namespace, group: str, name: str, *words: str) -> str:
+    """Another command on the same consumer and topic, to be copied: with the options that this one was given."""
+    given = {
+        "--position-store": None if args.position_store == "variable" else args.position_store,
+        "--staging": args.staging,
+        "--conn-id": args.conn_id,
+    }
+    options = [word for option, value in given.items() if value for word in (option, value)]
+    return shlex.join(
+        ["airflow", "sfevents", group, name, args.consumer, args.topic, *words, *options]
+    )

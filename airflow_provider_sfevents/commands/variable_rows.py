@@ -1,0 +1,82 @@
+"""A position in an Airflow Variable, by Airflow's database."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow.models.variable import Variable
+from airflow.utils.session import create_session
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.positions.text import variable_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PREFIX = "sfevents."
+
+
+@contextmanager
+def told(where: str, doing: str) -> Iterator[None]:
+    """Say in one sentence what the database says at length."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        said = str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise TransportError(
+            f"{where} could not be {doing}: {type(error).__name__}: {said}. Check that this machine reaches Airflow's database "
+            "(`airflow db check`), then try again."
+        ) from error
+
+
+class VariableRow:
+    """As workers see it: environment and secrets backend of this machine come before the database.
+
+    `Variable.get` answers "not there" also when the database does not answer; so the row is looked at by itself, too.
+    """
+
+    def __init__(self, consumer: str, topic: str) -> None:
+        self._key = variable_key(consumer, topic)
+        self._topic = topic
+        self.where = f"Variable {self._key!r}"
+        self.advice = (
+            f"Something is read in its place: remove the environment variable AIRFLOW_VAR_{self._key.upper()}, or the entry "
+            f"{self._key!r} from the secrets backend, here and on the workers."
+        )
+
+    def get(self) -> str | None:
+        with told(self.where, "read"), create_session() as session:
+            row = session.scalar(select(Variable).where(Variable.key == self._key))
+            stored = None if row is None else row.val
+        if row is not None and stored is None:
+            raise ConfigurationError(
+                f"{self.where} is encrypted, and this machine cannot decrypt it: `[core] fernet_key` is not that of the API server. Give "
+                "this machine the same key."
+            )
+        seen = Variable.get(self._key, default_var=None)
+        return stored if seen is None else str(seen)
+
+    def set(self, record: str) -> None:
+        with told(self.where, "written"):
+            Variable.set(
+                self._key,
+                record,
+                description=f"How far {self._topic} has been landed (airflow-provider-sfevents)",
+            )
+
+    def delete(self) -> None:
+        with told(self.where, "deleted"):
+            Variable.delete(self._key)
+
+
+def all_variables() -> list[tuple[str, str]]:
+    """Place and record of everything that is named like a position."""
+    where = "Variables"
+    with told(where, "read"), create_session() as session:
+        rows = session.scalars(
+            select(Variable).where(Variable.key.startswith(PREFIX, autoescape=True))
+        )
+        return [(f"Variable {row.key!r}", str(row.val)) for row in rows]

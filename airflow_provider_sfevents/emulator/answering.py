@@ -1,0 +1,39 @@
+"""How the emulator's own HTTP face answers: JSON in, JSON out, mistakes as HTTP 400."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse, Response
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+Facts = Mapping[str, Any]
+
+
+def answering(answer: Callable[[Facts], Any]) -> Callable[[Request], Awaitable[Response]]:
+    """Make a handler: what was asked, from the query or the JSON body, to JSON; what was asked wrongly to HTTP 400.
+
+    It is answered in a thread: verbs that concern the network wait for the event loop.
+    """
+
+    async def handle(request: Request) -> Response:
+        try:
+            asked = (
+                dict(request.query_params)
+                if request.method == "GET"
+                else json.loads(await request.body())
+            )
+            return JSONResponse(await asyncio.to_thread(answer, asked))
+        except KeyError as error:
+            return JSONResponse({"error": f"{error} is missing"}, status_code=400)
+        except (EmulatorError, ValueError, TypeError) as error:
+            return JSONResponse({"error": str(error)}, status_code=400)
+
+    return handle

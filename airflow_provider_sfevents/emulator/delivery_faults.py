@@ -1,0 +1,85 @@
+"""What a stream is to do to its events: twice, in another order, once more after a reconnect; and when to keep silent."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_sfevents.emulator.replay_log import StoredEvent
+
+
+class DeliveryFaults:
+    """Counts of events still to be meddled with, for whichever stream delivers them. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._repeat = 0
+        self._reorder = 0
+        self._resend: deque[int] = deque()
+        self.keepalives_paused = False
+
+    def repeat(self, events: int) -> None:
+        with self._lock:
+            self._repeat += _counted("repeat_next", events)
+
+    def reorder(self, events: int) -> None:
+        """:raises EmulatorError: for less than two."""
+        if events < 2:
+            raise EmulatorError(f"reorder_next({events}): an order takes two events at least")
+        with self._lock:
+            self._reorder = events
+
+    def resend(self, events: int, times: int) -> None:
+        with self._lock:
+            self._resend.extend([_counted("resend_on_reconnect", events)] * times)
+
+    def take_resend(self) -> int:
+        """How many events before its start the reconnecting stream is to get again."""
+        with self._lock:
+            return self._resend.popleft() if self._resend else 0
+
+    def meddled(self, events: Sequence[StoredEvent]) -> list[StoredEvent]:
+        """What goes out for these events, that are next on a stream."""
+        with self._lock:
+            if self._reorder and len(events) > 1:
+                turned, self._reorder = min(self._reorder, len(events)), 0
+                events = [*reversed(events[:turned]), *events[turned:]]
+            doubled = min(self._repeat, len(events))
+            self._repeat -= doubled
+        twice = [copy for event in events[:doubled] for copy in (event, event)]
+        return [*twice, *events[doubled:]]
+
+    def reach(self, limit: int) -> int:
+        """How many events to look at for a response of at most so many: an order may concern more."""
+        with self._lock:
+            return max(limit, self._reorder)
+
+    def waiting(self) -> tuple[Fault, ...]:
+        with self._lock:
+            counted = {
+                "repeat": self._repeat,
+                "reorder": self._reorder,
+                "pause keepalives": int(self.keepalives_paused),
+            }
+            resent = [Fault(rpc="Subscribe", how="resend", after=events) for events in self._resend]
+        ordered = [Fault(rpc="Subscribe", how=how, times=n) for how, n in counted.items() if n]
+        return (*ordered, *resent)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._repeat = self._reorder = 0
+            self._resend.clear()
+            self.keepalives_paused = False
+
+
+def _counted(verb: str, events: int) -> int:
+    if events < 1:
+        raise EmulatorError(f"{verb}({events}): at least one event")
+    return events

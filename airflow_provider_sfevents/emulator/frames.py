@@ -1,0 +1,132 @@
+"""HTTP/2 as far as the relay must know it: where a frame ends, which streams are open, how one is ended. No I/O.
+
+The numbers are those of RFC 9113. Headers stay as they are (compressed): only frame types, flags and stream ids are read.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HOWS = ("reset", "goaway", "rst_stream")
+"""How a connection, or a stream of it, can be cut."""
+ERRORS = {
+    "NO_ERROR": 0,
+    "INTERNAL_ERROR": 2,
+    "REFUSED_STREAM": 7,
+    "CANCEL": 8,
+    "ENHANCE_YOUR_CALM": 11,
+}
+_HEADER = 9
+_DATA, _HEADERS, _RST_STREAM, _GOAWAY = 0, 1, 3, 7
+_END_STREAM, _END_HEADERS = 0x1, 0x4
+_CONTINUATION = 9
+_MESSAGE_HEADER = 5  # gRPC's own: compressed or not, length
+_MARK = secrets.token_bytes(15)  # of this process; no payload has it by chance
+
+
+def order(how: str) -> bytes:
+    """Make a message that a servicer sends and no client gets: the relay cuts the connection there.
+
+    So what was sent before has left, to the byte, when the cut comes.
+    """
+    if how not in HOWS:
+        raise EmulatorError(f"how={how!r} is none of {', '.join(HOWS)}")
+    return _MARK + bytes([HOWS.index(how)])
+
+
+_ORDERS = {
+    b"\0" + len(order(how)).to_bytes(_MESSAGE_HEADER - 1, "big") + order(how): how for how in HOWS
+}
+_ORDER_BYTES = _MESSAGE_HEADER + len(_MARK) + 1
+
+
+class FrameBuffer:
+    """Cuts bytes into whole frames.
+
+    :param preface: what comes before the first frame. Where it does not, this is not HTTP/2, and nothing is cut.
+    """
+
+    def __init__(self, preface: bytes = b"") -> None:
+        self._preface = preface
+        self._rest = b""
+        self.foreign = False
+
+    def feed(self, received: bytes) -> list[bytes]:
+        """Whole frames, each with its header; the preface counts as one."""
+        data = self._rest + received if self._rest else received
+        frames: list[bytes] = []
+        at = len(self._preface)
+        if at:
+            self.foreign = self.foreign or data[:at] != self._preface[: len(data)]
+            if not self.foreign and len(data) < at:
+                self._rest = data
+                return frames
+            frames.append(data[:at])
+            self._preface = b""
+        if self.foreign:
+            self._rest = b""
+            return [data]
+        while len(data) - at >= _HEADER:
+            end = at + _HEADER + int.from_bytes(data[at : at + 3], "big")
+            if end > len(data):
+                break
+            frames.append(data[at:end])
+            at = end
+        self._rest = data[at:]
+        return frames
+
+
+class OpenStreams:
+    """Which streams of a connection are open, from the frames that pass."""
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+        self.newest = 0
+
+    def from_client(self, frame: bytes) -> None:
+        stream = _stream(frame)
+        if frame[3] == _HEADERS and stream > self.newest:
+            self.newest = stream
+            self.ids.add(stream)
+        elif frame[3] == _RST_STREAM:
+            self.ids.discard(stream)
+
+    def from_server(self, frame: bytes) -> None:
+        ends = frame[3] in {_DATA, _HEADERS} and frame[4] & _END_STREAM
+        if ends or frame[3] == _RST_STREAM:
+            self.ids.discard(_stream(frame))
+
+
+def splits_headers(frame: bytes) -> bool:
+    """Whether more of a header block must follow: nothing may be put in between."""
+    return frame[3] in {_HEADERS, _CONTINUATION} and not frame[4] & _END_HEADERS
+
+
+def take_order(frame: bytes) -> tuple[bytes, str, int]:
+    """Frame without an order, which cut it asks for and on which stream; no cut for most frames."""
+    how = _ORDERS.get(frame[-_ORDER_BYTES:], "") if frame[3] == _DATA else ""
+    if not how:
+        return frame, "", 0
+    body = frame[_HEADER:-_ORDER_BYTES]
+    rest = len(body).to_bytes(3, "big") + frame[3:_HEADER] + body if body else b""
+    return rest, how, _stream(frame)
+
+
+def rst_stream(stream: int, error: str) -> bytes:
+    return _frame(_RST_STREAM, stream, ERRORS[error].to_bytes(4, "big"))
+
+
+def goaway(last_stream: int) -> bytes:
+    """Say that no stream after this one will be answered, as a server does that is about to close."""
+    return _frame(_GOAWAY, 0, last_stream.to_bytes(4, "big") + bytes(4) + b"going away")
+
+
+def _frame(kind: int, stream: int, body: bytes) -> bytes:
+    return len(body).to_bytes(3, "big") + bytes([kind, 0]) + stream.to_bytes(4, "big") + body
+
+
+def _stream(frame: bytes) -> int:
+    return int.from_bytes(frame[5:9], "big") & 0x7FFF_FFFF

@@ -1,0 +1,3 @@
+"""Topics as message queues, for `MessageQueueTrigger`."""
+
+from __future__ import annotations

@@ -1,0 +1,273 @@
+"""Which events of a batch have landed before: no event is to be in a table twice, whichever batch brought it.
+
+An event's identity is its id; of a change event without one it is transaction, number in it, entity and records. An event that has
+neither (one without id that cannot be decoded) is never taken for another. The replay id is no identity: it is given anew.
+
+What was just written is compared with what stands in the tables, as late as can be. An event that is delivered again has the same
+bytes, so the same time, so the same `event_date`; only where an event has no time of its own does its date come from when it was
+received, which is up to three days later (as long as the bus keeps it). So a few dates are compared, unless the manifest says
+`overlaps`: then the whole table.
+
+1. Rows of this very batch do not count: landing it again replaces them.
+2. What is in a table counts for its quarantine too, but not the other way round: an event that can be decoded at last lands.
+3. In one batch the first one stays.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark import envelope, publish
+from airflow_provider_sfevents.spark.decode import HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Set as AbstractSet
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.plan import BatchPlan, EventType
+    from airflow_provider_sfevents.spark.staged import StagedBatch
+
+logger = logging.getLogger(__name__)
+
+_DAYS_AROUND = 1
+_DAYS_AROUND_RECEIPT = 4  # the bus keeps events for 72 hours; a day more for the borders of days
+
+_NATURAL = {
+    "transactionKey": ("string",),
+    "sequenceNumber": ("int", "long"),
+    "entityName": ("string",),
+    "recordIds": ("array",),
+}
+_HEADER_SQL = f"{HEADER} struct<transactionKey: string, sequenceNumber: bigint, entityName: string, recordIds: array<string>>"
+_ROW_SQL = (
+    f"{envelope.EVENT_ID} string, {envelope.ORG_ID} string, {envelope.TOPIC} string, "
+    f"{envelope.BATCH_ID} string, {envelope.ORDINAL} bigint"
+)
+_IDENTITY = "identity"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table that may hold what a batch brings.
+
+    :param natural: its change events have what makes an identity without an id.
+    :param days: how many days before and after an event's date it may stand there.
+    """
+
+    table: str
+    natural: bool
+    days: int
+
+
+Standing = dict[tuple[str, Source], dict[str, frozenset[str]]]
+"""Names of the files of other batches, by folder, for each table of the batch and each source it is compared with."""
+
+
+def sources(plan: BatchPlan, table: str, topic: str) -> tuple[Source, ...]:
+    """Where events may stand already that a batch is about to land in this table."""
+    kinds = {kind.name: kind for kind in plan.types}
+    if table != publish.QUARANTINE:
+        return (_source(kinds[table]),)
+    # Of an event whose schema is not known the type is not either; most topics have but one, which their name tells.
+    names = sorted({*plan.names.values(), topic.rpartition("/")[2]} - {""})
+    tables = (
+        Source(
+            table=name,
+            natural=name in kinds and _is_natural(kinds[name]),
+            days=_DAYS_AROUND_RECEIPT,
+        )
+        for name in names
+    )
+    return (
+        Source(table=publish.QUARANTINE, natural=False, days=_DAYS_AROUND_RECEIPT),
+        *tables,
+    )
+
+
+def date_folders(dates: Iterable[str], days: int) -> list[str]:
+    """Partitions around these dates, as folders' names.
+
+    :param dates: ISO-8601.
+    """
+    ordinals = {
+        near
+        for text in dates
+        for at in [date.fromisoformat(text).toordinal()]
+        for near in range(at - days, at + days + 1)
+        if 1 <= near <= date.max.toordinal()
+    }
+    return [f"{envelope.EVENT_DATE}={date.fromordinal(at).isoformat()}" for at in sorted(ordinals)]
+
+
+class Comparison:
+    """Compares what an attempt wrote with what stands in the tables.
+
+    :param root: of the tables.
+    :param folder: of the attempt.
+    """
+
+    def __init__(
+        self, spark: SparkSession, files: Files, batch: StagedBatch, *, root: str, folder: str
+    ) -> None:
+        self._spark = _own_session(spark)
+        self._files = files
+        self._batch = batch
+        self._root = root
+        self._folder = folder
+
+    def standing(self, written: Iterable[str]) -> Standing:
+        """Look which files there are that may hold what was written; equal answers mean that none has come.
+
+        :param written: paths relative to the attempt's folder.
+        """
+        dates: dict[str, set[str]] = {}
+        for path in written:
+            dates.setdefault(publish.table_of(path), set()).add(publish.date_of(path))
+        manifest = self._batch.manifest
+        return {
+            (table, source): self._others(source, dates[table])
+            for table in sorted(dates)
+            for source in sources(self._batch.plan, table, manifest.topic)
+        }
+
+    def duplicates(self, written: Mapping[str, int], standing: Standing) -> dict[str, set[int]]:
+        """Ordinals, by table, of the events that were written and must not land.
+
+        :param written: rows by path relative to the attempt's folder.
+        """
+        if not written or (sum(written.values()) == 1 and not any(standing.values())):
+            return {}
+        found: dict[str, set[int]] = {}
+        for table in sorted(set(map(publish.table_of, written))):
+            ours = self._written(table)
+            known = {
+                identity
+                for (compared, source), folders in standing.items()
+                if compared == table and folders
+                for identity in self._known(ours, source, folders)
+            }
+            if repeated := repetitions(_rows(ours), known):
+                found[table] = set(repeated)
+                logger.info(
+                    "%s: %d events are left out, as they have landed before or come twice in the batch; the first is %s.",
+                    table,
+                    len(repeated),
+                    repeated[min(repeated)],
+                )
+        return found
+
+    def _others(self, source: Source, dates: Iterable[str]) -> dict[str, frozenset[str]]:
+        """Files of other batches, by folder."""
+        table = f"{self._root}/{source.table}"
+        if self._batch.manifest.overlaps:
+            found = {table: frozenset(self._files.walk(table))}
+        else:
+            folders = [f"{table}/{name}" for name in date_folders(dates, source.days)]
+            found = {folder: frozenset(self._files.names(folder)) for folder in folders}
+        others = {folder: self._not_ours(names) for folder, names in found.items()}
+        return {folder: names for folder, names in others.items() if names}
+
+    def _not_ours(self, names: Iterable[str]) -> frozenset[str]:
+        own = publish.names_of(self._batch.manifest.batch_id)
+        return frozenset(
+            name for name in names if name.endswith(".parquet") and not own.fullmatch(name)
+        )
+
+    def _written(self, table: str) -> DataFrame:
+        natural = any(kind.name == table and _is_natural(kind) for kind in self._batch.plan.types)
+        rows = self._spark.read.schema(_sql(natural=natural)).parquet(f"{self._folder}/{table}")
+        return _identified(rows, natural=natural).select(_IDENTITY, envelope.ORDINAL)
+
+    def _known(self, ours: DataFrame, source: Source, folders: Iterable[str]) -> Iterable[str]:
+        """Identities of ours that stand in these folders, in rows of other batches of the same org and topic."""
+        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+        manifest = self._batch.manifest
+        rows = self._spark.read.schema(_sql(natural=source.natural)).parquet(*folders)
+        others = rows.where(
+            (F.col(envelope.ORG_ID) == manifest.org_id)
+            & (F.col(envelope.TOPIC) == manifest.topic)
+            & (F.col(envelope.BATCH_ID) != manifest.batch_id)
+        )
+        found = _identified(others, natural=source.natural).select(_IDENTITY)
+        known: list[str] = (
+            found.join(ours.select(_IDENTITY), on=_IDENTITY, how="left_semi")
+            .toArrow()
+            .column(_IDENTITY)
+            .to_pylist()
+        )
+        return known
+
+
+def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:
+    """Those of the events that are known already, or come after one of the same identity.
+
+    :param rows: ordinal and identity of each event that has one.
+    """
+    seen = set(known)
+    found = {}
+    for ordinal, identity in sorted(rows):
+        if identity in seen:
+            found[ordinal] = identity
+        seen.add(identity)
+    return found
+
+
+def _rows(ours: DataFrame) -> Iterable[tuple[int, str]]:
+    found = ours.toArrow()
+    columns = (found.column(name).to_pylist() for name in (envelope.ORDINAL, _IDENTITY))
+    return zip(*columns, strict=True)
+
+
+def _identified(rows: DataFrame, *, natural: bool) -> DataFrame:
+    """Rows that have an identity, with it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    identity = F.when(F.col(envelope.EVENT_ID) != "", F.col(envelope.EVENT_ID))
+    if natural:
+        members = [F.col(HEADER)[name] for name in _NATURAL]
+        whole = reduce(lambda one, other: one & other, [part.isNotNull() for part in members])
+        text = F.to_json(
+            F.struct(*(part.alias(name) for part, name in zip(members, _NATURAL, strict=True)))
+        )
+        identity = F.coalesce(identity, F.when(whole, text))
+    return rows.withColumn(_IDENTITY, identity).where(F.col(_IDENTITY).isNotNull())
+
+
+def _source(kind: EventType) -> Source:
+    timed = any(column.field in {HEADER, "CreatedDate"} for column in kind.columns)
+    return Source(
+        table=kind.name,
+        natural=_is_natural(kind),
+        days=_DAYS_AROUND if timed else _DAYS_AROUND_RECEIPT,
+    )
+
+
+def _is_natural(kind: EventType) -> bool:
+    header = next((column.type for column in kind.columns if column.field == HEADER), None)
+    members = dict(header.members) if header else {}
+    return all(name in members and members[name].kind in of for name, of in _NATURAL.items())
+
+
+def _sql(*, natural: bool) -> str:
+    return f"{_ROW_SQL}, {_HEADER_SQL}" if natural else _ROW_SQL
+
+
+def _own_session(spark: SparkSession) -> SparkSession:
+    """Make a session that skips no file, whatever the cluster's defaults are, and that is quick with many small ones."""
+    session = spark.newSession()
+    settings = {
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.files.openCostInBytes": "65536",
+        "spark.sql.parquet.filterPushdown": "false",
+    }
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    return session

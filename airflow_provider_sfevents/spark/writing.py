@@ -1,0 +1,125 @@
+"""What an attempt writes into its own folder before anything is published: tables, quarantine, and how many rows each has."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark import envelope, landing_steps, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Set as AbstractSet
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.staged import StagedBatch
+    from airflow_provider_sfevents.staging.manifest import Part
+
+logger = logging.getLogger(__name__)
+
+
+class AttemptWriter:
+    """Writes a batch's tables below the folder of an attempt.
+
+    :param spark: a session in which one task reads one staged file (`landing` makes it).
+    :param folder: the attempt's.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: Files,
+        batch: StagedBatch,
+        folder: str,
+        *,
+        keep_payload: bool,
+        step: landing_steps.Step,
+    ) -> None:
+        self._spark = spark
+        self._files = files
+        self._batch = batch
+        self._folder = folder
+        self._keep_payload = keep_payload
+        self._step = step
+        self._left_out: frozenset[int] = frozenset()
+        self._lacking: list[Part] = []
+        self._written: dict[str, dict[str, int]] = {}
+
+    @property
+    def written(self) -> dict[str, int]:
+        """Rows by written file, relative to the attempt's folder."""
+        return {path: rows for table in self._written.values() for path, rows in table.items()}
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Ordinals of the events that were written at first and are not any more."""
+        return self._left_out
+
+    def rows(self) -> dict[str, int]:
+        """By table, those without rows left out."""
+        counts = {table: sum(paths.values()) for table, paths in self._written.items()}
+        return {table: rows for table, rows in counts.items() if rows}
+
+    def write(self) -> None:
+        for event_type in self._batch.plan.types:
+            self._write(event_type.name)
+        self._lacking = self._parts_lacking()
+        if self._lacking:
+            self._write(publish.QUARANTINE)
+
+    def leave_out(self, found: Mapping[str, AbstractSet[int]]) -> None:
+        """Write anew the tables that hold these events, without them.
+
+        :param found: ordinals by table.
+        """
+        self._left_out = self._left_out.union(*found.values())
+        for table in sorted(found):
+            self._files.remove(f"{self._folder}/{table}")
+            self._write(table)
+
+    def _rows_of(self, table: str) -> DataFrame:
+        if table == publish.QUARANTINE:
+            return self._batch.undecodable(self._spark, self._lacking, left_out=self._left_out)
+        kind = next(kind for kind in self._batch.plan.types if kind.name == table)
+        return self._batch.decoded(
+            self._spark, kind, keep_payload=self._keep_payload, left_out=self._left_out
+        )
+
+    def _write(self, table: str) -> None:
+        began = time.monotonic()
+        self._step(landing_steps.WRITE, table)
+        # One staged file is one task, so that each of its dates becomes one file, in the batch's order.
+        ordered = self._rows_of(table).sortWithinPartitions(
+            envelope.EVENT_DATE, envelope.PART, envelope.ORDINAL
+        )
+        writer = ordered.write.partitionBy(envelope.EVENT_DATE, envelope.PART)
+        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
+            f"{self._folder}/{table}"
+        )
+        paths = [
+            path
+            for path in self._files.walk(f"{self._folder}/{table}")
+            if path.endswith(".parquet")
+        ]
+        counts = {
+            f"{table}/{path}": self._files.row_count(f"{self._folder}/{table}/{path}")
+            for path in paths
+        }
+        self._written[table] = counts
+        logger.info(
+            "%s: %d rows in %d files written in %.1f s.",
+            table,
+            sum(counts.values()),
+            len(counts),
+            time.monotonic() - began,
+        )
+
+    def _parts_lacking(self) -> list[Part]:
+        """Staged files of which not every event has been decoded."""
+        parts = self._batch.manifest.parts
+        decoded = dict.fromkeys(range(len(parts)), 0)
+        for path, rows in self.written.items():
+            decoded[publish.part_of(path)] += rows
+        return [part for index, part in enumerate(parts) if decoded[index] != part.events]

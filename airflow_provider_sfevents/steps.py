@@ -1,0 +1,67 @@
+"""The moments between which nothing may be lost: where a process can be killed, by name.
+
+Each is an event of Python's own auditing (`sys.audit`), which costs next to nothing while nobody listens. Whoever wants to stop a
+process exactly there installs `sys.addaudithook`; our proof by failure does (docs/proof.md).
+
+In the order of a batch's life. Spark's driver adds its own between `spark-next` and `spark-ended`, named by `spark.landing_steps`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+EVENT = "airflow_provider_sfevents.step"
+"""The audit event; its arguments are the step's name and what it is about."""
+
+AUTHENTICATED = "authenticated"  # a session is there, nothing else
+ORIGIN_WRITTEN = (
+    "origin-written"  # a first run's epoch is known to the staging area, not yet to the store
+)
+POSITION_BEGUN = "position-begun"
+CLAIMED = "claimed"
+DELIVERED = "delivered"  # a delivery is in memory only
+PART_CLOSED = "part-closed"
+SCHEMA_KEPT = "schema-kept"
+MANIFEST_NEXT = "manifest-next"
+MANIFEST_WRITTEN = "manifest-written"
+SPARK_NEXT = "spark-next"
+SPARK_ENDED = "spark-ended"
+COMMIT_NEXT = "commit-next"
+POSITION_SET = "position-set"  # written, not read back
+COMMITTED = "committed"
+SWEPT = "swept"
+FALLBACK_NEXT = "fallback-next"  # the bus refused the replay id, and `replay_fallback` is about to be written down
+FALLBACK_WRITTEN = "fallback-written"
+ANCHOR_WRITTEN = "anchor-written"  # by a wait: where a keepalive was is kept
+HEARD = (
+    "heard"  # what a wait has heard is in closed files and the batch let go; nobody has been told
+)
+ANNOUNCED = "announced"  # a watcher has started a run, and noted that down
+
+WORKER_STEPS = (
+    AUTHENTICATED,
+    POSITION_BEGUN,
+    ORIGIN_WRITTEN,
+    CLAIMED,
+    FALLBACK_NEXT,
+    FALLBACK_WRITTEN,
+    DELIVERED,
+    PART_CLOSED,
+    SCHEMA_KEPT,
+    MANIFEST_NEXT,
+    MANIFEST_WRITTEN,
+    SPARK_NEXT,
+    SPARK_ENDED,
+    COMMIT_NEXT,
+    POSITION_SET,
+    COMMITTED,
+    SWEPT,
+)
+
+WAIT_STEPS = (ANCHOR_WRITTEN, HEARD, ANNOUNCED)
+"""Those that only waits reach; a wait reaches some of the others too."""
+
+
+def reached(name: str, about: str = "") -> None:
+    """Say that a step has been reached; `about` is a file, a batch, a topic."""
+    sys.audit(EVENT, name, about)

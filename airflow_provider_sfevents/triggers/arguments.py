@@ -1,0 +1,65 @@
+"""What a watcher is given, judged when the DAG is parsed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_sfevents.batches.watching import Rules
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.stores import find_own
+from airflow_provider_sfevents.positions.text import check_consumer
+from airflow_provider_sfevents.pubsub.start import check_start, check_topic
+
+_STORES = ("variable", "asset")
+
+
+class ArgumentRefused(ConfigurationError, TypeError):  # noqa: N818 - what happened, not an -Error
+    """A watcher was given what cannot work.
+
+    A `TypeError` too, since that is all that Airflow's triggerer (3.3) survives when it makes a trigger from its stored arguments. They were
+    judged at parse time by the same rules, but another release, or a triggerer where the user's store is not installed, may judge otherwise.
+    """
+
+
+def check_watch(
+    *,
+    topic: str,
+    consumer: str,
+    position_store: Any,
+    initial_replay: str,
+    max_events: int,
+    max_wait: float,
+    again_after: float,
+) -> Rules:
+    """When to announce.
+
+    :raises ArgumentRefused: naming the argument, its value and what it may be.
+    """
+    try:
+        check_topic(_text("topic", topic))
+        check_consumer(_text("consumer", consumer))
+        check_start(_text("initial_replay", initial_replay))
+        _check_store(position_store)
+        return Rules(max_events=max_events, max_wait=max_wait, again_after=again_after)
+    except ConfigurationError as error:
+        raise ArgumentRefused(f"SfEventsWatchTrigger: {error}") from None
+
+
+def _check_store(position_store: Any) -> None:
+    if position_store in _STORES:
+        return
+    if position_store == "xcom":
+        raise ConfigurationError(
+            "position_store='xcom' is for tasks only: no XCom can be read outside of one. Give 'variable' or 'asset', to the task that fetches too."
+        )
+    if not isinstance(position_store, str):
+        raise ConfigurationError(
+            f"position_store={position_store!r} cannot be handed to the triggerer. Give 'variable', 'asset', or your store's dotted path as text."
+        )
+    find_own(position_store)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigurationError(f"{name}={value!r} is not text.")
+    return value

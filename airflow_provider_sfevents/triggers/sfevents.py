@@ -1,0 +1,256 @@
+"""The triggers: one that a deferred sensor leaves behind, one that watches a topic and schedules DAGs by it.
+
+Neither blocks the triggerer's loop: stores, staging area and Airflow's own interfaces are asked in threads. Triggers of one connection
+share its channel, and those that stand at the same place of a topic its subscription. What they receive they stage as the first part of
+the coming batch, so that whoever fetches goes on after it, and nothing is delivered twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import aclosing
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
+from typing_extensions import override
+
+from airflow_provider_sfevents.batches import waiting, watching
+from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.batches.surroundings import Surroundings
+from airflow_provider_sfevents.batches.waiting import Coming, Heard
+from airflow_provider_sfevents.batches.watcher import Watcher
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    QuotaExceeded,
+    ReplayIdRefused,
+    SfEventsError,
+    TransportError,
+)
+from airflow_provider_sfevents.hooks.failures import NEVER_RETRIED
+from airflow_provider_sfevents.hooks.places import staging_root
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.pubsub.shared_clients import shared_client
+from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.triggers.arguments import check_watch
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+log = logging.getLogger(__name__)
+
+_AT_WORK = ["queued", "running"]
+
+
+class SfEventsTrigger(BaseTrigger):
+    """Waits for a batch to have enough events; for `SfEventsSensor`.
+
+    Its one event has a `status`: `pending` (enough came), `look_again` (somebody else took the batch), `timeout`, `refused` (the bus does not
+    know the replay id) or `error`. An event that is lost, or comes twice, does no harm: the sensor looks at what is staged.
+
+    :param coming: the batch, as `Coming.to_dict` gives it.
+    :param conn_id: connection of type `sfevents`; no secret is among these arguments.
+    :param staging: URL of the staging area, as the sensor was given it.
+    :param min_events: how many are enough.
+    :param until: when to give up; ISO 8601.
+    :param run: who waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        coming: dict[str, Any],
+        conn_id: str,
+        staging: str | None,
+        min_events: int,
+        until: str,
+        run: dict[str, Any],
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.coming = coming
+        self.conn_id = conn_id
+        self.staging = staging
+        self.min_events = min_events
+        self.until = until
+        self.run_of = run
+
+    @override
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.{type(self).__name__}", {
+            "coming": self.coming,
+            "conn_id": self.conn_id,
+            "staging": self.staging,
+            "min_events": self.min_events,
+            "until": self.until,
+            "run": self.run_of,
+        }
+
+    @override
+    async def run(self) -> AsyncGenerator[TriggerEvent]:
+        yield TriggerEvent({**await self._outcome(), "until": self.until})
+
+    async def _outcome(self) -> dict[str, Any]:
+        patience = asyncio.timeout(self._left())
+        try:
+            async with patience:
+                heard = await self._hear()
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            return {"status": "timeout"}
+        except ReplayIdRefused as error:
+            return {"status": "refused", "message": str(error)}
+        except SfEventsError as error:
+            retry = not isinstance(error, NEVER_RETRIED)
+            return {"status": "error", "message": str(error), "retry": retry}
+        enough = heard.events >= self.min_events
+        return {"status": "pending" if enough else "look_again", "heard": asdict(heard)}
+
+    def _left(self) -> float:
+        return max(0.0, (datetime.fromisoformat(self.until) - datetime.now(UTC)).total_seconds())
+
+    async def _hear(self) -> Heard:
+        """What came; a failure of network or service is waited out, until there is no time left."""
+        coming = Coming.from_dict(self.coming)
+        log.info(
+            "Waiting for %d events on %s after %s (batch %s), until %s.",
+            self.min_events,
+            coming.topic,
+            coming.start,
+            coming.batch_id,
+            self.until,
+        )
+        tries = 0
+        while True:
+            try:
+                return await self._wait(coming)
+            except QuotaExceeded:
+                raise
+            except TransportError as error:
+                tries += 1
+                pause = watching.backoff(tries, random.random())  # noqa: S311 - spreads load, guards nothing
+                log.warning("Trying again in %.0f s: %s", pause, error)
+                await asyncio.sleep(pause)
+
+    async def _wait(self, coming: Coming) -> Heard:
+        settings = await asyncio.to_thread(SfEventsHook(self.conn_id).settings)
+        area = StagingArea(await asyncio.to_thread(staging_root, self.staging))
+        async with shared_client(settings) as client:
+            return await waiting.wait(coming, self.min_events, client, area, run=Run(**self.run_of))
+
+
+class SfEventsWatchTrigger(BaseEventTrigger):
+    """Watches a topic for a consumer, so that a DAG runs when there is something to fetch. Give it to an `AssetWatcher`.
+
+    What comes is staged, and announced once for each batch, however many events it has; the run's task then fetches what is pending. No further
+    announcement is made until the position has moved past the batch, and what came meanwhile is announced right after. Should its run fail,
+    the batch is announced again, each time after twice as long.
+
+    What somebody has to mend (login, topic, replay id, position) is announced too, with 0 events, so that a run fails and shows it.
+
+    Payload: `{topic, consumer, batch_id, sequence, events, staged}`, and `trouble` where there is some.
+
+    :param topic: what to watch, such as `/event/Order__e`.
+    :param consumer: whose position it is: the id of the DAG that fetches, or the `consumer` its task was given.
+    :param conn_id: connection of type `sfevents`.
+    :param position_store: as of the task that fetches: `variable`, `asset`, or the dotted path of your own store. Not `xcom`, which only
+        tasks can read.
+    :param staging: as of the task that fetches.
+    :param initial_replay: as of the task that fetches; the watcher may be the one who begins the position.
+    :param max_events: staged, are announced at once; no more than the task's `max_events`.
+    :param max_wait: seconds after the first event until fewer are announced.
+    :param again_after: seconds until a batch is announced again that no run has committed or works on.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        consumer: str,
+        *,
+        conn_id: str = SfEventsHook.default_conn_name,
+        position_store: str = "variable",
+        staging: str | None = None,
+        initial_replay: str = "earliest",
+        max_events: int = 100,
+        max_wait: float = 2.0,
+        again_after: float = 900.0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.topic = topic
+        self.consumer = consumer
+        self.conn_id = conn_id
+        self.position_store = position_store
+        self.staging = staging
+        self.initial_replay = initial_replay
+        self.max_events = max_events
+        self.max_wait = max_wait
+        self.again_after = again_after
+        self._rules = check_watch(
+            topic=topic,
+            consumer=consumer,
+            position_store=position_store,
+            initial_replay=initial_replay,
+            max_events=max_events,
+            max_wait=max_wait,
+            again_after=again_after,
+        )
+
+    @override
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return f"{__name__}.{type(self).__name__}", {
+            "topic": self.topic,
+            "consumer": self.consumer,
+            "conn_id": self.conn_id,
+            "position_store": self.position_store,
+            "staging": self.staging,
+            "initial_replay": self.initial_replay,
+            "max_events": self.max_events,
+            "max_wait": self.max_wait,
+            "again_after": self.again_after,
+        }
+
+    @override
+    async def run(self) -> AsyncGenerator[TriggerEvent]:
+        if self.task_instance is not None:
+            raise ConfigurationError(
+                "SfEventsWatchTrigger schedules DAGs, and no task waits for it: give it to an AssetWatcher of an asset that a DAG is scheduled "
+                "by. A task that waits is an SfEventsSensor with deferrable=True."
+            )
+        request = BatchRequest(
+            topic=self.topic,
+            consumer=self.consumer,
+            initial_replay=self.initial_replay,
+            owns=False,
+        )
+        watcher = Watcher(request, self._rules, self._around())
+        async with aclosing(watcher.announcements()) as announcements:
+            async for announcement in announcements:
+                yield TriggerEvent(announcement)
+
+    def _around(self) -> Surroundings:
+        return Surroundings(
+            settings=SfEventsHook(self.conn_id).settings,
+            area=lambda: StagingArea(staging_root(self.staging)),
+            store=lambda org_id: open_store(
+                self.position_store, org_id=org_id, consumer=self.consumer, topic=self.topic
+            ),
+            runs=runs_at_work,
+        )
+
+
+def runs_at_work(dag_id: str) -> int:
+    """How many runs of a DAG are queued or running; 0 where that cannot be known, so that events are rather announced once too often."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    try:
+        return int(RuntimeTaskInstance.get_dr_count(dag_id, states=_AT_WORK))
+    except Exception as error:  # noqa: BLE001 - Airflow's API has many ways to say no
+        log.debug("The runs of DAG %s are not known: %s", dag_id, error)
+        return 0

@@ -1,0 +1,43 @@
+"""Orders as they come: the topic itself starts the runs, one for each burst.
+
+For when a DAG should start within seconds, and nothing at all should run while nothing comes. The trigger waits in the triggerer; an
+event of the asset says that orders are pending for the consumer, which is this DAG. While a run is at work no other is started; what
+comes meanwhile gets the next one.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG, Asset, AssetWatcher
+
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+from airflow_provider_sfevents.triggers.sfevents import SfEventsWatchTrigger
+
+LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+TOPIC = "/event/Order__e"
+DAG_ID = "salesforce_orders_event_driven"
+
+PENDING = Asset(
+    "salesforce_orders_pending",
+    watchers=[AssetWatcher(name="orders", trigger=SfEventsWatchTrigger(TOPIC, consumer=DAG_ID))],
+)
+
+with DAG(
+    DAG_ID,
+    schedule=[PENDING],
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    max_active_runs=1,
+    doc_md=__doc__,
+    tags=["sfevents"],
+):
+    SfEventsToSparkOperator(
+        task_id="land_orders",
+        topic=TOPIC,
+        # The other examples read this topic too, and each consumer lands an event once: a root of its own.
+        table=f"{LAKE}/orders_event_driven",
+        idle_seconds=1,
+        retries=2,
+        retry_delay=timedelta(seconds=30),
+    )

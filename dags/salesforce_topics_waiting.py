@@ -1,0 +1,52 @@
+"""Many topics, each waited for on its own: a mapped group of sensor and operator.
+
+For a list of topics that are quiet most of the time: each lands as soon as it has something, whatever the others do. A topic without
+events within the hour is skipped, and its waiting holds no worker slot.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG, task_group
+
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
+
+LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+TOPICS = ["/event/Sales__chn", "/data/AccountChangeEvent", "/data/ContactChangeEvent"]
+
+
+@task_group
+def each(topic: str) -> None:
+    wait = SfEventsSensor(
+        task_id="wait",
+        topic=topic,
+        deferrable=True,
+        timeout=timedelta(minutes=50),
+        soft_fail=True,
+        map_index_template="{{ task.topic }}",
+    )
+    land = SfEventsToSparkOperator(
+        task_id="land",
+        topic=topic,
+        # The other examples read these topics too, and each consumer lands an event once: a root of its own.
+        table=f"{LAKE}/topics_waiting",
+        idle_seconds=5,
+        max_active_tis_per_dagrun=1,
+        map_index_template="{{ task.topic }}",
+    )
+    wait >> land
+
+
+with DAG(
+    "salesforce_topics_waiting",
+    schedule="@hourly",
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    doc_md=__doc__,
+    tags=["sfevents"],
+):
+    each.expand(topic=TOPICS)

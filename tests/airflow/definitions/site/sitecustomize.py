@@ -1,0 +1,25 @@
+"""Holds a task at one of the package's named steps for as long as the file `hold/<step>` is there.
+
+Every Python of the deployment loads this, since the folder is on its PYTHONPATH; what is held says so by `held/<step>/<pid>`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+EVENT = "airflow_provider_sfevents.step"
+ROOT = Path(os.environ["TEST_FOLDER"])
+
+
+def _hold(event: str, said: tuple[object, ...]) -> None:
+    if event != EVENT or not (ROOT / "hold" / str(said[0])).exists():
+        return
+    (ROOT / "held" / str(said[0]) / str(os.getpid())).touch()
+    while (ROOT / "hold" / str(said[0])).exists():
+        time.sleep(0.05)
+
+
+sys.addaudithook(_hold)

@@ -1,0 +1,69 @@
+"""A chain of fetch, Spark task and commit, of which somebody clears a part, or says that it went well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.harness.airflow_runs import wait_until
+
+if TYPE_CHECKING:
+    from tests.airflow.conftest import Deployment, Topic
+
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+
+
+@pytest.mark.parametrize("task", ["spark", "commit"])
+def test_one_task_of_the_chain_cleared(here: Deployment, task: str) -> None:
+    """The Spark task lands its batch again, the commit finds it committed: position and table stay, and live events are left alone."""
+    topic = here.topic(f"Cleared{task.title()}")
+    topic.publish(3)
+    old = here.land("chain", topic)
+    topic.publish(2)
+    here.land("chain", topic)
+    topic.publish(2)
+    before = _what_stands(topic)
+    old.clear(task)
+    old.wait("success")
+    assert _what_stands(topic) == before
+    assert len(topic.landings()) == (3 if task == "spark" else 2)
+
+
+def test_an_old_chain_cleared_whole(here: Deployment) -> None:
+    """Fetch gives the run its own batch again, which is landed again and leaves the position alone."""
+    topic = here.topic("ClearedChain")
+    topic.publish(3)
+    old = here.land("chain", topic)
+    topic.publish(2)
+    here.land("chain", topic)
+    topic.publish(2)
+    before, landings = _what_stands(topic), topic.landings()
+    old.clear()
+    old.wait("success")
+    assert _what_stands(topic) == before
+    assert topic.landings() == [*landings, landings[0]]
+
+
+def test_a_spark_task_marked_success_moves_nothing(here: Deployment) -> None:
+    """Somebody ends the Spark task by marking it success: there is no receipt, so the commit refuses, and the next run lands the batch."""
+    topic = here.topic("Marked")
+    topic.publish(3)
+    topic.order("hang")
+    run = here.run("chain", topic)
+    wait_until(topic.jobs, "the Spark task runs")
+    run.mark("spark", "success")
+    run.wait("failed")
+    assert run.tasks() == {"fetch": "success", "spark": "success", "commit": "failed"}
+    assert "left no receipt" in run.log()
+    assert (topic.sequence("chain"), topic.landed("chain")) == (0, [])
+    topic.publish(2)
+    here.land("chain", topic)
+    assert topic.landed("chain") == topic.published[:3]
+    here.land("chain", topic)
+    assert topic.landed("chain") == topic.published
+    assert topic.deliveries() == len(topic.published)
+
+
+def _what_stands(topic: Topic) -> tuple[object, ...]:
+    return topic.position("chain"), topic.deliveries(), topic.landed("chain")

@@ -1,0 +1,72 @@
+"""Waiting while nothing comes: it leaves nothing, and grows nothing, however many keepalives pass."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from tests.airflow.watches import burst, landed_once, place_kept
+from tests.harness.airflow_runs import wait_until
+
+if TYPE_CHECKING:
+    from tests.airflow.conftest import Deployment
+
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+
+KEEPALIVES = 24
+"""The emulator sends one a second."""
+
+MOST_GROWTH = 8 * 2**20
+"""Bytes: of a process of 300 MB in which Airflow's own loops run, too."""
+
+CHANGING = frozenset({"log", "dag_priority_parsing_request"})
+"""Tables to which Airflow writes while DAGs are parsed and switched on."""
+
+
+def test_silence_leaves_nothing(here: Deployment) -> None:
+    """A watcher and a deferred sensor, for many keepalives: no file, no row and no memory more, one subscription each, and then they hear."""
+    awaited, watched = here.topic("Silent"), here.watched("idle")
+    with here.switched_on("watched_idle"):
+        run = here.run("deferring", awaited)
+        place_kept(awaited, "deferring")
+        place_kept(watched, "watched_idle")
+        before, size = _counts(here), _memory(here)
+        until = time.monotonic() + KEEPALIVES
+        wait_until(lambda: time.monotonic() > until, "keepalives have passed")
+        assert _counts(here) == before
+        assert _memory(here) - size < MOST_GROWTH
+        assert [topic.open_streams() for topic in (awaited, watched)] == [1, 1]
+        awaited.publish(1)
+        run.wait("success")
+        burst(here, "watched_idle", watched, 1)
+    landed_once(awaited, "deferring")
+    landed_once(watched, "watched_idle")
+
+
+def _files(here: Deployment) -> list[str]:
+    """All that is in the staging area."""
+    root = here.airflow.home.folder / "sfevents"
+    return sorted(str(path.relative_to(root)) for path in root.rglob("*"))
+
+
+def _counts(here: Deployment) -> dict[str, int]:
+    """Files in the staging area, and rows in Airflow's tables."""
+    home = here.airflow.home
+    tables = {
+        name for (name,) in home._query("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
+    rows = {
+        name: int(home._query(f'SELECT count(*) FROM "{name}"')[0][0])  # noqa: S608 - names of the database itself
+        for name in tables - CHANGING
+    }
+    return {**rows, "files": len(_files(here))}
+
+
+def _memory(here: Deployment) -> int:
+    """Resident bytes of the triggerer, its loop's process included."""
+    triggerer = psutil.Process(here.airflow.processes["triggerer"].pid)
+    processes = [triggerer, *triggerer.children(recursive=True)]
+    return sum(process.memory_info().rss for process in processes)

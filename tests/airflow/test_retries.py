@@ -1,0 +1,82 @@
+"""What Airflow does by itself when something dies: retries, after the job, the task's process, its supervisor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.airflow.conftest import SOON
+from tests.harness.airflow_runs import wait_until
+
+if TYPE_CHECKING:
+    from tests.airflow.conftest import Deployment
+
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+
+
+def test_a_retry_adopts_what_the_first_try_staged(here: Deployment) -> None:
+    """The Spark job fails twice: each retry lands the very batch that is staged, and nothing is delivered again."""
+    topic = here.topic("Failing")
+    topic.publish(5)
+    topic.order("fail", "fail")
+    run = here.land("retrying", topic)
+    assert run.tries("land") == 3
+    assert run.result("land")["adopted"] is True
+    assert len({batch for _, batch in topic.jobs()}) == 1
+    assert topic.landed("retrying") == topic.published
+    assert topic.deliveries() == 5
+
+
+def test_a_killed_task_is_tried_again_beside_its_living_job(here: Deployment) -> None:
+    """The task's process is killed while its job runs on: the next try lands the batch, and so does the twin, yet it is there once."""
+    topic = here.topic("Killed")
+    topic.publish(5)
+    topic.order("hang")
+    run = here.run("retrying", topic)
+    wait_until(topic.jobs, "the job runs")
+    run.kill_task("land")
+    run.wait("success")
+    assert run.tries("land") == 2
+    assert (topic.sequence("retrying"), topic.deliveries()) == (1, 5)
+    topic.let_go()
+    wait_until(lambda: len(topic.landings()) == 2, "the twin has landed too")
+    topic.publish(2)
+    here.land("retrying", topic)
+    assert topic.landed("retrying") == topic.published
+    assert topic.deliveries() == 7
+
+
+def test_a_retry_gives_way_to_a_first_try_that_still_runs(here: Deployment) -> None:
+    """The supervisor is killed and Airflow takes the task for dead, which it is not: the retry says who has the batch, and spends nothing."""
+    topic = here.topic("Unwatched")
+    topic.publish(5)
+    with here.holding("spark-next") as held:
+        run = here.run("racing", topic)
+        wait_until(held, "the first try has staged the batch")
+        first = run.kill_supervisor("land")
+        run.wait_try("land", 2, "up_for_retry", "failed")
+        assert f"is held by task racing.land of run {run.run_id}, map index -1, try 1" in run.log()
+        assert f"process {first.pid} on" in run.log()
+        assert first.is_running()
+        assert (topic.jobs(), topic.deliveries()) == ([], 5)
+    run.wait("success")
+    wait_until(lambda: not first.is_running(), "the first try's process has ended")
+    assert topic.landed("racing") == topic.published
+    assert (topic.sequence("racing"), topic.deliveries()) == (1, 5)
+
+
+def test_a_task_killed_in_mid_stream_goes_on_after_what_it_had_closed(here: Deployment) -> None:
+    """The task's process is killed before the manifest: the bus is left no stream, and the next run lands all."""
+    topic = here.topic("Midstream")
+    topic.publish(5)
+    run = here.run("waiting", topic)
+    wait_until(lambda: topic.deliveries() == 5, "all is delivered")
+    run.kill_task("land")
+    run.wait("failed")
+    wait_until(lambda: topic.open_streams() == 0, "the dead task's stream is closed")
+    assert topic.sequence("waiting") == 0
+    topic.publish(2)
+    here.land("waiting", topic, until=SOON)
+    assert topic.landed("waiting") == topic.published
+    assert topic.deliveries() <= 5 + 7  # what was in no closed file is delivered again

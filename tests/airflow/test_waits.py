@@ -1,0 +1,161 @@
+"""A sensor before the operator: events wake it, nothing ends it, and what it has received is the first part of the batch that follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.airflow.watches import begun, landed_once, place_kept, subscriptions
+from tests.harness.airflow_runs import FINISHED, wait_until
+
+if TYPE_CHECKING:
+    from tests.airflow.conftest import Deployment, Topic
+    from tests.harness.airflow_runs import Run
+
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+
+MODES = ("poking", "rescheduling", "deferring")
+WAITS = {"poking": "running", "rescheduling": "up_for_reschedule", "deferring": "deferred"}
+"""The sensor's state while it waits."""
+
+
+Started = dict[str, tuple["Topic", "Run"]]
+"""A topic and a run that waits for it, by mode."""
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def woken(here: Deployment) -> Started:
+    """In each mode: a run waits, and then five events come."""
+    started = _start(here, "{}", publish=0)
+    for mode, (topic, run) in started.items():
+        run.wait_try("wait", 1, WAITS[mode])
+        begun(topic, mode)
+        topic.publish(5)
+    return started
+
+
+@pytest.fixture(scope="module")
+def soft(here: Deployment) -> Started:
+    """In each mode: a run waits with `soft_fail`, and nothing comes."""
+    return _start(here, "{}_soft", publish=0)
+
+
+@pytest.fixture(scope="module")
+def halfway(here: Deployment) -> Started:
+    """In each mode: a run waits for three events, and two have come."""
+    return _start(here, "{}_for_three", publish=2)
+
+
+def _start(here: Deployment, dag: str, publish: int) -> Started:
+    """In each mode a run, side by side."""
+    started = {}
+    for mode in MODES:
+        topic = here.topic(f"{dag.format('Mode')}_{mode}")
+        if publish:
+            topic.publish(publish)
+        started[mode] = topic, here.run(dag.format(mode), topic)
+    return started
+
+
+def test_events_wake_the_sensor_and_land(woken: Started, mode: str) -> None:
+    """While nothing comes the sensor waits; then it succeeds, and the operator lands what it has received and what came since."""
+    topic, run = woken[mode]
+    assert run.wait("success") == {"wait": "success", "land": "success"}
+    heard = run.result("wait")
+    batch_id = f"{topic.position(mode)['epoch']}-1"
+    assert heard == {**heard, "batch_id": batch_id, "sequence": 1, "staged": True}
+    assert 1 <= heard["events"] <= 5
+    landed_once(topic, mode)
+
+
+def test_a_wait_that_ends_with_nothing_is_skipped_softly(soft: Started, mode: str) -> None:
+    """With `soft_fail`: the sensor is skipped at its timeout, and so is what comes after it; no position moves."""
+    topic, run = soft[mode]
+    assert run.wait("success") == {"wait": "skipped", "land": "skipped"}
+    assert topic.sequence(f"{mode}_soft") == 0
+    assert (topic.deliveries(), topic.open_streams()) == (0, 0)
+
+
+def test_what_a_wait_got_before_its_timeout_is_for_the_next(
+    here: Deployment, halfway: Started, mode: str
+) -> None:
+    """Two of three events come, and the sensor fails without a retry; the next run needs one more, and no event is delivered twice."""
+    topic, failed = halfway[mode]
+    dag_id = f"{mode}_for_three"
+    assert failed.wait("failed") == {"wait": "failed", "land": "upstream_failed"}
+    assert failed.tries("wait") == 1
+    assert (topic.sequence(dag_id), topic.deliveries()) == (0, 2)
+    topic.publish(1)
+    run = here.land(dag_id, topic)
+    assert run.result("wait")["events"] == 3
+    landed_once(topic, dag_id)
+
+
+def test_from_latest_nothing_falls_between_sensor_and_operator(here: Deployment, mode: str) -> None:
+    """Without a position: what comes once the sensor listens is landed, the event that woke it among it; what was before is not."""
+    topic = here.topic(f"Latest_{mode}")
+    dag_id = f"{mode}_latest"
+    topic.publish(2)
+    run = here.run(dag_id, topic)
+    wait_until(topic.open_streams, "the sensor listens")
+    for _ in range(3):
+        topic.publish(1)
+    run.wait("success")
+    assert topic.landed(dag_id) == topic.published[2:]
+    assert topic.deliveries() == 3
+
+
+def test_what_cannot_work_ends_a_deferrable_sensor_before_it_defers(here: Deployment) -> None:
+    """A wrong password: the task fails at its first try, with the message and without the password."""
+    topic = here.topic("Mistaken")
+    run = here.run("deferring_mistaken", topic)
+    assert run.wait("failed") == {"wait": "failed", "land": "upstream_failed"}
+    assert run.tries("wait") == 1
+    assert "The consumer secret is wrong" in run.log()
+    assert "not-the-secret" not in run.log() + here.airflow.log("triggerer").read_text()
+
+
+def test_two_runs_that_wait_for_the_same(here: Deployment) -> None:
+    """They share a subscription, and what comes lands once; a run that finds the other at work on it waits for what comes next."""
+    topic = here.topic("Awaited")
+    runs = [here.run("deferring", topic) for _ in range(2)]
+    for run in runs:
+        run.wait_try("wait", 1, "deferred")
+        place_kept(topic, "deferring")
+    subscriptions(topic, 1)
+    topic.publish(3)
+    wait_until(lambda: topic.sequence("deferring") == 1, "the first batch is committed")
+    wait_until(lambda: all(_ended_or_listens(run, topic) for run in runs), "all is quiet")
+    if any(run.state() not in FINISHED for run in runs):
+        topic.publish(1)
+    for run in runs:
+        run.wait("success")
+    landed_once(topic, "deferring")
+
+
+def _ended_or_listens(run: Run, topic: Topic) -> bool:
+    wait = run.task("wait")
+    waits = wait is not None and wait.state == "deferred" and topic.open_streams() == 1
+    return run.state() in FINISHED or waits
+
+
+def test_mapped_topics_wait_each_on_its_own(here: Deployment) -> None:
+    """Of three topics in a mapped group two have events and land; the third is skipped at its timeout, with its operator."""
+    busy, quiet, late = (here.topic(name) for name in ("Busy", "Quiet", "Late_one"))
+    busy.publish(3)
+    names = [topic.name for topic in (busy, quiet, late)]
+    run = here.airflow.trigger("waiting_mapped", {"topics": names})
+    wait_until(lambda: busy.landed("waiting_mapped"), "the busy topic has landed")
+    late.publish(2)
+    tasks = run.wait("success")
+    ends = ("success", "skipped", "success")
+    for number, end in enumerate(ends):
+        assert {tasks[f"each.wait[{number}]"], tasks[f"each.land[{number}]"]} == {end}
+    for topic in (busy, quiet, late):
+        landed_once(topic, "waiting_mapped")

@@ -1,0 +1,162 @@
+"""Event-driven scheduling: a topic starts the runs of a DAG, through an asset that a trigger watches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.airflow.watches import (
+    announced,
+    landed_once,
+    listening,
+    place_kept,
+    run_of,
+    subscriptions,
+)
+from tests.harness.airflow_runs import wait_until
+
+if TYPE_CHECKING:
+    from tests.airflow.conftest import Deployment, Topic
+    from tests.harness.airflow_runs import Run
+
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+
+
+MEND = "The consumer secret is wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """DAGs that were watched side by side, and their topics, by name."""
+
+    here: Deployment
+    topics: dict[str, Topic]
+
+    def runs(self, name: str) -> list[Run]:
+        return self.here.airflow.all_runs(f"watched_{name}")
+
+    def results(self, name: str, key: str) -> list[Any]:
+        """What the successful runs of a DAG say, in order."""
+        results = (run.result("land") for run in self.runs(name))
+        return [result[key] for result in results if result]
+
+    def landed_once(self, name: str) -> None:
+        landed_once(self.topics[name], f"watched_{name}")
+
+
+@pytest.fixture(scope="module")
+def story(here: Deployment) -> Story:
+    """Two bursts on each topic, the second when the first has landed; the first job of one fails, and one watcher cannot log in."""
+    names = ("burst", "own", "asset", "queue", "failing", "latest")
+    topics = {name: here.watched(name) for name in names}
+    topics["latest"].publish(2)
+    topics["failing"].order("fail")
+    dags = [f"watched_{name}" for name in names]
+    with here.switched_on("watched_mistaken", *dags):
+        for topic in topics.values():
+            listening(topic)
+        _burst(here, topics, 5)
+        _burst(here, topics, 3)
+    for topic in topics.values():
+        subscriptions(topic, 0)  # DAGs that are switched off are not watched
+    return Story(here=here, topics=topics)
+
+
+def _burst(here: Deployment, topics: dict[str, Topic], count: int) -> None:
+    """Publish so many to each, and wait until each has landed them."""
+    known = {name: here.airflow.all_runs(f"watched_{name}") for name in topics}
+    for topic in topics.values():
+        topic.publish(count)
+    for name, topic in topics.items():
+        run = run_of(here, f"watched_{name}", len(known[name]) + 1)
+        if run.wait() == {"land": "failed"}:
+            run_of(here, f"watched_{name}", len(known[name]) + 2).wait("success")
+        assert topic.landed(f"watched_{name}")[-count:] == topic.published[-count:], run.log()
+
+
+def test_one_run_for_a_burst(story: Story) -> None:
+    """Events that come together start one run, which lands them all; the next burst starts the next; each event is delivered once."""
+    assert story.results("burst", "events") == [5, 3]
+    epoch = story.topics["burst"].position("watched_burst")["epoch"]
+    assert announced(story.here, "watched_burst") == [
+        {
+            "topic": "/event/Watched_burst__e",
+            "consumer": "watched_burst",
+            "batch_id": f"{epoch}-{sequence}",
+            "sequence": sequence,
+            "events": events,
+            "staged": True,
+        }
+        for sequence, events in ((1, 5), (2, 3))
+    ]
+    story.landed_once("burst")
+
+
+@pytest.mark.parametrize("name", ["own", "asset", "queue"])
+def test_other_ways_to_say_it(story: Story, name: str) -> None:
+    """A store of one's own; the position in the state of the watched asset; the trigger as a message queue of the scheme `sfevents`."""
+    assert story.results(name, "sequence") == [1, 2]
+    assert len(story.runs(name)) == 2
+    story.landed_once(name)
+
+
+def test_events_whose_run_failed_get_another(story: Story) -> None:
+    """The batch is announced again after a while, and its second run lands what is staged: nothing is delivered again."""
+    assert [run.state() for run in story.runs("failing")] == ["failed", "success", "success"]
+    story.landed_once("failing")
+
+
+def test_latest_begins_when_the_watcher_does(story: Story) -> None:
+    """Without a position and from `latest`: what was there before is passed over, what comes once it listens lands."""
+    topic = story.topics["latest"]
+    assert topic.landed("watched_latest") == topic.published[2:]
+    assert topic.deliveries() == len(topic.published) - 2
+
+
+def test_what_somebody_must_mend_starts_one_run_that_says_it(story: Story) -> None:
+    """A wrong password: one run fails with the message, and the trigger is not started over and over."""
+    [run] = story.runs("mistaken")
+    run.wait("failed")
+    assert MEND in run.log()
+    [said] = announced(story.here, "watched_mistaken")
+    assert (said["events"], MEND in said["trouble"]) == (0, True)
+    log = story.here.airflow.log("triggerer").read_text()
+    assert log.count("/event/Watched_mistaken__e is not watched for now: ") == 1
+    assert "not-the-secret" not in log + run.log()
+
+
+def test_no_new_run_while_one_is_at_work(here: Deployment) -> None:
+    """What comes while a run works starts none, and gets its run afterwards; another DAG that watches the topic is not held up by it."""
+    topic = here.watched("shared")
+    one, other = "watched_first", "watched_second"
+    with here.switched_on(one, other):
+        for dag_id in (one, other):
+            place_kept(topic, dag_id)
+        topic.order("hang")
+        topic.publish(4)
+        for dag_id in (one, other):
+            run_of(here, dag_id, 1)
+        assert topic.deliveries() == 4  # for both, over one subscription
+        wait_until(lambda: topic.landed(one) or topic.landed(other), "one lands, one hangs")
+        if topic.landed(one):
+            one, other = other, one
+        topic.publish(2)
+        run_of(here, other, 2).wait("success")
+        assert [run.state() for run in here.airflow.all_runs(one)] == ["running"]
+        topic.let_go()
+        run_of(here, one, 2).wait("success")
+    for dag_id in (one, other):
+        assert topic.landed(dag_id) == topic.published
+        first, second = here.airflow.all_runs(dag_id)
+        assert [run.result("land")["events"] for run in (first, second)] == [4, 2]
+        assert _times(first)[1] <= _times(second)[0]
+
+
+def _times(run: Run) -> tuple[str, str]:
+    """When a run began, and when it ended."""
+    [times] = run.services.home._query(
+        "SELECT start_date, end_date FROM dag_run WHERE run_id = ?", run.run_id
+    )
+    return times

@@ -1,0 +1,55 @@
+"""Tests that several processes run beside each other: `pytest -n 3`. Most of them wait most of the time.
+
+What is expensive to set up has one process to itself: the Spark session, the deployment of Airflow, the stages of the proof.
+All else goes file by file. The longest come first, so that no process ends up with one of them while the others have nothing left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+from xdist.scheduler import LoadScopeScheduling
+
+if TYPE_CHECKING:
+    import pytest
+
+LONGEST_FIRST = (
+    "tests/airflow/",
+    "tests/proof/",
+    "tests/unit/model/",
+    "tests/spark/",
+    "tests/dags/",
+    "tests/scale/",
+    "tests/integration/",
+    "tests/",
+)
+SHARE_A_SETUP = ("tests/airflow/", "tests/proof/", "tests/spark/")
+
+
+def sort(items: list[pytest.Item]) -> None:
+    """Put tests into the order in which they are handed out."""
+    items.sort(key=lambda item: _first_of(LONGEST_FIRST, item.nodeid))
+
+
+def lane_of(nodeid: str) -> str:
+    """What a test has to share a process with: its folder or its file."""
+    file = nodeid.partition("::")[0]
+    return next((folder for folder in SHARE_A_SETUP if file.startswith(folder)), file)
+
+
+def _first_of(folders: tuple[str, ...], nodeid: str) -> int:
+    return next(place for place, folder in enumerate(folders) if nodeid.startswith(folder))
+
+
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out whole lanes, in the order of the tests."""
+
+    def __init__(self, config: pytest.Config, log: object) -> None:
+        # Not by the number of tests in a lane: one test may be as long as a thousand others.
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
+
+    @override
+    def _split_scope(self, nodeid: str) -> str:
+        return lane_of(nodeid)

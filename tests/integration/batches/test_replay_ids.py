@@ -1,0 +1,167 @@
+"""Replay ids that the bus refuses, places that get old, and what a user's choice makes of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.marks import Anchor
+from tests.integration.batches.conftest import TOPIC, age_records, expire, publish, staged_ids
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.batches.conftest import Consumer
+
+
+def test_the_default_asks_and_names_the_commands(bus: Emulator, consumer: Consumer) -> None:
+    """Without a choice nothing moves, and the message says how to choose."""
+    expire(bus, consumer)
+    publish(bus, 6, 5)
+    with pytest.raises(
+        ReplayIdRefused, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
+    ):
+        consumer.run_once()
+    assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (1, 5)
+
+
+def test_a_fallback_to_earliest_takes_what_is_left_and_says_what_is_lost(
+    bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The batch after an expired id holds all that the bus still has; its loss window is in manifest, position and log."""
+    old, before = expire(bus, consumer), consumer.position
+    ids = publish(bus, 6, 5)
+    consumer.replay_fallback = "earliest"
+    with caplog.at_level(logging.WARNING):
+        staged = consumer.run_once()
+    assert staged_ids(consumer, staged) == ids
+    assert isinstance(staged, Staged)
+    (window,) = staged.manifest.losses
+    assert (window.after, window.after_event_at, window.start) == (
+        old,
+        before.last_event_at,
+        "earliest",
+    )
+    assert window.first_event_at > window.after_event_at
+    assert "replayid.corrupted" in window.why
+    assert consumer.position.losses == (window,)
+    assert (consumer.position.epoch, consumer.position.sequence) == (before.epoch, 2)
+    assert staged.manifest.overlaps
+    assert "LOSS WINDOW" in caplog.text
+
+
+def test_a_fallback_to_latest_takes_what_comes_from_then_on(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """Nothing is delivered of what the bus holds; the place is learned, so that the next run misses nothing."""
+    expire(bus, consumer)
+    publish(bus, 6, 5)
+    consumer.replay_fallback = "latest"
+    assert isinstance(consumer.run_once(), Empty)
+    assert (consumer.position.sequence, consumer.position.losses) == (1, ())
+    ids = publish(bus, 11, 5)
+    staged = consumer.run_once()
+    assert staged_ids(consumer, staged) == ids
+    assert [window.start for window in consumer.position.losses] == ["latest"]
+    assert bus.deliveries(TOPIC) == 10
+
+
+def test_a_choice_stands_for_every_attempt_at_the_batch(bus: Emulator, consumer: Consumer) -> None:
+    """An attempt that fell back and died is continued by one that would have asked: one place, one loss window."""
+    expire(bus, consumer)
+    ids = publish(bus, 6, 5)
+    consumer.replay_fallback = "earliest"
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    staged.release()
+    (staged.folder.folder / layout.MANIFEST).unlink()  # as if it had died just before
+    consumer.replay_fallback = "fail"
+    again = consumer.run_once()
+    assert staged_ids(consumer, again) == ids
+    assert [window.start for window in consumer.position.losses] == ["earliest"]
+
+
+def test_batches_overlap_until_a_later_event_is_committed(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """What the bus may deliver again is marked for landing, and the mark goes with the first event newer than the fallback."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    consumer.positions["orders"] = json.dumps(
+        json.loads(consumer.positions["orders"]) | {"replay_id": "ff" * 10}
+    )
+    consumer.replay_fallback = "earliest"
+    consumer.bounds = replace(consumer.bounds, max_events=3)
+    overlapping = [consumer.run_once(), consumer.run_once()]
+    assert all(isinstance(one, Staged) and one.manifest.overlaps for one in overlapping)
+    bus.clock.advance(hours=1)
+    publish(bus, 6, 1)
+    newer = consumer.run_once()
+    publish(bus, 7, 1)
+    after = consumer.run_once()
+    assert isinstance(newer, Staged)
+    assert isinstance(after, Staged)
+    assert (newer.manifest.overlaps, after.manifest.overlaps) == (True, False)
+
+
+def test_a_refused_anchor_is_no_loss(bus: Emulator, consumer: Consumer) -> None:
+    """An anchor that is rubbish is left aside for the position it belongs to; no event is lost or paid for twice."""
+    publish(bus, 1, 5)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    position = consumer.position
+    staged.topic_folder.write_anchor(
+        Anchor(
+            epoch=position.epoch,
+            sequence=position.sequence,
+            replay_id="ff" * 10,
+            seen_at=position.committed_at,
+        )
+    )
+    consumer.replay_fallback = "latest"
+    ids = publish(bus, 6, 2)
+    assert staged_ids(consumer, consumer.run_once()) == ids
+    assert consumer.position.losses == ()
+    assert bus.deliveries(TOPIC) == 7
+
+
+def test_a_position_that_gets_old_warns(
+    bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Long before the bus forgets a place each run says when that will be."""
+    publish(bus, 1, 5)
+    consumer.run_once()
+    record = json.loads(consumer.positions["orders"])
+    old = {"committed_at": "2026-01-01T00:00:00+00:00", "last_event_at": ""}
+    consumer.positions["orders"] = json.dumps(record | old)
+    with caplog.at_level(logging.WARNING):
+        consumer.run_once()
+    assert "may have expired: the bus keeps events for 72 h" in caplog.text
+
+
+def test_latest_without_a_keepalive_is_a_retry(bus: Emulator, consumer: Consumer) -> None:
+    """A first run that cannot learn where `latest` is does not pass for one that found nothing."""
+    consumer.initial_replay = "latest"
+    consumer.bounds = Bounds(idle_seconds=0.05, max_seconds=0.1)
+    with pytest.raises(TransportError, match="set max_seconds to 300 or more"):
+        consumer.run_once()
+
+
+def test_three_silent_days_expire_nothing(bus: Emulator, consumer: Consumer) -> None:
+    """Hourly and rarer, with only keepalives in between: the next event is fetched, and nothing was refused."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    for hours in (1, 20, 40, 60):
+        bus.clock.advance(hours=hours)
+        age_records(consumer, hours)
+        assert isinstance(consumer.run_once(), Empty)
+    ids = publish(bus, 2, 1)
+    assert staged_ids(consumer, consumer.run_once()) == ids
+    assert (consumer.position.sequence, consumer.position.losses) == (2, ())

@@ -1,0 +1,217 @@
+"""Cleared runs, retries of what had committed, and backfills: their own batch or a refusal, never live events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches.commit import commit_batch
+from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.integration.batches.conftest import TOPIC, publish, write_receipt
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.batches.conftest import Consumer
+
+
+def run_of(day: int, *, task: str = "land") -> Run:
+    at = f"2026-01-{day:02}T00:00:00+00:00"
+    return Run(
+        dag="orders",
+        run=f"scheduled__{day}",
+        task=task,
+        try_number=1,
+        logical_date=at,
+        data_interval_start=at,
+        data_interval_end=at,
+        run_after=at,
+    )
+
+
+def run_days(bus: Emulator, consumer: Consumer, days: int) -> list[Staged]:
+    """One run a day, each with two events."""
+    done = []
+    for day in range(1, days + 1):
+        publish(bus, day * 10, 2)
+        consumer.run = run_of(day)
+        staged = consumer.run_once()
+        assert isinstance(staged, Staged)
+        done.append(staged)
+    return done
+
+
+def clear(consumer: Consumer, day: int) -> None:
+    """What Airflow tells a task of a run that was cleared."""
+    consumer.cleared, consumer.run = True, replace(run_of(day), try_number=2)
+
+
+@pytest.mark.parametrize("day", [1, 3])
+def test_a_cleared_run_lands_its_own_batch_again(
+    bus: Emulator, consumer: Consumer, day: int
+) -> None:
+    """Of the newest run or of an old one: the same batch is landed, the position stays, no event is delivered."""
+    done = run_days(bus, consumer, 3)
+    publish(bus, 40, 2)
+    before = consumer.position
+    clear(consumer, day)
+    again = consumer.stage()
+    assert isinstance(again, Staged)
+    assert again.manifest == done[day - 1].manifest
+    assert (again.landed, again.adopted, again.again) == (False, True, True)
+    write_receipt(again)
+    commit_batch(again, consumer.run, keep_batches=10)
+    again.release()
+    assert consumer.position == before
+    assert bus.deliveries(TOPIC) == 6
+
+
+def test_a_retry_of_what_had_committed_spends_nothing(bus: Emulator, consumer: Consumer) -> None:
+    """A try that died between its commit and its end is repeated with the same result, without Spark."""
+    (done,) = run_days(bus, consumer, 1)
+    publish(bus, 40, 2)
+    consumer.run = replace(run_of(1), try_number=2)
+    again = consumer.stage()
+    assert isinstance(again, Staged)
+    again.release()
+    assert again.manifest == done.manifest
+    assert (again.landed, again.again) == (True, False)
+    assert bus.deliveries(TOPIC) == 2
+
+
+def test_a_retry_without_a_batch_goes_on_as_its_first_try(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """Retries are no runs of the past: what the first try did not get, the second does."""
+    run_days(bus, consumer, 1)
+    publish(bus, 40, 2)
+    consumer.run = replace(run_of(2), try_number=2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, consumer.position.sequence) == (2, 2)
+
+
+def test_a_cleared_run_whose_batch_is_swept_is_refused(bus: Emulator, consumer: Consumer) -> None:
+    """Its events cannot be had from the staging area, and others must not be landed in their stead."""
+    done = run_days(bus, consumer, 3)
+    done[0].folder.remove()
+    publish(bus, 40, 2)
+    clear(consumer, 1)
+    with pytest.raises(PositionConflict, match=r"scheduled__1 was cleared, but run scheduled__3"):
+        consumer.stage()
+    assert bus.deliveries(TOPIC) == 6
+
+
+def test_a_cleared_run_that_is_the_newest_fetches(bus: Emulator, consumer: Consumer) -> None:
+    """A run that found nothing and was cleared is still the one whose time it is."""
+    run_days(bus, consumer, 1)
+    consumer.run = run_of(2)
+    assert isinstance(consumer.run_once(), Empty)
+    publish(bus, 40, 2)
+    clear(consumer, 2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged.manifest.events == 2
+
+
+def test_a_topic_that_was_moved_in_its_list_keeps_its_batch(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """A mapped task is known by its topic: another map index after the list was re-ordered makes no difference."""
+    publish(bus, 1, 2)
+    consumer.run = replace(run_of(1), map_index=0)
+    done = consumer.run_once()
+    assert isinstance(done, Staged)
+    consumer.cleared, consumer.run = True, replace(run_of(1), map_index=3, try_number=2)
+    again = consumer.stage()
+    assert isinstance(again, Staged)
+    again.release()
+    assert again.manifest == done.manifest
+
+
+def test_a_backfill_lands_what_its_interval_had(bus: Emulator, consumer: Consumer) -> None:
+    """The batch is found by its interval, whichever run had staged it."""
+    done = run_days(bus, consumer, 2)
+    publish(bus, 40, 2)
+    consumer.backfill, consumer.run = True, replace(run_of(1), run="backfill__1")
+    again = consumer.run_once()
+    assert isinstance(again, Staged)
+    assert again.manifest == done[0].manifest
+    assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (2, 4)
+
+
+@pytest.mark.parametrize("days", [0, 2], ids=["before the first run", "of another interval"])
+def test_a_backfill_without_a_batch_is_refused(
+    bus: Emulator, consumer: Consumer, days: int
+) -> None:
+    """It eats no live event, be there a position or none yet."""
+    run_days(bus, consumer, days)
+    publish(bus, 40, 2)
+    positions = dict(consumer.positions)
+    consumer.backfill, consumer.run = True, replace(run_of(9), run="backfill__9")
+    with pytest.raises(PositionConflict, match="never fetches live events"):
+        consumer.stage()
+    assert consumer.positions == positions
+    assert bus.deliveries(TOPIC) == 2 * days
+
+
+def test_two_that_land_one_batch_again_give_way(bus: Emulator, consumer: Consumer) -> None:
+    """A batch of the past is claimed like any other."""
+    run_days(bus, consumer, 2)
+    clear(consumer, 1)
+    first = consumer.stage()
+    assert isinstance(first, Staged)
+    with pytest.raises(BatchClaimed, match="scheduled__1"):
+        consumer.stage()
+    first.release()
+
+
+def test_a_batch_of_an_epoch_left_behind_is_landed_again(bus: Emulator, consumer: Consumer) -> None:
+    """After a reset by hand an old run still lands its own batch, and the new position stays."""
+    (done,) = run_days(bus, consumer, 1)
+    forgotten = consumer.positions.pop("orders")
+    done.topic_folder.forget("9999-01-01T00:00:00+00:00")
+    clear(consumer, 1)
+    again = consumer.run_once()
+    assert isinstance(again, Staged)
+    assert again.manifest.batch_id == done.manifest.batch_id
+    assert "orders" not in consumer.positions, forgotten
+
+
+def test_a_position_forgotten_on_purpose_begins_anew(bus: Emulator, consumer: Consumer) -> None:
+    """Receipts from before do not make the next run look like one whose position was lost; it is marked to overlap."""
+    (done,) = run_days(bus, consumer, 1)
+    consumer.positions.clear()
+    with pytest.raises(PositionConflict, match=r"`airflow sfevents position forget orders"):
+        consumer.stage()
+    done.topic_folder.forget("2999-01-01T00:00:00+00:00")
+    consumer.run = run_of(2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged.manifest.epoch != done.manifest.epoch
+    assert (staged.manifest.events, staged.manifest.overlaps) == (2, True)
+    assert (done.folder.folder / layout.RECEIPT).exists()
+
+
+def test_a_run_that_committed_what_another_had_staged_owns_it_too(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """A batch staged in one run and landed in the next is landed again for either."""
+    publish(bus, 1, 2)
+    consumer.run = run_of(1)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    staged.release()
+    consumer.run = run_of(2)
+    consumer.run_once()
+    publish(bus, 40, 2)
+    for day in (1, 2):
+        clear(consumer, day)
+        again = consumer.run_once()
+        assert isinstance(again, Staged)
+        assert again.manifest == staged.manifest
+    assert bus.deliveries(TOPIC) == 2

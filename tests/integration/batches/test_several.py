@@ -1,0 +1,85 @@
+"""Several on one consumer: first runs at once, a second Airflow, workers with staging areas of their own, a hand in between."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from upath import UPath
+
+from airflow_provider_sfevents.batches.commit import check_before_landing, commit_batch
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.integration.batches.conftest import TOPIC, publish
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.batches.conftest import Consumer
+
+
+def test_of_two_first_runs_one_gives_way(bus: Emulator, consumer: Consumer) -> None:
+    """While one begins the position another spends nothing, and leaves no second epoch."""
+    publish(bus, 1, 2)
+    area = StagingArea(UPath(consumer.root)).topic(bus.org.org_id, "orders", TOPIC)
+    with area.claim_beginning(Holder.here(consumer.run, "now")), pytest.raises(BatchClaimed):
+        consumer.stage()
+    assert (consumer.positions, bus.deliveries(TOPIC)) == ({}, 0)
+    assert isinstance(consumer.run_once(), Staged)
+    assert len(area.origins()) == 1
+
+
+def test_a_second_airflow_on_one_staging_area_is_told(bus: Emulator, consumer: Consumer) -> None:
+    """It has no position, and yet one has begun there: it takes nothing of what the first one staged."""
+    publish(bus, 1, 2)
+    first = consumer.stage()
+    first.release()
+    second = replace(consumer, positions={})
+    with pytest.raises(PositionConflict, match="another Airflow works with the same staging area"):
+        second.stage()
+    assert (second.positions, bus.deliveries(TOPIC)) == ({}, 2)
+
+
+def test_a_batch_commits_to_where_it_landed(
+    bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another worker's copy of the batch landed first and was shorter: the rest comes with the next batch."""
+    ids = publish(bus, 1, 5)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    receipt = Receipt(
+        batch_id=staged.manifest.batch_id,
+        events=2,
+        tables={"lake/Order__e": 2},
+        quarantined=0,
+        written_at="now",
+        end=ids[1],
+    )
+    (staged.folder.folder / layout.RECEIPT).write_text(receipt.to_json())
+    commit_batch(staged, consumer.run, keep_batches=10)
+    staged.release()
+    assert (consumer.position.replay_id, consumer.position.events_total) == (ids[1], 2)
+    assert "Give all workers one staging area" in caplog.text
+    rest = consumer.run_once()
+    assert isinstance(rest, Staged)
+    assert (rest.manifest.start, rest.manifest.events, rest.manifest.end) == (ids[1], 3, ids[4])
+
+
+def test_a_position_reset_meanwhile_keeps_spark_from_starting(
+    bus: Emulator, consumer: Consumer
+) -> None:
+    """Between staging and landing the position is looked at once more."""
+    publish(bus, 1, 2)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    check_before_landing(staged)
+    record = json.loads(consumer.positions["orders"])
+    consumer.positions["orders"] = json.dumps(record | {"epoch": "again"})
+    with pytest.raises(PositionConflict, match="stands at again-0 by now"):
+        check_before_landing(staged)
+    staged.release()

@@ -1,0 +1,69 @@
+"""Events whose schema the service does not have: kept, noted, and asked for again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.staging import layout
+from tests.integration.batches.conftest import TOPIC, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.batches.conftest import Consumer
+
+NOWHERE = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+@pytest.fixture(params=["NOT_FOUND", "INVALID_ARGUMENT", "PERMISSION_DENIED"])
+def bus(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    knobs = Knobs(half_close_seconds=0.01, unknown_schema=request.param)
+    with Emulator(knobs=knobs) as emulator:
+        emulator.define_event("Order__e", {"Order_Number__c": "Text", "Amount__c": "Double"})
+        yield emulator
+
+
+def test_an_unknown_schema_does_not_stop_the_batch(bus: Emulator, consumer: Consumer) -> None:
+    """All events are staged; beside the schemas it is noted why one is not there."""
+    publish(bus, 1, 2)
+    bus.publish_raw(TOPIC, b"\x02?", NOWHERE)
+    publish(bus, 3, 2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged.manifest.events == 5
+    assert NOWHERE in staged.manifest.schemas
+    reason = (staged.folder.folder / layout.unknown_schema_name(NOWHERE)).read_text()
+    assert NOWHERE in reason
+
+
+def test_a_schema_is_asked_for_again_when_the_batch_is(bus: Emulator, consumer: Consumer) -> None:
+    """A try that adopts the batch gets what has become known since."""
+    bus.publish_raw(TOPIC, b"\x02?", NOWHERE)
+    publish(bus, 1, 2)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    staged.release()
+    assert NOWHERE not in staged.folder.schemas()
+    before = asked_for(bus)
+    again = consumer.stage()
+    again.release()
+    assert (before, asked_for(bus)) == (1, 2)
+
+
+def asked_for(bus: Emulator) -> int:
+    """How often the service was asked for the schema that it does not have."""
+    return sum(call.rpc == "GetSchema" and call.subject == NOWHERE for call in bus.requests)
+
+
+def test_a_schema_that_cannot_be_had_just_now_is_a_retry(bus: Emulator, consumer: Consumer) -> None:
+    """Nothing is noted as unknown because the service was away; the next try pays for nothing again."""
+    publish(bus, 1, 3)
+    bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=20)
+    with pytest.raises(TransportError):
+        consumer.stage()
+    assert list(consumer.root.rglob("*.unknown")) == []

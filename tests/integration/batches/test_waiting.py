@@ -1,0 +1,297 @@
+"""A triggerer that waits: it stages what comes and says so once it is enough; whatever becomes of it, nothing is paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.batches import waiting
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.staging import claims
+from tests.integration.batches.conftest import (
+    TOPIC,
+    expire,
+    publish,
+    staged_ids,
+    until,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.waiting import Coming, Heard
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.batches.conftest import Consumer, Waiter
+
+
+def test_a_wait_ends_with_what_woke_it_staged(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """It costs one stream and no claim until the event comes; the task goes on after it, and each event is delivered once."""
+    coming = waiter.coming()
+
+    async def run() -> Heard:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await until(lambda: bus.open_streams == 1)
+        assert claims.holder_of(coming.folder(waiter.area).folder) is None
+        publish(bus, 1, 1)
+        return await listening
+
+    heard = asyncio.run(run())
+    assert (heard.batch_id, heard.events, heard.staged) == (coming.batch_id, 1, True)
+    assert waiter.find(heard).enough
+    publish(bus, 2, 4)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, bus.deliveries(TOPIC), bus.open_streams) == (5, 5, 0)
+
+
+def test_a_wait_for_more_lets_the_batch_go_between_two_bursts(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """While it waits for the rest nobody is kept out, and it goes on after what it has."""
+    waiter.min_events = 5
+    coming = waiter.coming()
+
+    async def run() -> tuple[list[str], Heard]:
+        async with PubSubClient(consumer.settings) as client:
+            ids = publish(bus, 1, 2)
+            plan = waiting.sight(coming, waiter.area).plan
+            burst = await waiting.listen(
+                coming,
+                plan,
+                client,
+                waiter.area,
+                Bounds(max_events=5),
+                run=waiter.run,
+                max_wait=0.2,
+            )
+        assert (burst.events, burst.ended_by) == (2, "max_wait")
+        assert not waiting.sight(coming, waiter.area).held_by
+        ids += publish(bus, 3, 4)
+        return ids, await waiter.wait(coming)
+
+    ids, heard = asyncio.run(run())
+    assert heard.events == 5
+    assert staged_ids(consumer, consumer.run_once()) == ids
+    assert bus.deliveries(TOPIC) == 6
+
+
+async def cancelled(waiter: Waiter, coming: Coming, bus: Emulator, come: int) -> None:
+    """A wait that is cancelled as soon as so many events have left the bus: a timeout, a triggerer that ends, a deleted task."""
+    listening = asyncio.create_task(waiter.wait(coming))
+    await until(lambda: bus.deliveries(TOPIC) == come)
+    listening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+
+
+def test_a_wait_that_ends_half_way_keeps_what_came(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """Four of ten events had come, the last a moment ago: they are staged, the batch is free, and the next one pays for the rest only."""
+    waiter.min_events = 10
+    coming = waiter.coming()
+    publish(bus, 1, 4)
+    asyncio.run(cancelled(waiter, coming, bus, 4))
+    seen = waiting.sight(coming, waiter.area)
+    assert (seen.events, seen.held_by, bus.open_streams) == (4, "", 0)
+    publish(bus, 5, 6)
+    heard = asyncio.run(waiter.wait(coming))
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (heard.events, staged.manifest.events, bus.deliveries(TOPIC)) == (10, 10, 10)
+
+
+def test_a_wait_cancelled_twice_holds_nothing(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """Whoever does not even wait for the stream's end leaves a free batch, of which each event lands once."""
+    waiter.min_events = 10
+    coming = waiter.coming()
+    ids = publish(bus, 1, 4)
+
+    async def run() -> None:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await until(lambda: claims.holder_of(coming.folder(waiter.area).folder) is not None)
+        listening.cancel()
+        await asyncio.sleep(0)
+        listening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await listening
+
+    asyncio.run(run())
+    assert (waiting.sight(coming, waiter.area).held_by, bus.open_streams) == ("", 0)
+    assert staged_ids(consumer, consumer.run_once()) == ids
+
+
+def test_two_waits_on_one_batch_double_nothing(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """Two triggerers hold the same trigger: both end, and the batch holds each event once."""
+    waiter.min_events = 3
+    coming = waiter.coming()
+
+    async def run() -> list[Heard]:
+        both = [asyncio.create_task(waiter.wait(coming)) for _ in range(2)]
+        await until(lambda: bus.open_streams == 2)
+        publish(bus, 1, 3)
+        return await asyncio.gather(*both)
+
+    heard = asyncio.run(run())
+    assert [one.events for one in heard] == [3, 3]
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert staged.manifest.events == 3
+
+
+def test_two_waits_in_one_triggerer_share_a_stream(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """What comes is delivered to both by one subscription, and staged by one of them."""
+    waiter.min_events = 3
+    coming = waiter.coming()
+
+    async def run() -> list[Heard]:
+        async with PubSubClient(consumer.settings, share_streams=True) as client:
+            both = [asyncio.create_task(waiter.wait_with(client, coming)) for _ in range(2)]
+            await until(lambda: bus.open_streams == 1)
+            await asyncio.sleep(0.1)  # the second one joins; should it be late, it finds the files
+            publish(bus, 1, 3)
+            return await asyncio.gather(*both)
+
+    heard = asyncio.run(run())
+    assert [one.events for one in heard] == [3, 3]
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, bus.deliveries(TOPIC)) == (3, 3)
+
+
+def test_a_wait_does_not_listen_while_somebody_is_at_work(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """It would be delivered what the other gets too; when he has committed, a worker has to look where the position is."""
+    coming = waiter.coming()
+    publish(bus, 1, 2)
+    holding = consumer.stage()
+    delivered, streams = bus.deliveries(TOPIC), len(bus.subscriptions)
+
+    async def run() -> Heard:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await asyncio.sleep(0.3)  # some looks; nothing to wait for, as nothing is to happen
+        assert (listening.done(), len(bus.subscriptions)) == (False, streams)
+        await asyncio.to_thread(holding.release)
+        return await listening
+
+    heard = asyncio.run(run())
+    assert (heard.ended_by, heard.events) == ("staged", 2)
+    assert (bus.deliveries(TOPIC), len(bus.subscriptions)) == (delivered, streams)
+
+
+def test_a_batch_committed_meanwhile_is_for_a_worker_to_look_at(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """What the trigger says of an old batch is not believed of the next one."""
+    coming = waiter.coming()
+    publish(bus, 1, 2)
+    consumer.run_once()
+    heard = asyncio.run(waiter.wait(coming))
+    assert (heard.batch_id, heard.ended_by) == (coming.batch_id, "staged")
+    pending = waiter.find(heard)
+    assert pending.coming is not None
+    assert (pending.enough, pending.coming.sequence) == (False, 2)
+
+
+def test_what_somebody_else_took_first_is_left_to_him(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """A task began to fetch while the wait was listening: the wait's own copy is dropped, and it waits for what he makes of it."""
+    coming = waiter.coming()
+    fetching = replace(consumer, bounds=Bounds(idle_seconds=0.6))
+
+    async def run() -> tuple[Any, Heard]:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await until(lambda: bus.open_streams == 1)
+        staging = asyncio.create_task(fetching.stage_until(asyncio.Event()))
+        await until(lambda: bus.open_streams == 2)
+        publish(bus, 1, 1)
+        staged = await staging
+        await asyncio.to_thread(staged.release)
+        return staged, await listening
+
+    staged, heard = asyncio.run(run())
+    assert isinstance(staged, Staged)
+    assert (len(staged.manifest.parts), staged.manifest.events) == (1, 1)
+    assert (heard.ended_by, heard.events) == ("staged", 1)
+
+
+def test_a_wait_leaves_a_refused_replay_id_to_a_worker(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """It chooses nothing: a worker is told, who applies `replay_fallback`."""
+    expire(bus, consumer)
+    with pytest.raises(ReplayIdRefused):
+        asyncio.run(waiter.wait(waiter.coming()))
+    consumer.replay_fallback = "earliest"
+    publish(bus, 6, 1)
+    assert waiter.poke().enough
+
+
+def test_a_coming_batch_survives_a_triggers_arguments(waiter: Waiter) -> None:
+    """What a trigger is given is plain, and the same when it is read back."""
+    coming = waiter.coming()
+    assert type(coming).from_dict(coming.to_dict()) == coming
+    assert {type(value) for value in coming.to_dict().values()} == {str, int}
+
+
+class Blocking:
+    """What the event loop's own thread did to files below a folder, by Python's audit events."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._thread: int | None = None
+        self.seen: list[str] = []
+        sys.addaudithook(self._hook)  # for good: there is no taking it away
+
+    def watch(self) -> None:
+        self._thread = threading.get_ident()
+
+    def over(self) -> None:
+        self._thread = None
+
+    def _hook(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if (
+            threading.get_ident() == self._thread
+            and event.startswith(("open", "os."))
+            and any(self._root in str(one) for one in arguments)
+        ):
+            self.seen.append(f"{event} {arguments}")
+
+
+def test_nothing_is_read_or_written_on_the_event_loop(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """A triggerer runs a thousand waits in one thread: none of them touches a file in it, from the first look to the last release."""
+    coming = waiter.coming()
+    blocking = Blocking(str(consumer.root))
+
+    async def run() -> Heard:
+        blocking.watch()
+        try:
+            listening = asyncio.create_task(waiter.wait(coming))
+            await until(lambda: bus.open_streams == 1)
+            await asyncio.sleep(0.4)  # a keepalive, for the anchor; asserted below
+            publish(bus, 1, 1)
+            return await listening
+        finally:
+            blocking.over()
+
+    assert asyncio.run(run()).staged
+    assert waiter.area.topic(coming.org_id, "orders", TOPIC).read_anchor() is not None
+    assert blocking.seen == []

@@ -1,0 +1,271 @@
+"""Waits at `latest`, on quiet topics and at old places: where a batch goes on must be known, and stay good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches import waiting
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.exceptions import StagingError, TransportError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging import claims
+from airflow_provider_sfevents.staging.marks import Anchor
+from tests.integration.batches.conftest import (
+    TOPIC,
+    age_records,
+    publish,
+    staged_ids,
+    until,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.waiting import Heard
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.batches.conftest import Consumer, Waiter
+
+
+@pytest.fixture
+def at_latest(bus: Emulator, consumer: Consumer) -> Consumer:
+    """A first run that wants nothing of what the bus holds."""
+    publish(bus, 1, 3)
+    consumer.initial_replay = "latest"
+    return consumer
+
+
+def anchor(waiter: Waiter) -> Anchor | None:
+    org = waiter.consumer.bus.org.org_id
+    return waiter.area.topic(org, "orders", TOPIC).read_anchor()
+
+
+def test_the_event_that_woke_a_wait_at_latest_is_in_the_batch(
+    bus: Emulator, at_latest: Consumer, waiter: Waiter
+) -> None:
+    """Nothing falls between wait and task, though the place was nowhere but in the wait's stream."""
+    bus.pause_keepalives()
+    coming = waiter.coming()
+
+    async def run() -> tuple[list[str], Heard]:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await until(lambda: bus.open_streams == 1)
+        ids = publish(bus, 4, 1)
+        heard = await listening
+        return ids + publish(bus, 5, 2), heard
+
+    ids, heard = asyncio.run(run())
+    assert (heard.events, heard.staged) == (1, True)
+    assert staged_ids(at_latest, at_latest.run_once()) == ids
+    assert bus.deliveries(TOPIC) == 3
+
+
+def test_a_wait_at_latest_keeps_others_out_until_a_keepalive_pins_it(
+    bus: Emulator, at_latest: Consumer, waiter: Waiter
+) -> None:
+    """Two moments would lose what lies between; once it is a place in the anchor, anybody may go on from it."""
+    bus.pause_keepalives()
+    coming = waiter.coming()
+
+    async def run() -> None:
+        first = asyncio.create_task(waiter.wait(coming))
+        await until(lambda: bus.open_streams == 1)
+        second = asyncio.create_task(waiter.wait(coming))
+        held = await waiter.poke_until(asyncio.Event())
+        assert (held.enough, "held by task orders.wait" in held.why) == (False, True)
+        assert bus.open_streams == 1
+        bus.resume_keepalives()
+        await until(lambda: bus.open_streams == 2)
+        assert anchor(waiter) is not None
+        assert not waiting.sight(coming, waiter.area).held_by
+        for one in (first, second):
+            one.cancel()
+        await asyncio.wait((first, second))
+
+    asyncio.run(run())
+    ids = publish(bus, 4, 2)
+    assert staged_ids(at_latest, at_latest.run_once()) == ids
+
+
+def test_pokes_at_latest_miss_nothing_between_them(
+    bus: Emulator, at_latest: Consumer, waiter: Waiter
+) -> None:
+    """The first poke waits for a keepalive; what is published while nobody listens is found by the next."""
+    assert not waiter.poke().enough
+    ids = publish(bus, 4, 2)
+    assert waiter.poke().enough
+    assert staged_ids(at_latest, at_latest.run_once()) == ids
+    assert bus.deliveries(TOPIC) == 2
+
+
+def test_a_poke_at_latest_that_learned_nothing_is_a_retry(
+    bus: Emulator, at_latest: Consumer, waiter: Waiter
+) -> None:
+    """Without a keepalive the next `latest` would be a later one; that does not pass for an empty wait."""
+    bus.pause_keepalives()
+    waiter.bounds, waiter.learn_seconds = Bounds(idle_seconds=0.1), 0.2
+    with pytest.raises(TransportError, match="would be missed"):
+        waiter.poke()
+
+
+def test_a_place_at_latest_needs_the_staging_area(
+    at_latest: Consumer, waiter: Waiter, bus: Emulator
+) -> None:
+    """Where it cannot be written nothing is asked for: what came would be lost, and that is said."""
+    coming = waiter.coming()
+    waiter.root = at_latest.root / "not a folder"
+    waiter.root.write_text("")
+    with pytest.raises(StagingError, match="'latest' needs a staging area"):
+        asyncio.run(waiter.wait(coming))
+    assert bus.deliveries(TOPIC) == 0
+
+
+def test_what_came_after_a_latest_that_only_the_triggerer_knows_is_an_error(
+    bus: Emulator, at_latest: Consumer, waiter: Waiter
+) -> None:
+    """Its staging area is not the workers': the event cannot be found again, and the message says what to share."""
+    coming = waiter.coming()
+    triggerer = replace(waiter, root=at_latest.root.with_name("triggerer"))
+
+    async def run() -> Heard:
+        listening = asyncio.create_task(triggerer.wait(coming))
+        await until(lambda: bus.open_streams == 1)
+        publish(bus, 4, 1)
+        return await listening
+
+    heard = asyncio.run(run())
+    with pytest.raises(StagingError, match="Give triggerer and workers one staging area"):
+        waiter.find(heard)
+
+
+@pytest.mark.parametrize("parts", [0, 2], ids=["nothing staged", "two of ten staged"])
+def test_three_silent_days_of_waiting_expire_nothing(
+    bus: Emulator, consumer: Consumer, waiter: Waiter, parts: int
+) -> None:
+    """Waits come and go, and hear only keepalives; the next event is fetched, nothing is refused, and nothing is paid for twice."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    waiter.min_events = 10
+    ids = publish(bus, 2, parts)
+    assert waiter.poke().events == parts
+    coming = waiter.coming()
+    for hours in (1, 40, 40):
+        bus.clock.advance(hours=hours)
+        age_records(consumer, hours)
+        before = anchor(waiter)
+        asyncio.run(one_keepalive(waiter, coming, before))
+    ids += publish(bus, 4, 1)
+    assert staged_ids(consumer, consumer.run_once()) == ids
+    assert (consumer.position.losses, bus.deliveries(TOPIC)) == ((), parts + 2)
+
+
+async def one_keepalive(waiter: Waiter, coming: waiting.Coming, before: Anchor | None) -> None:
+    listening = asyncio.create_task(waiter.wait(coming))
+    await until(lambda: anchor(waiter) != before)
+    listening.cancel()
+    await asyncio.wait((listening,))
+
+
+def test_keepalives_are_written_down_hourly(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """The first at once, and no further one for a while, however many come."""
+    coming = waiter.coming()
+
+    async def run() -> None:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await until(lambda: anchor(waiter) is not None)
+        first = anchor(waiter)
+        await asyncio.sleep(1.0)  # three more keepalives
+        assert anchor(waiter) == first
+        listening.cancel()
+        await asyncio.wait((listening,))
+
+    asyncio.run(run())
+
+
+def test_an_old_position_is_renewed_by_a_poke(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """A poke is too short for most keepalives; from 12 hours on it waits for one, once."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    waiter.bounds = Bounds(idle_seconds=0.05)
+    waiter.poke()
+    assert anchor(waiter) is None
+    age_records(consumer, 13)
+    waiter.poke()
+    renewed = anchor(waiter)
+    assert renewed is not None
+    waiter.poke()
+    assert anchor(waiter) == renewed
+
+
+@pytest.mark.parametrize("how", ["wait", "task"])
+def test_a_refused_anchor_costs_nothing(
+    bus: Emulator, consumer: Consumer, waiter: Waiter, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An anchor that is rubbish is left aside for the end of the files it follows; those are kept."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    waiter.min_events = 3
+    ids = publish(bus, 2, 2)
+    waiter.poke()
+    coming = waiter.coming()
+    coming.topic_folder(waiter.area).write_anchor(
+        Anchor(
+            epoch=coming.epoch,
+            sequence=coming.sequence - 1,
+            replay_id="ff" * 10,
+            seen_at=consumer.position.committed_at,
+            after=ids[-1],
+        )
+    )
+    ids += publish(bus, 4, 1)
+    with caplog.at_level(logging.WARNING):
+        if how == "wait":
+            assert asyncio.run(waiter.wait(coming)).events == 3
+        staged = consumer.run_once()
+    assert staged_ids(consumer, staged) == ids
+    assert "is refused; going on after" in caplog.text
+    assert (consumer.position.losses, bus.deliveries(TOPIC)) == ((), 4)
+
+
+def test_a_wait_whose_claim_at_latest_was_taken_over_pins_nothing(
+    bus: Emulator, at_latest: Consumer, waiter: Waiter
+) -> None:
+    """Thought dead, it finds another holder when its keepalive comes, and leaves the place to him."""
+    bus.pause_keepalives()
+    coming = waiter.coming()
+    folder = coming.folder(waiter.area)
+
+    async def run() -> None:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await until(lambda: bus.open_streams == 1)
+        number, holder = claims.holder_of(folder.folder) or pytest.fail("not claimed")
+        path = folder.folder / f"claims/{number + 1:04d}.json"
+        path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
+        bus.resume_keepalives()
+        await until(lambda: bus.open_streams == 0)
+        assert anchor(waiter) is None
+        listening.cancel()
+        await asyncio.wait((listening,))
+
+    asyncio.run(run())
+
+
+def test_a_batch_begun_at_latest_is_one(bus: Emulator, at_latest: Consumer, waiter: Waiter) -> None:
+    """Staged in parts, before and after the keepalive, by waits and task: one chain, each event once."""
+    waiter.min_events = 10
+    waiter.poke()
+    ids = publish(bus, 4, 2)
+    waiter.poke()
+    ids += publish(bus, 6, 2)
+    waiter.poke()
+    ids += publish(bus, 8, 2)
+    staged = at_latest.run_once()
+    assert isinstance(staged, Staged)
+    assert staged_ids(at_latest, staged) == ids
+    assert (staged.manifest.start, bus.deliveries(TOPIC)) == ("latest", 6)

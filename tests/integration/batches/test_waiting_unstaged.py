@@ -1,0 +1,261 @@
+"""Waits that cannot write, or not share, the staging area: they work, and say what that costs; and waits that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches import waiting
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.batches.waiting import Heard
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.waiting import Coming
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.batches.conftest import Consumer, Waiter
+
+
+@pytest.fixture
+def apart(waiter: Waiter) -> Waiter:
+    """A triggerer whose staging area cannot be written: a file is where its folders must be."""
+    root = waiter.consumer.root.with_name("apart")
+    coming = waiter.coming()
+    folder = root / coming.folder(waiter.area).folder.relative_to(waiter.consumer.root)
+    folder.mkdir(parents=True)
+    (folder / "claims").write_text("in the way")
+    return replace(waiter, root=root)
+
+
+def _delivered(bus: Emulator, count: int) -> bool:
+    return bus.deliveries(TOPIC) == count
+
+
+async def awaited(bus: Emulator, waiter: Waiter, coming: Coming, count: int) -> Heard:
+    """A wait, and so many events one after another once it listens."""
+    listening = asyncio.create_task(waiter.wait(coming))
+    await until(lambda: bus.open_streams == 1)
+    for number in range(1, count + 1):
+        publish(bus, number, 1)
+        await until(partial(_delivered, bus, number))
+    return await listening
+
+
+def test_what_cannot_be_staged_is_reported_all_the_same(
+    bus: Emulator,
+    consumer: Consumer,
+    waiter: Waiter,
+    apart: Waiter,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The log says what it costs, the worker believes it, and the task has every event delivered once more, and once only."""
+    with caplog.at_level(logging.WARNING):
+        heard = asyncio.run(awaited(bus, apart, waiter.coming(), 1))
+    assert (heard.events, heard.staged) == (1, False)
+    assert "counts a second time against the org's daily allowance" in caplog.text
+    assert not waiter.find().enough
+    pending = waiter.find(heard)
+    assert (pending.enough, pending.staged, pending.events) == (True, False, 1)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, bus.deliveries(TOPIC)) == (1, 2)
+
+
+async def listened(bus: Emulator, waiter: Waiter, coming: Coming, *, until_enough: bool) -> Heard:
+    """A listener for three events that gives the first one a moment; the third comes when that is long over."""
+    async with PubSubClient(waiter.consumer.settings) as client:
+        plan, bounds = waiting.sight(coming, waiter.area).plan, Bounds(max_events=3)
+        listening = asyncio.create_task(
+            waiting.listen(
+                coming,
+                plan,
+                client,
+                waiter.area,
+                bounds,
+                run=waiter.run,
+                max_wait=0.1,
+                until_enough=until_enough,
+            )
+        )
+        publish(bus, 1, 2)
+        await asyncio.wait((listening,), timeout=1.0)
+        publish(bus, 3, 1)
+        return await listening
+
+
+@pytest.mark.parametrize(
+    ("until_enough", "events", "ended_by"),
+    [(False, 2, "max_wait"), (True, 3, "max_events")],
+    ids=["a watcher", "a wait"],
+)
+def test_a_stream_is_not_left_for_another_one(
+    bus: Emulator, waiter: Waiter, apart: Waiter, until_enough: bool, events: int, ended_by: str
+) -> None:
+    """A watcher announces what came in time, staged or not; a wait for three stays, as it would have the first ones delivered anew."""
+    heard = asyncio.run(listened(bus, apart, waiter.coming(), until_enough=until_enough))
+    assert (heard.events, heard.staged, heard.ended_by) == (events, False, ended_by)
+
+
+def test_a_wait_does_not_try_in_vain_for_ever(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """The batch can be claimed and no file be closed: found out once, then the wait stays on its stream until it has enough."""
+    coming = waiter.coming()
+    attempts = coming.folder(waiter.area).folder / "attempts"
+    attempts.parent.mkdir(parents=True)
+    attempts.write_text("in the way")
+    waiter.min_events, waiter.gather_seconds = 3, 0.05
+    publish(bus, 1, 2)
+
+    async def run() -> Heard:
+        listening = asyncio.create_task(waiter.wait(coming))
+        await until(partial(_delivered, bus, 4))
+        await asyncio.wait((listening,), timeout=1.0)
+        publish(bus, 3, 1)
+        return await listening
+
+    heard = asyncio.run(run())
+    assert (heard.events, heard.staged, bus.deliveries(TOPIC)) == (3, False, 5)
+
+
+def test_a_poke_that_can_stage_nothing_and_has_too_little_fails(
+    bus: Emulator, waiter: Waiter, apart: Waiter
+) -> None:
+    """Each further poke would have the same events delivered anew, for days."""
+    apart.min_events = 3
+    publish(bus, 1, 2)
+    with pytest.raises(StagingError, match="2 of 3 events came so far, and each poke"):
+        apart.poke()
+
+
+def test_files_that_only_the_triggerer_sees_are_believed(
+    bus: Emulator, consumer: Consumer, waiter: Waiter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its staging area is another folder: enough, with a warning that names both the cost and the remedy."""
+    triggerer = replace(waiter, root=consumer.root.with_name("triggerer"))
+    heard = asyncio.run(awaited(bus, triggerer, waiter.coming(), 1))
+    assert heard.staged
+    with caplog.at_level(logging.WARNING):
+        pending = waiter.find(heard)
+    assert (pending.enough, pending.staged) == (True, False)
+    assert "of which this worker sees 0 in file://" in caplog.text
+    assert "Give triggerer and workers one staging area" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change", [{"batch_id": "another-1"}, {"events": 0}], ids=["another batch", "not enough"]
+)
+def test_only_enough_of_this_batch_is_believed(
+    bus: Emulator, waiter: Waiter, change: dict[str, object]
+) -> None:
+    """What a trigger said of something else, or that a worker should look, is no event."""
+    heard = Heard(batch_id=waiter.coming().batch_id, events=5)
+    assert waiter.find(heard).enough
+    assert not waiter.find(replace(heard, **change)).enough  # type: ignore[arg-type]
+
+
+def test_a_damaged_file_is_no_event(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
+    """What was staged and cut short afterwards is fetched again, and a wait does not count it."""
+    ids = publish(bus, 1, 1)
+    waiter.poke()
+    (file,) = consumer.root.rglob("part-*.parquet")
+    file.write_bytes(file.read_bytes()[:50])
+    assert not waiter.find().enough
+    assert staged_ids(consumer, consumer.run_once()) == ids
+
+
+_POKE = """
+import asyncio, json, sys
+from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.batches.waiting import poke
+from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from airflow_provider_sfevents.staging.area import StagingArea
+from upath import UPath
+
+given = json.loads(sys.argv[1])
+settings = given["settings"]
+settings = Settings(login=ClientCredentials(**settings["login"]), endpoint=settings["endpoint"], plaintext=True)
+request = BatchRequest(topic=given["topic"], consumer="orders", bounds=Bounds(idle_seconds=60), owns=False)
+
+async def run():
+    async with PubSubClient(settings) as client:
+        store = MappingStore(given["positions"], "orders")
+        await poke(request, 10, client, StagingArea(UPath(given["root"])), lambda _: store, asyncio.Event())
+
+asyncio.run(run())
+"""
+
+
+_WAIT = """
+import asyncio, sys, tempfile, threading
+
+loud = []
+main = threading.main_thread()
+sys.addaudithook(
+    lambda event, given: event == "import"
+    and given[0] == "pyarrow"
+    and loud.append(threading.current_thread() is main)
+)
+from upath import UPath
+from airflow_provider_sfevents.batches.listening import listen
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.area import StagingArea
+from tests.unit.batches.test_listening import COMING, SENSOR, Came, Service, plan
+
+area = StagingArea(UPath(tempfile.mkdtemp()))
+begun = plan(area)
+assert not loud, "too early to tell"
+heard = asyncio.run(listen(COMING, begun, Service([Came(1, 2)]), area, Bounds(), run=SENSOR))
+assert heard.staged and loud
+sys.exit(any(loud))
+"""
+
+
+def test_arrow_is_imported_beside_the_event_loop() -> None:
+    """It takes a third of a second, which a thousand other triggers would wait for."""
+    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    subprocess.run([sys.executable, "-c", _WAIT], env=environment, check=True, timeout=60)
+
+
+@pytest.mark.full
+def test_a_killed_poke_costs_what_was_in_memory(
+    bus: Emulator, consumer: Consumer, waiter: Waiter
+) -> None:
+    """What it received is in a closed file within seconds, of events that came long before `min_events`; only the rest is paid again."""
+    waiter.coming()  # begins the position
+    given = {
+        "settings": {
+            "login": asdict(consumer.settings.login),
+            "endpoint": consumer.settings.endpoint,
+        },
+        "topic": TOPIC,
+        "positions": consumer.positions,
+        "root": str(consumer.root),
+    }
+    command = [sys.executable, "-c", _POKE, json.dumps(given)]
+    ids = publish(bus, 1, 4)
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(Path.cwd())}) as poking:
+        asyncio.run(until(lambda: list(consumer.root.rglob("part-*.parquet")), seconds=30))
+        ids += publish(bus, 5, 1)
+        asyncio.run(until(lambda: bus.deliveries(TOPIC) == 5))
+        poking.send_signal(signal.SIGKILL)
+    staged = consumer.run_once()
+    assert staged_ids(consumer, staged) == ids
+    assert bus.deliveries(TOPIC) in (5, 6)

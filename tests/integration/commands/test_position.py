@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from airflow.models.connection import Connection
+from airflow.models.variable import Variable
+from airflow.utils.session import create_session
+
+from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.unit.positions.building import ORG, TOPIC, URL, begun
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.record import Position
+    from tests.integration.commands.conftest import Hands
+
+pytestmark = pytest.mark.airflow
+
+
+def test_a_position_is_shown_with_what_comes_next(hands: Hands, begun_here: Position) -> None:
+    """People get a table and a sentence, programs one object with both."""
+    hands.commit(begun_here)
+    table = hands.do("position", "show")
+    assert "e1-1: 3 events to 00000000000000000001" in table.words
+    assert "The next run fetches batch e1-2: the events after 00000000000000000001." in table.words
+    [shown] = json.loads(hands.do("position", "show", "-o", "json").said)
+    assert (shown["epoch"], shown["sequence"], shown["newest_receipt"]) == ("e1", "1", "e1-1")
+    assert shown["next_run"] in table.words
+    assert shown["warning"] == ""
+
+
+def test_an_old_position_is_warned_of(hands: Hands) -> None:
+    """Before the bus no longer knows the place, and after, showing it says so."""
+    hands.keep(begun(sequence=1, replay_id="0a"))
+    assert "may have expired: the bus keeps events for 72 h" in hands.do("position", "show").words
+
+
+def test_all_positions_are_listed_and_what_is_none_is_named(
+    hands: Hands, begun_here: Position
+) -> None:
+    """Without arguments everything that is named like a position is there, the unreadable last."""
+    Variable.set("sfevents.zz_not_one.x", "rubbish")
+    try:
+        rows = json.loads(hands.airflow("sfevents", "position", "show", "-o", "json").said)
+    finally:
+        Variable.delete("sfevents.zz_not_one.x")
+    mine = [row for row in rows if row["consumer"] == hands.consumer]
+    assert [(row["topic"], row["replay_id"], row["problem"]) for row in mine] == [
+        (TOPIC, "earliest", "")
+    ]
+    assert "rubbish" in rows[-1]["problem"]
+
+
+def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> None:
+    """The new epoch starts where it was told, keeps the owner, remembers the move as a loss window, and has its origin."""
+    stood = hands.commit(begun_here)
+    done = hands.do("position", "set", "latest", "--yes")
+    assert not done.refused
+    now = hands.kept()
+    assert (now.sequence, now.replay_id, now.owner, now.org_id) == (0, "latest", stood.owner, ORG)
+    assert now.epoch != stood.epoch
+    assert [(one.after, one.start) for one in now.losses] == [(stood.replay_id, "latest")]
+    assert [origin.epoch for origin in hands.folder.origins()] == ["e1", now.epoch]
+    assert (
+        f"The next run fetches batch {now.epoch}-1: events published once it listens." in done.words
+    )
+
+
+def test_set_asks_first(hands: Hands, begun_here: Position) -> None:
+    """Whoever says no has changed nothing."""
+    refused = hands.do("position", "set", "latest", answers="n\n")
+    assert "whatever is published before that and has not landed is skipped" in refused.words
+    assert refused.refused == "Nothing was changed."
+    assert hands.kept() == begun_here
+
+
+def test_a_staged_batch_is_not_left_behind_by_accident(hands: Hands, begun_here: Position) -> None:
+    """The refusal names the command that leaves it behind, and that one works."""
+    hands.stage(begun_here)
+    refused = hands.do("position", "set", "latest", "-y")
+    assert "Batch e1-1 is staged (3 events, delivered and counted)" in refused.refused
+    assert (
+        f"airflow sfevents position set {hands.consumer} {TOPIC} latest --abandon-staged --staging "
+        in refused.refused
+    )
+    assert hands.kept() == begun_here
+    assert not hands.do("position", "set", "latest", "-y", "--abandon-staged").refused
+    assert hands.kept().replay_id == "latest"
+
+
+@pytest.mark.parametrize("words", [("set", "latest"), ("forget",)])
+def test_a_batch_at_work_is_not_disturbed(
+    hands: Hands, begun_here: Position, words: tuple[str, ...]
+) -> None:
+    """While a task works on the batch after the position, hands stay off and are told who it is."""
+    holder = Holder.here(Run(dag="load", run="run-7", task="fetch"), "2026-01-01T00:00:00+00:00")
+    with hands.folder.batch("e1", 1).claim(holder):
+        refused = hands.do("position", *words, "-y")
+    assert "is held by task load.fetch of run run-7" in refused.refused
+    assert f"airflow sfevents batches release {hands.consumer} {TOPIC} e1-1" in refused.refused
+    assert hands.kept() == begun_here
+    assert hands.folder.forgotten_at() == ""
+
+
+def test_rubbish_is_replaced_but_a_newer_release_is_respected(hands: Hands) -> None:
+    """Set mends a record that somebody broke, and not one that this release cannot read yet."""
+    hands.keep(begun())
+    Variable.set(hands.key, "rubbish")
+    shown = hands.do("position", "show").refused
+    assert "does not hold a position" in shown
+    assert f"Or replace it, such as by: airflow sfevents position set {hands.consumer}" in shown
+    done = hands.do("position", "set", "00ff", answers="y\n")
+    assert "It is replaced:" in done.words
+    kept = hands.kept()
+    assert (kept.replay_id, kept.org_id, kept.owner) == ("00ff", ORG, "load.fetch")
+    Variable.set(hands.key, json.dumps({"version": 99}))
+    refused = hands.do("position", "set", "00ff", "-y")
+    assert "written by a newer release" in refused.refused
+    assert "Or replace it" not in refused.refused
+    assert json.loads(Variable.get(hands.key)) == {"version": 99}
+
+
+def test_a_shadowed_position_is_not_taken_for_written(
+    hands: Hands, begun_here: Position, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where an environment variable is read in its place, set fails and says which."""
+    monkeypatch.setenv(f"AIRFLOW_VAR_{hands.key.upper()}", begun_here.to_json())
+    refused = hands.do("position", "set", "latest", "-y")
+    assert "reads something else right after it was written" in refused.refused
+    assert f"AIRFLOW_VAR_{hands.key.upper()}" in refused.refused
+
+
+def test_a_wrong_staging_area_is_noticed(hands: Hands) -> None:
+    """With nothing of the position in the default staging area, the task's own has to be named."""
+    Variable.set(hands.key, begun().to_json())
+    refused = hands.airflow("sfevents", "position", "set", hands.consumer, TOPIC, "latest", "-y")
+    assert "Give the task's staging area by `--staging`" in refused.refused
+
+
+def test_forgetting_makes_the_next_run_a_first_run(hands: Hands, begun_here: Position) -> None:
+    """The record is gone, the mark is there, and what has landed before is no reason to refuse a run."""
+    hands.commit(begun_here)
+    done = hands.do("position", "forget", "--yes")
+    assert not done.refused
+    assert Variable.get(hands.key, default_var=None) is None
+    assert hands.folder.forgotten_at() > begun_here.committed_at
+    assert "The next run is a first run" in done.words
+    assert "The next run is a first run" in hands.do("position", "show").words
+
+
+def test_a_lost_position_is_told_from_a_first_run(hands: Hands, begun_here: Position) -> None:
+    """Deleted by somebody else, it is missed, and the two ways out are named; either works without a login."""
+    hands.commit(begun_here)
+    Variable.delete(hands.key)
+    lost = hands.do("position", "show").words
+    assert "The next run is refused" in lost
+    assert f"airflow sfevents position forget {hands.consumer} {TOPIC}" in lost
+    assert not hands.do("position", "forget", "-y").refused
+    assert "The next run is a first run" in hands.do("position", "show").words
+
+
+def test_the_first_position_gets_its_org_from_the_connection(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is known yet, a login tells org and instance."""
+    with Emulator() as bus:
+        monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
+        done = hands.do("position", "set", "latest", "-y")
+        assert not done.refused
+        kept = hands.kept()
+        assert (kept.org_id, kept.replay_id, kept.losses) == (bus.org.org_id, "latest", ())
+        assert kept.instance_url.startswith("http")
+
+
+def test_a_position_of_another_org_is_replaced_by_the_connections(
+    hands: Hands, begun_here: Position
+) -> None:
+    """`--conn-id` moves a consumer to the org that the connection, kept in Airflow's database, leads to."""
+    assert begun_here.instance_url == URL
+    conn_id = f"org_of_{hands.consumer}"
+    with Emulator() as bus:
+        with create_session() as session:
+            session.add(Connection(conn_id=conn_id, **bus.connection()))
+        done = hands.do("position", "set", "earliest", "-y", "--conn-id", conn_id)
+        assert not done.refused
+        assert hands.kept().org_id == bus.org.org_id
+
+
+def test_nobody_there_to_answer(hands: Hands, begun_here: Position) -> None:
+    """In a script without `--yes` nothing is changed, and that is said."""
+    assert "nobody answered" in hands.do("position", "forget").refused
+    assert hands.kept() == begun_here
+
+
+def test_nothing_of_nobody(hands: Hands) -> None:
+    """A consumer that never ran, or was mistyped, is told where it was looked for; showing logs in nowhere."""
+    nothing = hands.do("position", "show").refused
+    assert f"Variable '{hands.key}' does not exist" in nothing
+    assert "`--position-store` and `--staging`" in nothing
+
+
+def test_a_lost_position_is_put_back_without_a_login(hands: Hands, begun_here: Position) -> None:
+    """The command that a refused run names works: org, instance and owner come from the epoch's origin."""
+    at = hands.commit(begun_here)
+    Variable.delete(hands.key)
+    lost = hands.do("position", "show").words
+    assert f"`airflow sfevents position set {hands.consumer} {TOPIC} {at.replay_id}`" in lost
+    assert not hands.do("position", "set", at.replay_id, "-y").refused
+    kept = hands.kept()
+    assert (kept.org_id, kept.instance_url, kept.owner) == (ORG, URL, "load.fetch")

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+from airflow.models.asset import AssetModel
+from airflow.models.xcom import XComModel
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+from airflow.state import AssetScope, get_state_backend
+from airflow.utils.session import create_session
+from sqlalchemy import select
+from upath import UPath
+
+from airflow_provider_sfevents.batches.opening import write_origin
+from airflow_provider_sfevents.commands.asset_rows import AssetRow
+from airflow_provider_sfevents.commands.xcom_rows import XComRows
+from airflow_provider_sfevents.positions.asset import topic_asset
+from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.staging.area import StagingArea
+from tests.integration.commands.registered import register, run_once
+from tests.unit.positions.building import ORG, TOPIC, begun
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.airflow_home import AirflowHome
+    from tests.integration.commands.conftest import Hands
+
+pytestmark = pytest.mark.airflow
+
+KEY = "sfevents.position.event.Order__e"
+
+ACTIVE = "00D000000000009AAA"
+"""An org whose topic's asset a DAG names."""
+
+TASKS = ("variable", "asset", "xcom")
+
+DEFINITION = """
+    import pendulum
+    from airflow.sdk import dag, get_current_context, task
+
+    from airflow_provider_sfevents.positions import stores
+    from airflow_provider_sfevents.positions.asset import topic_asset
+    from airflow_provider_sfevents.positions.opening import open_store
+    from tests.unit.positions.building import ORG, TOPIC, begun
+
+    def look(spec):
+        store = open_store(spec, org_id=ORG, consumer="load", topic=TOPIC, context=get_current_context())
+        position = stores.read(store)
+        if position is None:
+            stores.write(store, begun())
+        return position and position.start
+
+    @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
+    def positions():
+        for spec in ("variable", "asset", "xcom"):
+            task(task_id=spec, inlets=[topic_asset(ORG, TOPIC)])(look)(spec)
+
+    positions()
+"""
+
+COMMANDS = """
+    import sys
+    from airflow.__main__ import main
+
+    for line in sys.stdin.read().splitlines():
+        sys.argv = ["airflow", *line.split()]
+        main()
+"""
+
+
+@pytest.mark.full
+def test_a_task_reads_what_a_hand_has_set_and_misses_what_it_has_forgotten(
+    airflow_home: AirflowHome, repository: Path
+) -> None:
+    """In a real Airflow, for each store: a run writes, the command line sets, the next run reads that; and so with forget."""
+    airflow_home.environment["PYTHONPATH"] = str(repository)
+    (airflow_home.dags / "positions.py").write_text(dedent(DEFINITION))
+    folder = StagingArea(UPath(airflow_home.folder / "sfevents")).topic(ORG, "load", TOPIC)
+    write_origin(folder, begun())
+
+    def give(*commands: str) -> str:
+        lines = [
+            f"sfevents {command} -y --position-store {store}"
+            for command in commands
+            for store in TASKS
+        ]
+        given = subprocess.run(
+            [sys.executable, "-c", dedent(COMMANDS)],
+            env=airflow_home.environment,
+            cwd=airflow_home.folder,
+            input="\n".join(lines),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=120,
+            check=False,
+        )
+        assert given.returncode == 0, given.stdout
+        return given.stdout
+
+    def start(day: int) -> dict[str, str | None]:
+        run = airflow_home.test_dag("positions", f"2026-01-0{day}")
+        return {task: airflow_home.xcom("positions", run.run_id, task) for task in TASKS}
+
+    assert start(1) == dict.fromkeys(TASKS)
+    said = give(f"position set load {TOPIC} 00ff")
+    assert said.count("The next run fetches batch") == len(TASKS), said
+    assert start(2) == dict.fromkeys(TASKS, "00ff")
+    said = give(f"position forget load {TOPIC}")
+    assert said.count("The next run is a first run") == len(TASKS), said
+    assert start(3) == dict.fromkeys(TASKS)
+
+
+def test_a_position_in_an_assets_state(hands: Hands) -> None:
+    """It is found without a login though the asset's name holds the org, set in place, listed, and deleted."""
+    with DAG(hands.consumer, schedule=None) as dag:
+        EmptyOperator(task_id="land", inlets=[topic_asset(ACTIVE, TOPIC)])
+    register(dag)
+    position = replace(begun(), consumer=hands.consumer, org_id=ACTIVE)
+    AssetRow(ACTIVE, hands.consumer, TOPIC).set(position.to_json())
+    here = ("--position-store", "asset")
+    assert "The next run fetches batch e1-1" in hands.do("position", "show", *here).words
+    assert not hands.do("position", "set", "00ff", "-y", *here).refused
+    listed = json.loads(hands.airflow("sfevents", "position", "show", "-o", "json").said)
+    assert [
+        (row["replay_id"], row["kept_in"]) for row in listed if row["consumer"] == hands.consumer
+    ] == [
+        ("00ff", f"State 'sfevents.{hands.consumer}' of asset salesforce://{ACTIVE}/event/Order__e")
+    ]
+    assert not hands.do("position", "forget", "-y", *here).refused
+    assert AssetRow(ACTIVE, hands.consumer, TOPIC).get() is None
+
+
+def test_a_state_that_lies_elsewhere_hides_no_other(hands: Hands) -> None:
+    """A backend of the workers' own leaves a reference in the database; the list names it and goes on."""
+    with DAG(hands.consumer, schedule=None) as dag:
+        EmptyOperator(task_id="land", inlets=[topic_asset(ACTIVE, TOPIC)])
+    register(dag)
+    with create_session() as session:
+        asset_id = session.scalar(
+            select(AssetModel.id).where(AssetModel.name == topic_asset(ACTIVE, TOPIC).name)
+        )
+        get_state_backend().set(
+            AssetScope(asset_id=asset_id),
+            f"sfevents.{hands.consumer}",
+            json.dumps({"ref": hands.consumer}),
+            session=session,
+        )
+    refused = hands.do("position", "show", "--position-store", "asset").refused
+    assert "`[workers] state_store_backend`" in refused
+    rows = json.loads(hands.airflow("sfevents", "position", "show", "-o", "json").said)
+    assert [
+        hands.consumer in row["problem"] for row in rows if hands.consumer in row["kept_in"]
+    ] == [True]
+    AssetRow(ACTIVE, hands.consumer, TOPIC).delete()
+
+
+def test_a_position_in_xcoms(hands: Hands) -> None:
+    """The newest record counts; a new one goes to the newest run and outlives a retry there; forgetting leaves none in any run."""
+    with DAG(hands.consumer, schedule=None) as dag:
+        EmptyOperator(task_id="land")
+    register(dag)
+    position = replace(begun(), consumer=hands.consumer)
+    write_origin(hands.folder, position)
+    at = {"dag_id": hands.consumer, "task_id": "land"}
+    for day in (1, 2):
+        run_once(hands.consumer, f"run-{day}", day)
+    XComModel.set(KEY, position.to_json(), **at, run_id="run-1", serialize=False)
+    here = ("--position-store", "xcom")
+    assert "The next run fetches batch e1-1" in hands.do("position", "show", *here).words
+    assert not hands.do("position", "set", "00ff", "-y", *here).refused
+    XComModel.clear(**at, run_id="run-2")  # as Airflow does when the task is tried again
+    record = XComRows(ORG, hands.consumer, TOPIC).get()
+    assert Position.from_json(record or "", "XCom").start == "00ff"
+    assert not hands.do("position", "forget", "-y", *here).refused
+    assert XComRows(ORG, hands.consumer, TOPIC).get() is None
+
+
+def test_the_state_of_an_asset_that_is_not_active_is_out_of_reach(hands: Hands) -> None:
+    """Tasks cannot read it, so writing it is refused, with what makes it active."""
+    write_origin(hands.folder, replace(begun(), consumer=hands.consumer))
+    refused = hands.do("position", "set", "latest", "-y", "--position-store", "asset")
+    assert "Airflow knows no such active asset" in refused.refused
+
+
+def test_an_xcom_that_no_run_has_left_cannot_be_set(hands: Hands) -> None:
+    """There is no task to leave a first record with; the refusal says what to do instead."""
+    write_origin(hands.folder, replace(begun(), consumer=hands.consumer))
+    refused = hands.do("position", "set", "latest", "-y", "--position-store", "xcom")
+    assert "`initial_replay`" in refused.refused
+
+
+def test_a_position_that_moves_meanwhile_is_left_alone(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A run may commit between the look at a position and the hold on its batch; then nothing is changed."""
+    position = replace(begun(), consumer=hands.consumer)
+    moved = replace(position, sequence=1, replay_id="0a")
+    (tmp_path / "moving_store_of_a_test.py").write_text(
+        "class Moving:\n"
+        f"    answers = [{position.to_json()!r}, {moved.to_json()!r}]\n"
+        "    def get(self, key):\n"
+        "        return self.answers.pop(0)\n"
+        "    def set(self, key, value):\n"
+        "        raise AssertionError(value)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    write_origin(hands.folder, position)
+    store = ("--position-store", "moving_store_of_a_test.Moving")
+    refused = hands.do("position", "set", "latest", "-y", *store)
+    assert "was moved by somebody else just now. Nothing was changed" in refused.refused
+
+
+def test_a_users_own_store_is_reached_by_its_dotted_path(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is importable here is set and emptied like Airflow's own."""
+    (tmp_path / "own_store_of_a_test.py").write_text("KEPT = {}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    write_origin(hands.folder, replace(begun(), consumer=hands.consumer))
+    store = ("--position-store", "own_store_of_a_test.KEPT")
+    assert not hands.do("position", "set", "latest", "-y", *store).refused
+    from own_store_of_a_test import KEPT  # type: ignore[import-not-found]
+
+    assert Position.from_json(KEPT[hands.key], "the store").start == "latest"
+    assert not hands.do("position", "forget", "-y", *store).refused
+    assert json.dumps(KEPT) == "{}"

@@ -1,0 +1,162 @@
+"""Events twice, out of order and again; large ones; streams without keepalives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, EmulatorError, Knobs
+from airflow_provider_sfevents.emulator.knobs import MEGABYTE
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+Talk = Callable[..., Any]
+QUICK = Knobs(half_close_seconds=0.01)
+ORDER = {"Number__c": "Text"}
+
+
+def _published(bus: Emulator, count: int, size: int = 0) -> tuple[str, list[bytes]]:
+    topic = bus.define_event("Order__e", ORDER)
+    return topic, bus.publish(topic, [{"Number__c": f"{n}{'x' * size}"} for n in range(count)])
+
+
+def _ids(events: list[Any]) -> list[bytes]:
+    return [event.replay_id for event in events]
+
+
+@pytest.mark.parametrize("credit", [1, 100])
+def test_events_come_twice(talk: Talk, credit: int) -> None:
+    """The next events are doubled, each copy takes credit and is counted; those after them come once."""
+    with Emulator(knobs=QUICK) as bus:
+        topic, ids = _published(bus, 5)
+        bus.repeat_next(2)
+
+        async def scenario(client: Any) -> Any:
+            stream = await client.subscribe(topic, credit)
+            events: list[Any] = []
+            while len(events) < 7:
+                response = await stream.read()
+                events += response.events
+                if response.pending_num_requested == 0:
+                    await stream.ask(credit)
+            return events
+
+        events = talk(bus, scenario)
+        assert _ids(events) == [ids[0], ids[0], ids[1], ids[1], *ids[2:]]
+        assert events[0] == events[1]
+        assert bus.deliveries(topic) == bus.subscriptions[0].delivered == 7
+        assert bus.subscriptions[0].max_outstanding <= credit
+        assert bus.faults() == ()
+
+
+def test_events_come_out_of_order(talk: Talk) -> None:
+    """The next events come in reverse, however small the responses; the others follow in order."""
+    with Emulator(knobs=Knobs(half_close_seconds=0.01, response_events=2)) as bus:
+        topic, ids = _published(bus, 6)
+        bus.reorder_next(3)
+        assert [(fault.how, fault.times) for fault in bus.faults()] == [("reorder", 3)]
+
+        async def scenario(client: Any) -> Any:
+            return await (await client.subscribe(topic)).take(6)
+
+        assert _ids(talk(bus, scenario)) == [ids[2], ids[1], ids[0], *ids[3:]]
+        assert bus.deliveries(topic) == 6
+
+
+def test_a_reconnect_gets_some_again(talk: Talk) -> None:
+    """The next stream after a replay id begins earlier; a start at EARLIEST and the stream after it do not."""
+    with Emulator(knobs=QUICK) as bus:
+        topic, ids = _published(bus, 6)
+        bus.resend_on_reconnect(2)
+
+        async def scenario(client: Any) -> Any:
+            first = await (await client.subscribe(topic)).take(6)
+            again = await client.subscribe(topic, preset=pb.CUSTOM, replay_id=ids[3])
+            later = await client.subscribe(topic, preset=pb.CUSTOM, replay_id=ids[3])
+            return _ids(first), _ids(await again.take(4)), _ids(await later.take(2))
+
+        assert talk(bus, scenario) == (ids, ids[2:], ids[4:])
+
+
+def test_a_publishers_retry_is_another_event_with_the_same_id(talk: Talk) -> None:
+    """One event id, two replay ids: both are delivered."""
+    with Emulator(knobs=QUICK) as bus:
+        topic = bus.define_event("Order__e", ORDER)
+        first, second = bus.publish(topic, [{}, {}], ids=["same", "same"])
+
+        async def scenario(client: Any) -> Any:
+            return await (await client.subscribe(topic)).take(2)
+
+        events = talk(bus, scenario)
+        assert _ids(events) == [first, second]
+        assert [event.event.id for event in events] == ["same", "same"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "count"), [(3 * MEGABYTE, 2), (2 * MEGABYTE, 1), (6 * MEGABYTE, 5)]
+)
+def test_large_events_fill_responses_to_their_limit(talk: Talk, limit: int, count: int) -> None:
+    """Events of almost 1 MB: as many as fit below `max_response_bytes`, also beyond gRPC's own 4 MB for who takes that."""
+    from grpc import aio
+
+    from tests.integration.emulator.conftest import Client, headers_of
+
+    knobs = Knobs(half_close_seconds=0.01, max_response_bytes=limit, response_events=count)
+    with Emulator(knobs=knobs) as bus:
+        topic, ids = _published(bus, count, size=MEGABYTE - 100)
+
+        async def scenario() -> Any:
+            options = [("grpc.max_receive_message_length", 16 * MEGABYTE)]
+            async with aio.insecure_channel(bus.endpoint, options=options) as channel:
+                response = await (await Client(channel, headers_of(bus)).subscribe(topic)).read()
+                return response.ByteSize(), _ids(response.events)
+
+        size, came = asyncio.run(scenario())
+        assert came == ids
+        assert limit >= size > count * (MEGABYTE - 200)
+        bus.check()
+
+
+def test_a_response_beyond_the_clients_own_limit_ends_its_stream(talk: Talk) -> None:
+    """A client that left gRPC's 4 MB as it was cannot take a larger response."""
+    knobs = Knobs(half_close_seconds=0.01, max_response_bytes=8 * MEGABYTE, response_events=6)
+    with Emulator(knobs=knobs) as bus:
+        topic, _ = _published(bus, 6, size=MEGABYTE - 100)
+
+        async def scenario(client: Any) -> Any:
+            return await client.refused((await client.subscribe(topic)).read())
+
+        refused = talk(bus, scenario)
+        assert refused.status == "RESOURCE_EXHAUSTED"
+        assert "larger than max" in refused.message
+
+
+def test_keepalives_pause(talk: Talk) -> None:
+    """No keepalive comes while they are paused, events do; when they are resumed one comes at once."""
+    with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.05)) as bus:
+        topic, _ = _published(bus, 1)
+        bus.pause_keepalives()
+
+        async def scenario(client: Any) -> Any:
+            stream = await client.subscribe(topic)
+            await stream.take(1)
+            reading = asyncio.create_task(stream.read())
+            done, _ = await asyncio.wait([reading], timeout=0.2)
+            bus.publish(topic, [{}])
+            event = await reading
+            bus.resume_keepalives()
+            return done, len(event.events), len((await stream.read()).events)
+
+        assert talk(bus, scenario) == (set(), 1, 0)
+
+
+def test_mistakes_are_named() -> None:
+    """Numbers that mean nothing are refused."""
+    with Emulator() as bus:
+        for verb in (bus.repeat_next, bus.resend_on_reconnect):
+            with pytest.raises(EmulatorError, match="at least one event"):
+                verb(0)
+        with pytest.raises(EmulatorError, match="two events at least"):
+            bus.reorder_next(1)

@@ -1,0 +1,173 @@
+"""What goes wrong can be ordered from the command line, of an emulator in another process too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.emulator.__main__ import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Says = Callable[..., tuple[int, str, str]]
+    Talk = Callable[..., Any]
+
+TOPIC = "/event/Order__e"
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as emulator:
+        emulator.define_event("Order__e", {"Number__c": "Text"})
+        yield emulator
+        emulator.check()
+
+
+@pytest.fixture
+def says(bus: Emulator, capsys: pytest.CaptureFixture[str]) -> Says:
+    """Run a command on the emulator: its exit code, output and errors."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main([*arguments, "--url", bus.my_domain_url])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_order_list_clear(bus: Emulator, says: Says) -> None:
+    """Each option of an order reaches the emulator; list says what waits, clear forgets it."""
+    order = ("fault", "order")
+    assert says("fault", "list")[1] == "nothing is ordered\n"
+    subscribe = ("--error-code", "service.auth.error", "--times", "3", "--after", "20")
+    assert says(*order, "Subscribe", *subscribe, "--after-seconds", "1.5")[1] == (
+        "Subscribe: ordered\n"
+    )
+    assert says(*order, "GetTopic", "--how", "rst_stream")[0] == 0
+    assert says(*order, "token", "--status", "UNAVAILABLE", "--message", "later")[0] == 0
+    says("repeat", "2")
+    says("reorder", "3")
+    says("resend", "4")
+    says("freeze")
+    assert says("fault", "list")[1].splitlines() == [
+        "Subscribe UNAUTHENTICATED service.auth.error, 3 times, after 20, after 1.5 s",
+        "GetTopic rst_stream",
+        "token UNAVAILABLE",
+        "Subscribe repeat, 2 times",
+        "Subscribe reorder, 3 times",
+        "Subscribe resend, after 4",
+        "freeze",
+    ]
+    assert bus.faults()[2].message == "later"
+    assert says("fault", "clear", "token")[1] == "token: cleared\n"
+    assert len(bus.faults()) == 6
+    assert says("fault", "clear")[1] == "cleared\n"
+    assert bus.faults() == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "condition"),
+    [
+        ("freeze 60", "freeze"),
+        ("away 60", "away"),
+        ("restart 60", "away"),
+        ("trickle 100", "trickle 100"),
+        ("trickle 100 --rpc Subscribe", "trickle Subscribe 100"),
+        ("keepalives pause", "pause keepalives"),
+    ],
+)
+def test_lasting_conditions_can_be_ended(
+    bus: Emulator, says: Says, command: str, condition: str
+) -> None:
+    """Each is seen in the list, and ends by its counterpart."""
+    ends = {"freeze": "thaw", "away": "back", "restart": "back", "keepalives": "keepalives resume"}
+    verb, *more = command.split()
+    assert says(*command.split())[1] == f"{verb}: done\n"
+    assert [fault.how for fault in bus.faults()] == [condition]
+    end = ends.get(verb, " ".join(["trickle 0", *more[1:]]))
+    assert says(*end.split())[0] == 0
+    assert bus.faults() == ()
+
+
+def test_what_happens_at_once(bus: Emulator, says: Says, talk: Talk) -> None:
+    """Cut connections, expired tokens, moved orgs and forgotten schemas show on the wire."""
+    schema_id = bus.schema_id("Order__e")
+    [old] = bus.publish(TOPIC, [{}])
+
+    async def scenario(client: Any) -> list[str]:
+        seen = []
+        for command in ("drop goaway", "drop", "drop end", "restart"):
+            stream = await client.subscribe(TOPIC)
+            await stream.take(1)
+            assert says(*command.split())[0] == 0
+            seen.append(await _ending(client, stream))
+        says("forget-schema", schema_id)
+        seen.append((await client.refused(client.get_schema(schema_id))).status)
+        says("reset-replay-ids", "--old-ids", "refused")
+        stream = await client.subscribe(TOPIC, preset=2, replay_id=old)
+        seen.append((await client.refused(stream.read())).code.rpartition(".")[2])
+        stream = await client.subscribe(TOPIC)
+        await stream.take(1)
+        says("expire-tokens", "--in-stream")
+        seen.append((await client.refused(stream.read())).code)
+        return seen
+
+    assert talk(bus, scenario) == [
+        *("UNAVAILABLE", "UNAVAILABLE", "OK", "UNAVAILABLE"),
+        *("NOT_FOUND", "corrupted", "service.auth.error"),
+    ]
+
+
+def test_poison_and_publisher_retries(bus: Emulator, says: Says) -> None:
+    """--raw publishes bytes as they are, --id gives an event's id."""
+    assert "1 published" in says("publish", TOPIC, "--raw", "ffff", "--schema-id", "nobodys")[1]
+    for _ in range(2):
+        assert says("publish", TOPIC, "{}", "--id", "same")[0] == 0
+    poison, *retries = bus.events(TOPIC)
+    assert (poison["schema_id"], poison["bytes"]) == ("nobodys", 2)
+    assert [event["id"] for event in retries] == ["same", "same"]
+
+
+def test_the_clock(bus: Emulator, says: Says) -> None:
+    """`clock advance` ages what is on the bus; `clock show` says how far it is ahead."""
+    bus.publish(TOPIC, [{}])
+    assert says("clock", "show")[1].endswith(", 0 s ahead\n")
+    assert says("clock", "advance", "71h")[1].endswith(", 255600 s ahead\n")
+    assert len(bus.events(TOPIC)) == 1
+    assert says("clock", "advance", "1h30m")[1].endswith(", 261000 s ahead\n")
+    assert bus.events(TOPIC) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("fault order GetTopic --status BAD", "'BAD' is no gRPC status"),
+        ("fault order GetTopic --status OK", "polite end of a Subscribe stream"),
+        ("fault order token --how reset", "token is HTTP"),
+        ("clock advance 72", "'72' is no duration; write 72h"),
+        ("forget-schema nope", "'nope' was never in use here"),
+        ("reorder 1", "two events at least"),
+        ("publish /event/Order__e --raw xx", "non-hexadecimal"),
+        ("publish /event/Order__e --file x --id 1", "--id is for"),
+    ],
+)
+def test_mistakes_are_one_line(says: Says, command: str, why: str) -> None:
+    """Whatever is wrong, one line names it, and the exit code is 2."""
+    code, out, err = says(*command.split())
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert why in err
+
+
+async def _ending(client: Any, stream: Any) -> str:
+    """How a stream ended that had nothing more to say."""
+    from grpc import aio
+
+    try:
+        assert await stream.read() is aio.EOF
+    except aio.AioRpcError as error:
+        return str(error.code().name)
+    return str((await stream.call.code()).name)

@@ -1,0 +1,397 @@
+"""Connections that fail on demand, and what a gRPC client sees of each."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+from grpc import aio
+
+from airflow_provider_sfevents.emulator import Emulator, EmulatorError, Knobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Talk = Callable[..., Any]
+
+CUTS = {
+    "reset": ("UNAVAILABLE", "Connection reset by peer"),
+    "goaway": ("UNAVAILABLE", "GOAWAY received; Error code: 0; Debug Text: going away"),
+    "rst_stream": ("INTERNAL", "Received RST_STREAM with error code 0"),
+}
+
+
+@pytest.fixture(params=[False, True], ids=["plaintext", "tls"])
+def bus(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    with Emulator(tls=request.param, knobs=Knobs(half_close_seconds=0.01)) as emulator:
+        emulator.define_event("Order__e", {"Number__c": "Text"})
+        yield emulator
+        emulator.check()
+
+
+@pytest.fixture
+def plain() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as emulator:
+        emulator.define_event("Order__e", {"Number__c": "Text"})
+        yield emulator
+        emulator.check()
+
+
+TOPIC = "/event/Order__e"
+
+
+def publish(bus: Emulator, count: int, size: int = 0) -> list[bytes]:
+    return bus.publish(TOPIC, [{"Number__c": f"{n}{'x' * size}"} for n in range(count)])
+
+
+@pytest.mark.parametrize("how", CUTS)
+def test_open_connections_are_cut(bus: Emulator, talk: Talk, how: str) -> None:
+    """An open stream ends as the network would end it, and the next one is served on the same port."""
+    published = publish(bus, 5)
+
+    async def scenario(client: Any) -> Any:
+        stream = await client.subscribe(TOPIC)
+        await stream.take(5)
+        await asyncio.to_thread(bus.drop_connections, how)
+        refused = await client.refused(stream.read())
+        again = await client.take_again(TOPIC, 5)
+        return refused, [event.replay_id for event in again]
+
+    refused, again = talk(bus, scenario)
+    status, text = CUTS[how]
+    assert (refused.status, refused.trailers) == (status, {})
+    assert text in refused.message
+    assert again == published
+    bus.wait_open_streams(0)
+
+
+def test_streams_are_counted_by_connection(bus: Emulator, talk: Talk) -> None:
+    """Subscriptions of one channel count together; a call that was answered is no stream any more."""
+
+    async def scenario(client: Any) -> list[int]:
+        streams = [await client.subscribe(TOPIC) for _ in range(3)]
+        for stream in streams:
+            await stream.take(1)
+        await client.get_topic(TOPIC)
+        return await asyncio.to_thread(lambda: bus.streams_by_connection)
+
+    publish(bus, 1)
+    assert talk(bus, scenario) == [3]
+
+
+@pytest.mark.parametrize("how", CUTS)
+def test_a_stream_is_cut_after_so_many_events(bus: Emulator, talk: Talk, how: str) -> None:
+    """The events before the cut have reached the client, all of them, and none after it was counted."""
+    publish(bus, 50)
+    bus.fail_next("Subscribe", how=how, after=23)
+
+    async def scenario(client: Any) -> Any:
+        stream = await client.subscribe(TOPIC)
+        events = await stream.take(23)
+        refused = await client.refused(stream.read())
+        return len(events), refused, len(await client.take_again(TOPIC, 50))
+
+    taken, refused, later = talk(bus, scenario)
+    assert (taken, refused.status, later) == (23, CUTS[how][0], 50)
+    assert [one.delivered for one in bus.subscriptions] == [23, 50]
+    assert bus.faults() == ()
+
+
+def test_only_the_stream_that_was_meant_gets_an_rst(plain: Emulator, talk: Talk) -> None:
+    """Another stream of the same connection goes on."""
+    publish(plain, 3)
+
+    async def scenario(client: Any) -> Any:
+        other = await client.subscribe(TOPIC)
+        await other.take(3)
+        plain.fail_next("Subscribe", how="rst_stream", after=2)
+        meant = await client.subscribe(TOPIC)
+        await meant.take(2)
+        refused = await client.refused(meant.read())
+        await asyncio.to_thread(publish, plain, 2)
+        return refused.status, len(await other.take(2))
+
+    assert talk(plain, scenario) == ("INTERNAL", 2)
+
+
+@pytest.mark.parametrize("how", CUTS)
+def test_a_unary_call_is_cut(plain: Emulator, talk: Talk, how: str) -> None:
+    """Instead of the answer comes the cut; the next call is answered."""
+    plain.fail_next("GetTopic", how=how)
+
+    async def scenario(client: Any) -> Any:
+        refused = await client.refused(client.get_topic(TOPIC))
+        return refused.status, (await _served(client)).topic_name
+
+    assert talk(plain, scenario) == (CUTS[how][0], TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ("INTERNAL_ERROR", "INTERNAL"),
+        ("REFUSED_STREAM", "UNAVAILABLE"),
+        ("CANCEL", "CANCELLED"),
+        ("ENHANCE_YOUR_CALM", "RESOURCE_EXHAUSTED"),
+    ],
+)
+def test_the_error_of_an_rst_stream_is_a_knob(talk: Talk, error: Any, status: str) -> None:
+    """Each HTTP/2 error is another gRPC status to the client."""
+    with Emulator(knobs=Knobs(rst_stream_error=error)) as bus:
+        bus.define_event("Order__e", {})
+        bus.fail_next("GetTopic", how="rst_stream")
+
+        async def scenario(client: Any) -> Any:
+            return (await client.refused(client.get_topic(TOPIC))).status
+
+        assert talk(bus, scenario) == status
+
+
+def test_streams_end_politely(plain: Emulator, talk: Talk) -> None:
+    """`end` ends every Subscribe stream with OK, without trailers, at once."""
+    publish(plain, 2)
+
+    async def scenario(client: Any) -> Any:
+        stream = await client.subscribe(TOPIC)
+        await stream.take(2)
+        await asyncio.to_thread(plain.drop_connections, "end")
+        assert await stream.read() is aio.EOF
+        return await stream.call.code(), await stream.call.trailing_metadata()
+
+    code, trailers = talk(plain, scenario)
+    assert code is grpc.StatusCode.OK
+    assert "error-code" not in dict(trailers)
+    assert plain.subscriptions[0].ended == "OK"
+
+
+def test_nothing_passes_while_frozen(bus: Emulator, talk: Talk) -> None:
+    """An open stream hears nothing, a new connection is accepted and never answered; after the thaw both go on, nothing lost."""
+    published = publish(bus, 2)
+
+    async def scenario(client: Any) -> Any:
+        stream = await client.subscribe(TOPIC)
+        await stream.take(2)
+        await asyncio.to_thread(bus.freeze)
+        await asyncio.to_thread(publish, bus, 1)
+        reading = asyncio.create_task(stream.read())
+        host, port = bus.endpoint.split(":")
+        fresh_reader, fresh = await asyncio.open_connection(host, int(port))
+        fresh.write(b"hello")
+        hearing = asyncio.create_task(fresh_reader.read(1))
+        done, _ = await asyncio.wait([reading, hearing], timeout=0.2)
+        hearing.cancel()
+        fresh.close()
+        await asyncio.to_thread(bus.thaw)
+        return done, (await reading).events[0].replay_id
+
+    done, came = talk(bus, scenario)
+    assert done == set()
+    assert came > published[-1]
+
+
+def test_a_client_with_keepalive_pings_notices_a_freeze(plain: Emulator) -> None:
+    """Unanswered pings end the call with UNAVAILABLE; the server does not notice that the client left before the thaw."""
+    from tests.integration.emulator.conftest import Client, headers_of
+
+    publish(plain, 1)
+
+    async def scenario() -> Any:
+        # The third is for the ping gRPC sends to measure the line: as long as that one waits, it asks for nothing else.
+        names = "keepalive_time_ms", "keepalive_timeout_ms", "http2.ping_timeout_ms"
+        options = [(f"grpc.{name}", 100) for name in names]
+        async with aio.insecure_channel(plain.endpoint, options=options) as channel:
+            client = Client(channel, headers_of(plain))
+            stream = await client.subscribe(TOPIC)
+            await stream.take(1)
+            plain.freeze()
+            refused = await client.refused(stream.read())
+        return refused, plain.open_streams
+
+    refused, still_open = asyncio.run(scenario())
+    assert (refused.status, "timeout" in refused.message) == ("UNAVAILABLE", True)
+    assert still_open == 1
+    plain.thaw()
+    plain.wait_open_streams(0)
+
+
+def test_a_freeze_ends_by_itself(plain: Emulator, talk: Talk) -> None:
+    """With seconds given, nobody has to call thaw."""
+    plain.freeze(0.1)
+    assert [fault.how for fault in plain.faults()] == ["freeze"]
+
+    async def scenario(client: Any) -> Any:
+        return (await client.get_topic(TOPIC)).topic_name
+
+    assert talk(plain, scenario) == TOPIC
+    assert plain.faults() == ()
+
+
+def test_an_unreachable_server_comes_back_on_its_port(bus: Emulator, talk: Talk) -> None:
+    """While it is away connections are refused; then the same channel is served again."""
+    published = publish(bus, 2)
+
+    async def scenario(client: Any) -> Any:
+        stream = await client.subscribe(TOPIC)
+        await stream.take(2)
+        await asyncio.to_thread(bus.away)
+        broken = await client.refused(stream.read())
+        with pytest.raises(ConnectionRefusedError):
+            _knock(bus)
+        await _turned_away(client)
+        await asyncio.to_thread(bus.back)
+        return broken.status, (await _served(client)).topic_name
+
+    assert talk(bus, scenario) == ("UNAVAILABLE", TOPIC)
+    assert len(bus.events(TOPIC)) == len(published)
+
+
+def test_a_restart_keeps_port_tokens_and_events(bus: Emulator, talk: Talk) -> None:
+    """The stream ends with GOAWAY; the client's token and its replay id are good afterwards."""
+    published = publish(bus, 3)
+
+    async def scenario(client: Any) -> Any:
+        stream = await client.subscribe(TOPIC)
+        await stream.take(1)
+        await asyncio.to_thread(bus.restart)
+        refused = await client.refused(_to_the_end(stream))
+        again = await client.take_again(TOPIC, 2, preset=2, replay_id=published[0])
+        return refused, [event.replay_id for event in again]
+
+    refused, again = talk(bus, scenario)
+    assert (refused.status, "GOAWAY received" in refused.message) == ("UNAVAILABLE", True)
+    assert again == published[1:]
+
+
+def test_a_restart_takes_its_time(plain: Emulator, talk: Talk) -> None:
+    """For so long connections are refused, and then it serves without being told."""
+    plain.restart(0.2)
+    with pytest.raises(ConnectionRefusedError):
+        _knock(plain)
+
+    assert talk(plain, _served).topic_name == TOPIC
+
+
+@pytest.mark.parametrize("rpc", ["", "Subscribe"])
+def test_responses_crawl(plain: Emulator, talk: Talk, rpc: str) -> None:
+    """Bytes come at the pace asked for, whole in the end, and at full speed again when that is over."""
+    publish(plain, 4, size=1000)
+
+    async def scenario(client: Any) -> Any:
+        stream = await client.subscribe(TOPIC, 1)
+        await stream.take(1)
+        await asyncio.to_thread(plain.trickle, rpc, bytes_per_second=4000)
+        began = time.monotonic()
+        await stream.ask(1)
+        await stream.take(1)
+        slow = time.monotonic() - began
+        await asyncio.to_thread(plain.trickle, rpc, bytes_per_second=10)
+        await stream.ask(1)
+        crawling = asyncio.create_task(stream.take(1))
+        await asyncio.wait([crawling], timeout=0.1)
+        early = crawling.done()
+        await asyncio.to_thread(plain.trickle, rpc, bytes_per_second=None)
+        return slow, early, await asyncio.wait_for(crawling, 5)
+
+    slow, early, last = talk(plain, scenario)
+    assert slow > 0.15
+    assert not early
+    assert last[0].event.payload.endswith(b"x" * 1000)
+
+
+def test_another_rpc_does_not_crawl(plain: Emulator, talk: Talk) -> None:
+    """With an RPC named, a connection without such a call is as quick as ever."""
+    plain.trickle("Subscribe", bytes_per_second=1)
+
+    async def scenario(client: Any) -> Any:
+        async with asyncio.timeout(5):
+            return (await client.get_topic(TOPIC)).topic_name
+
+    assert talk(plain, scenario) == TOPIC
+    assert [fault.how for fault in plain.faults()] == ["trickle Subscribe 1"]
+
+
+def test_clearing_makes_the_network_well(plain: Emulator, talk: Talk) -> None:
+    """After clear_faults nothing is ordered, and a client is served at once."""
+    plain.fail_next("GetTopic")
+    plain.freeze()
+    plain.away()
+    plain.trickle(bytes_per_second=1)
+    assert len(plain.faults()) == 4
+    plain.clear_faults()
+    assert plain.faults() == ()
+
+    async def scenario(client: Any) -> Any:
+        return (await client.get_topic(TOPIC)).topic_name
+
+    assert talk(plain, scenario) == TOPIC
+
+
+def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
+    """A connection made while frozen does not slip through when the server goes away."""
+    plain.freeze()
+    with _knock(plain) as waiting:
+        plain.away()
+        plain.thaw()
+        waiting.settimeout(5)
+        try:
+            heard = waiting.recv(1)
+        except ConnectionResetError:  # it had not been accepted yet
+            heard = b""
+    assert heard == b""
+
+
+def test_what_is_not_http2_passes_unread(plain: Emulator) -> None:
+    """A client that speaks something else gets the server's own answer, and no order of ours breaks it."""
+    with _knock(plain) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        plain.drop_connections("rst_stream")
+        client.settimeout(5)
+        while client.recv(4096):
+            pass
+
+
+def test_mistakes_are_named(plain: Emulator) -> None:
+    """An order that cannot be carried out is refused when it is given."""
+    with pytest.raises(EmulatorError, match="'rest' is none of reset, goaway, rst_stream, end"):
+        plain.drop_connections("rest")
+    with pytest.raises(EmulatorError, match="bytes_per_second=-1"):
+        plain.trickle(bytes_per_second=-1)
+    stopped = Emulator()
+    with pytest.raises(EmulatorError, match="not running"):
+        stopped.freeze()
+
+
+def _knock(bus: Emulator) -> socket.socket:
+    host, port = bus.endpoint.split(":")
+    return socket.create_connection((host, int(port)), timeout=5)
+
+
+async def _to_the_end(stream: Any) -> None:
+    while await stream.read() is not aio.EOF:
+        pass
+
+
+async def _turned_away(client: Any) -> None:
+    """GetTopic until it meets the closed port: what is asked before may still end with the broken connection."""
+    async with asyncio.timeout(10):
+        while True:
+            refused = await client.refused(client.get_topic(TOPIC))
+            assert refused.status == "UNAVAILABLE"
+            if "Connection refused" in refused.message:
+                return
+
+
+async def _served(client: Any) -> Any:
+    """GetTopic, as soon as the server is reached again: a client learns of a broken connection a moment later."""
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                return await client.get_topic(TOPIC)
+            except aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
+            await asyncio.sleep(0.02)  # gRPC says nothing when it has connected again

@@ -1,0 +1,26 @@
+"""An emulated bus, and a consumer of it without Airflow whose position store can be made to lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.integration.batches.conftest import Consumer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.3)) as emulator:
+        emulator.define_event("Order__e", {"Order_Number__c": "Text", "Amount__c": "Double"})
+        yield emulator
+
+
+@pytest.fixture
+def consumer(bus: Emulator, tmp_path: Path) -> Consumer:
+    return Consumer(bus=bus, root=tmp_path / "staging")

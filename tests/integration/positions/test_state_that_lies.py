@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from typing_extensions import override
+from upath import UPath
+
+from airflow_provider_sfevents.batches.commit import commit_batch
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    PositionConflict,
+    TransportError,
+)
+from airflow_provider_sfevents.staging import durable
+from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+
+
+class Lying(dict[str, str]):
+    """A store of one position.
+
+    :ivar down: what does not answer: `get`, `set`, or `get after set`.
+    :ivar shadow: what is read in its place, whatever is written.
+    :ivar forgets: writes are acknowledged and lost.
+    """
+
+    down = ""
+    shadow: str | None = None
+    forgets = False
+
+    @override
+    def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        if self.down == "get":
+            raise OSError("502 Bad Gateway")
+        return self.shadow if self.shadow is not None else super().get(key, default)
+
+    @override
+    def __setitem__(self, key: str, value: str) -> None:
+        if self.down == "set":
+            raise OSError("502 Bad Gateway")
+        if not self.forgets:
+            super().__setitem__(key, value)
+        if self.down == "get after set":
+            self.down = "get"
+
+
+@pytest.fixture
+def state(consumer: Consumer) -> Lying:
+    lying = Lying()
+    consumer.positions = lying
+    return lying
+
+
+def run_once(consumer: Consumer) -> Staged:
+    """A whole task, which lets go of its batch whatever happens."""
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    write_receipt(staged)
+    commit(consumer, staged)
+    return staged
+
+
+def commit(consumer: Consumer, staged: Staged) -> None:
+    try:
+        commit_batch(staged, consumer.run, keep_batches=10)
+    finally:
+        staged.release()
+
+
+def landed(consumer: Consumer, bus: Emulator, batches: int) -> list[str]:
+    """Batches of two events, landed and committed; the record after each."""
+    records = []
+    for n in range(batches):
+        publish(bus, 1 + 2 * n, 2)
+        run_once(consumer)
+        records.append(consumer.positions["orders"])
+    return records
+
+
+@pytest.mark.parametrize("down", ["get", "set", "get after set"])
+def test_a_first_run_without_an_answer_fetches_nothing(
+    bus: Emulator, consumer: Consumer, state: Lying, down: str
+) -> None:
+    """Neither an unread nor an unwritten position is a beginning; the epoch that was begun is gone on with."""
+    publish(bus, 1, 3)
+    state.down = down
+    with pytest.raises(TransportError, match="does not answer: OSError: 502 Bad Gateway"):
+        consumer.stage()
+    assert bus.deliveries(TOPIC) == 0
+    state.down = ""
+    staged = run_once(consumer)
+    assert [staged.manifest.epoch] == staged.topic_folder.epochs()
+    assert bus.deliveries(TOPIC) == 3
+
+
+@pytest.mark.parametrize("down", ["get", "set", "get after set"])
+def test_a_commit_without_an_answer_is_repeated_and_nothing_else(
+    bus: Emulator, consumer: Consumer, state: Lying, down: str
+) -> None:
+    """Whether it was written or not: the next run commits, or finds it committed; nothing is fetched or landed twice."""
+    landed(consumer, bus, 1)
+    publish(bus, 3, 2)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    write_receipt(staged)
+    state.down = down
+    with pytest.raises(TransportError, match="does not answer"):
+        commit(consumer, staged)
+    state.down = ""
+    found = consumer.stage()
+    if isinstance(found, Staged):
+        assert found.landed
+        commit(consumer, found)
+    assert (consumer.position.sequence, consumer.position.replay_id) == (2, staged.manifest.end)
+    assert bus.deliveries(TOPIC) == 4
+
+
+def test_a_shadow_over_nothing_fails_at_the_first_write(
+    bus: Emulator, consumer: Consumer, state: Lying
+) -> None:
+    """What is read in the position's place would make every run fetch the same; each run fails before it fetches."""
+    publish(bus, 1, 3)
+    state.forgets = True
+    for _ in range(2):
+        with pytest.raises(PositionConflict, match="reads nothing right after it was written"):
+            consumer.stage()
+    assert bus.deliveries(TOPIC) == 0
+
+
+def test_a_shadow_of_long_ago_is_refused(bus: Emulator, consumer: Consumer, state: Lying) -> None:
+    """A position that is behind what has landed is named, with the place where to go on."""
+    records = landed(consumer, bus, 3)
+    end = json.loads(records[-1])["replay_id"]
+    state.shadow = records[0]
+    with pytest.raises(
+        PositionConflict,
+        match=rf"stands at batch \w+-1, but batch \w+-3 has landed: .*environment variable.*`airflow sfevents position set orders {TOPIC} {end}`",
+    ):
+        consumer.stage()
+    assert (bus.deliveries(TOPIC), state["orders"]) == (6, records[-1])
+
+
+def test_a_shadow_of_just_now_fails_at_the_write_and_fetches_nothing(
+    bus: Emulator, consumer: Consumer, state: Lying
+) -> None:
+    """One batch behind looks like a commit that is missing; it is written again, and then it shows that it is not read."""
+    records = landed(consumer, bus, 2)
+    state.shadow = records[0]
+    for _ in range(2):
+        with pytest.raises(PositionConflict, match="reads something else right after"):
+            run_once(consumer)
+    assert bus.deliveries(TOPIC) == 4
+    state.shadow = None
+    assert (consumer.position.sequence, consumer.position.replay_id) == (
+        2,
+        json.loads(records[-1])["replay_id"],
+    )
+
+
+def test_a_position_that_is_gone_is_no_first_run(
+    bus: Emulator, consumer: Consumer, state: Lying
+) -> None:
+    """Deleted, purged with its XComs or gone with its asset: what has landed tells, and both ways on are named."""
+    (record,) = landed(consumer, bus, 1)
+    end = json.loads(record)["replay_id"]
+    state.clear()
+    with pytest.raises(PositionConflict) as refused:
+        consumer.stage()
+    said = str(refused.value)
+    assert f"`airflow sfevents position set orders {TOPIC} {end}`" in said
+    assert f"`airflow sfevents position forget orders {TOPIC}`" in said
+    assert (bus.deliveries(TOPIC), dict(state)) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"version": 2}, "Upgrade airflow-provider-sfevents"),
+        ({"replay_id": "rubbish"}, "`replay_id` is 'rubbish'"),
+        ({"committed_at": "yesterday"}, "`committed_at` is 'yesterday'"),
+        ({"last_event_at": "2026-01-01"}, "`last_event_at` is '2026-01-01'"),
+    ],
+)
+def test_a_record_that_cannot_be_understood_moves_nothing(
+    bus: Emulator, consumer: Consumer, state: Lying, changes: dict[str, object], why: str
+) -> None:
+    """Of a newer release or edited to rubbish: named, left as it is, and nothing is fetched."""
+    (record,) = landed(consumer, bus, 1)
+    state["orders"] = edited = json.dumps(json.loads(record) | changes)
+    with pytest.raises(ConfigurationError, match=why):
+        consumer.stage()
+    assert (bus.deliveries(TOPIC), state["orders"]) == (2, edited)
+
+
+def test_two_airflows_on_one_staging_area(bus: Emulator, consumer: Consumer) -> None:
+    """The second one is refused as soon as the first has landed something; nothing is fetched for it."""
+    landed(consumer, bus, 1)
+    second = replace(consumer, positions={})
+    publish(bus, 3, 2)
+    with pytest.raises(PositionConflict, match="another Airflow works with the same staging area"):
+        second.stage()
+    assert (bus.deliveries(TOPIC), second.positions) == (2, {})
+
+
+def test_two_airflows_that_begin_together(bus: Emulator, consumer: Consumer) -> None:
+    """Before anything has landed the second is told as well, and takes nothing of what the first one has begun."""
+    second = replace(consumer, positions={})
+    publish(bus, 1, 2)
+    staged = consumer.stage()
+    assert isinstance(staged, Staged)
+    for _ in range(2):
+        with pytest.raises(PositionConflict, match="another Airflow works with the same staging"):
+            second.stage()
+    write_receipt(staged)
+    commit(consumer, staged)
+    assert (consumer.position.sequence, second.positions) == (1, {})
+    assert bus.deliveries(TOPIC) == 2
+
+
+def test_a_staging_area_lost_between_runs_costs_nothing(bus: Emulator, consumer: Consumer) -> None:
+    """The position says where to go on; what had landed is in the table and not fetched again."""
+    landed(consumer, bus, 2)
+    durable.remove(UPath(consumer.root))
+    publish(bus, 5, 2)
+    assert run_once(consumer).manifest.sequence == 3
+    assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (3, 6)

@@ -1,0 +1,95 @@
+"""What the tests of the client against the emulator share: a running pair, events on the bus, and a caller that remembers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.emulator import Clock as BusClock, Emulator, Knobs
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.patience import Patience
+from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
+
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+
+TOPIC = "/event/Order__e"
+QUICK: dict[str, Any] = {"max_seconds": 20.0, "idle_seconds": 0.2}
+LONG: dict[str, Any] = {"max_seconds": 20.0, "idle_seconds": 20.0}
+
+
+@asynccontextmanager
+async def running(
+    bus_clock: BusClock | None = None,
+    *,
+    patience: Patience = Patience(),  # noqa: B008 - a frozen value
+    chance: float = 0.0,
+    folder: Path | None = None,
+    share_streams: bool = False,
+    **knobs: Any,
+) -> AsyncIterator[tuple[Emulator, PubSubClient]]:
+    """An emulator with one topic, and a client that logs in to it by client credentials.
+
+    :param chance: what part of each back-off is waited; 0: none, so that tests are quick.
+    """
+    values = Knobs(**{"half_close_seconds": 0.02, **knobs})
+    with Emulator(knobs=values, clock=bus_clock, folder=folder) as bus:
+        bus.define_event("Order__e", {"Number__c": "Double"})
+        async with client_of(bus, patience, chance, share_streams=share_streams) as client:
+            yield bus, client
+        bus.check()
+
+
+def client_of(
+    bus: Emulator, patience: Patience, chance: float, *, share_streams: bool = False
+) -> PubSubClient:
+    return PubSubClient(
+        settings_of(bus),
+        sessions=SessionCache(),
+        schemas=SchemaCache(),
+        clock=Clock(chance=lambda: chance),
+        patience=patience,
+        share_streams=share_streams,
+    )
+
+
+def settings_of(bus: Emulator) -> Settings:
+    login = ClientCredentials(
+        login_url=bus.my_domain_url,
+        client_id=bus.org.consumer_key,
+        client_secret=bus.org.consumer_secret,
+    )
+    return Settings(login=login, endpoint=bus.endpoint, plaintext=True)
+
+
+def publish(bus: Emulator, count: int, first: int = 0) -> list[bytes]:
+    return bus.publish(
+        TOPIC, [{"Number__c": float(number)} for number in range(first, first + count)]
+    )
+
+
+async def come_true(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Waits for what happens in the emulator's thread."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - the other side is a thread
+            await asyncio.sleep(0.005)
+
+
+class Received:
+    """What a batch handed over."""
+
+    def __init__(self) -> None:
+        self.replay_ids: list[bytes] = []
+
+    async def __call__(self, delivery: Delivery) -> None:
+        self.replay_ids += delivery.replay_ids
+
+    async def wait_for(self, events: int) -> None:
+        await come_true(lambda: len(self.replay_ids) >= events)

@@ -1,0 +1,179 @@
+"""Streams lost against the emulator: every event once and in order, none paid for twice, no credit beyond the bound, nothing left open."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    QuotaExceeded,
+    ReplayIdRefused,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator import Emulator
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+
+pytestmark = pytest.mark.anyio
+
+
+def called(bus: Emulator, rpc: str) -> int:
+    return [call.rpc for call in bus.requests].count(rpc)
+
+
+async def test_no_credit_is_asked_twice_over_many_losses() -> None:
+    """Each new stream is asked for what the batch still has room for, and for no more than 100."""
+    async with running() as (bus, client):
+        published, received = publish(bus, 400), Received()
+        bus.fail_next("Subscribe", status="UNAVAILABLE", times=8, after=30)
+        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=300, **LONG), received)
+        assert (result.ended_by, received.replay_ids) == ("max_events", published[:300])
+        assert (result.losses, bus.deliveries()) == (8, 300)
+        for stream, left in zip(bus.subscriptions, range(300, 0, -30), strict=False):
+            assert sum(request.num_requested for request in stream.requests) <= left
+            assert stream.max_outstanding <= 100
+        bus.wait_open_streams(0)
+
+
+async def test_the_end_that_a_write_met_is_known() -> None:
+    """A write that runs into the end of a stream does not hide what ended it: never another stream for a used-up allowance."""
+    async with running() as (bus, client):
+        published = publish(bus, 40)
+        for rounds in range(1, 41):
+            received = Received()
+            bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=30)
+            result = await client.fetch(TOPIC, "earliest", Bounds(**LONG), received)
+            assert isinstance(result.error, QuotaExceeded)
+            assert received.replay_ids == published[:30]
+            assert len(bus.subscriptions) == rounds
+
+
+async def test_a_server_that_restarts(tmp_path: Path) -> None:
+    """It forgets every session with it: one login more, and the batch goes on after its last event."""
+    async with running(folder=tmp_path / "bus", chance=0.3) as (bus, client):
+        published, received = publish(bus, 50), Received()
+        task = asyncio.ensure_future(
+            client.fetch(TOPIC, "earliest", Bounds(max_events=100, **LONG), received)
+        )
+        await received.wait_for(50)
+        await asyncio.to_thread(bus.stop)
+        await asyncio.to_thread(bus.start)
+        published += publish(bus, 50, first=50)
+        result = await task
+        assert (result.ended_by, received.replay_ids) == ("max_events", published)
+        assert (bus.deliveries(), called(bus, "token")) == (50, 1)  # since the restart
+        bus.wait_open_streams(0)
+
+
+async def test_a_service_away_for_longer_than_one_try() -> None:
+    """A GetTopic that costs nothing is tried until the service is back; the stream then goes on where the last one was."""
+    async with running() as (bus, client):
+        published, received = publish(bus, 20), Received()
+        bus.fail_next("Subscribe", status="UNAVAILABLE", after=10)
+        bus.fail_next("GetTopic", status="UNAVAILABLE", times=11, after=1)
+        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=20, **LONG), received)
+        assert (result.ended_by, received.replay_ids) == ("max_events", published)
+        assert (len(bus.subscriptions), result.losses) == (2, 1)
+
+
+async def test_a_service_that_does_not_come_back() -> None:
+    """After all tries the batch ends with what it has, and the error is one that Airflow retries; an empty batch raises it."""
+    async with running() as (bus, client):
+        published, received = publish(bus, 10), Received()
+        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", Bounds(**LONG), received))
+        await received.wait_for(10)
+        await asyncio.to_thread(bus.stop)
+        result = await task
+        assert (result.ended_by, received.replay_ids) == ("error", published)
+        assert result.last_replay_id == published[-1]
+        assert type(result.error) is TransportError
+        with pytest.raises(TransportError):
+            await client.fetch(TOPIC, published[-1].hex(), Bounds(**LONG), received)
+
+
+async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None:
+    """Coming back is waited for within `max_seconds` and not beyond; what came is kept."""
+    async with running(folder=tmp_path / "bus", chance=1.0) as (bus, client):
+        published, received = publish(bus, 10), Received()
+        began = asyncio.get_running_loop().time()
+        bounds = Bounds(max_seconds=0.6, idle_seconds=20)
+        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+        await received.wait_for(10)
+        await asyncio.to_thread(bus.stop)
+        result = await task
+        assert asyncio.get_running_loop().time() - began < 8
+        assert (result.ended_by, received.replay_ids) == ("error", published)
+        assert type(result.error) is TransportError
+
+
+async def test_a_new_session_that_is_refused_as_well() -> None:
+    """One renewal; refused again before anything came, the session is not the trouble: an error, with the rpc id."""
+    async with running() as (bus, client):
+        published, received = publish(bus, 5), Received()
+        bus.fail_next("Subscribe", error_code="service.auth.error", after=2)
+        bus.fail_next("Subscribe", error_code="service.auth.error")
+        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
+        assert (result.ended_by, received.replay_ids) == ("error", published[:2])
+        assert isinstance(result.error, AuthenticationError)
+        assert re.search(r"service\.auth\.error, rpc id [0-9a-f-]{36}", str(result.error))
+        assert (len(bus.subscriptions), called(bus, "token")) == (2, 2)
+
+
+async def test_sessions_that_expire_again_and_again() -> None:
+    """Each stream that has delivered is a session that worked: every later refusal gets a renewal of its own."""
+    async with running() as (bus, client):
+        published, received = publish(bus, 30), Received()
+        bus.fail_next("Subscribe", error_code="service.auth.error", times=5, after=5)
+        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=30, **LONG), received)
+        assert (result.ended_by, received.replay_ids) == ("max_events", published)
+        assert (len(bus.subscriptions), called(bus, "token"), bus.deliveries()) == (6, 6, 30)
+
+
+async def test_a_replay_id_refused_on_the_way() -> None:
+    """Should the bus no longer know the last event when a stream is replaced, the batch ends there: never another start, no loop."""
+    async with running() as (bus, client):
+        published, received = publish(bus, 5), Received()
+        bus.fail_next("Subscribe", status="UNAVAILABLE", after=2)
+        bus.fail_next("Subscribe", error_code="subscription.fetch.replayid.corrupted")
+        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
+        assert (result.ended_by, received.replay_ids) == ("error", published[:2])
+        assert isinstance(result.error, ReplayIdRefused)
+        assert [one.start for one in bus.subscriptions] == ["earliest", published[1].hex()]
+
+
+async def test_a_topic_is_looked_up_once_in_a_run() -> None:
+    """What was found readable is not asked again before the stream; after a loss it is, to see whether the service is there."""
+    async with running() as (bus, client):
+        publish(bus, 4)
+        await client.require_readable(TOPIC)
+        await client.fetch(TOPIC, "earliest", Bounds(max_events=4, **LONG), Received())
+        assert called(bus, "GetTopic") == 1
+        bus.fail_next("Subscribe", status="UNAVAILABLE", after=2)
+        await client.fetch(TOPIC, "earliest", Bounds(max_events=4, **LONG), Received())
+        assert called(bus, "GetTopic") == 2
+
+
+@pytest.mark.parametrize("megabytes", [3, 12])
+async def test_events_of_a_megabyte(megabytes: int) -> None:
+    """The largest events there are arrive whole, also in responses beyond gRPC's default limit of 4 MB."""
+    async with running(max_response_bytes=megabytes << 20, response_events=10) as (bus, client):
+        payloads = [bytes([n]) * 1_000_000 for n in range(10)]
+        published = bus.publish_raw(TOPIC, payloads)
+        got: list[bytes] = []
+
+        async def receive(delivery: Delivery) -> None:
+            got.extend(delivery.payloads)
+
+        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=10, **LONG), receive)
+        assert (result.ended_by, got) == ("max_events", payloads)
+        assert (result.last_replay_id, bus.deliveries(), result.losses) == (published[-1], 10, 0)
+        assert (bus.subscriptions[0].responses == 1) is (megabytes == 12)

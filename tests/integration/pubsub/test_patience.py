@@ -1,0 +1,160 @@
+"""How long the client waits: for a keepalive, for the end of a half-closed stream, for something to be learned."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.patience import Patience
+from tests.integration.pubsub.emulated import (
+    LONG,
+    TOPIC,
+    Received,
+    come_true,
+    publish,
+    running,
+)
+from tests.integration.pubsub.fetching import mark
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from tests.integration.pubsub.conftest import ScriptedBus, SeenStream
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_stream_without_keepalives_is_replaced() -> None:
+    """One that has been silent for too long is dead, whatever the connection says; the next one finds what was published."""
+    quick = Patience(silence_seconds=0.2)
+    async with running(keepalive_seconds=60, patience=quick) as (bus, client):
+        published, received = publish(bus, 5), Received()
+        bounds = Bounds(max_events=10, max_seconds=20, idle_seconds=20)
+        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+        await come_true(lambda: len(bus.subscriptions) >= 3)
+        published += publish(bus, 5)
+        result = await task
+        assert (result.ended_by, received.replay_ids) == ("max_events", published)
+        assert (result.losses >= 2, bus.deliveries()) == (True, 10)
+        assert {one.start for one in bus.subscriptions[1:]} == {published[4].hex()}
+        bus.wait_open_streams(0)
+
+
+async def test_a_stream_with_keepalives_is_alive() -> None:
+    """Keepalives are enough: the stream stays, and no credit is asked for because of them."""
+    quick = Patience(silence_seconds=0.3)
+    async with running(keepalive_seconds=0.05, patience=quick) as (bus, client):
+        bounds = Bounds(max_seconds=0.9, idle_seconds=20)
+        result = await client.fetch(TOPIC, "latest", bounds, Received())
+        assert (result.ended_by, result.losses, len(bus.subscriptions)) == ("max_seconds", 0, 1)
+        assert bus.subscriptions[0].keepalives > 5
+        assert [request.num_requested for request in bus.subscriptions[0].requests] == [100]
+
+
+async def test_a_stream_the_service_does_not_end_is_cancelled(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """After the half-close a service that leaves the stream open costs the batch so long, and the stream is closed all the same."""
+    quick = Patience(rest_seconds=0.2)
+    async with running(half_close_seconds=60, patience=quick) as (bus, client):
+        published, received = publish(bus, 5), Received()
+        with caplog.at_level(logging.WARNING):
+            result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
+        assert (result.ended_by, received.replay_ids) == ("max_events", published)
+        assert "it is cancelled" in caplog.text
+        bus.wait_open_streams(0)
+        assert bus.subscriptions[0].ended == "CANCELLED"
+
+
+@pytest.mark.parametrize("start", ["latest", "earliest"])
+async def test_nothing_learned_can_be_seen(start: str) -> None:
+    """Neither event nor keepalive in all the time there was: the result names no replay id, and nobody can take one for known."""
+    async with running(keepalive_seconds=60) as (bus, client):
+        bounds = Bounds(max_seconds=0.3, idle_seconds=0.1, learn_seconds=280)
+        result = await client.fetch(TOPIC, start, bounds, Received())
+        assert (result.ended_by, result.events) == ("max_seconds", 0)
+        assert (result.last_replay_id, result.latest_replay_id) == (b"", b"")
+        bus.wait_open_streams(0)
+
+
+async def test_a_start_at_latest_that_is_lost_unheard(caplog: pytest.LogCaptureFixture) -> None:
+    """What is published while no stream at `latest` is open is missed; the log says so, for nothing else can."""
+    async with running() as (bus, client):
+        bus.fail_next("Subscribe", status="UNAVAILABLE")
+        bus.fail_next("GetTopic", status="UNAVAILABLE", after=1)
+        received, bounds = Received(), Bounds(max_events=3, max_seconds=20, idle_seconds=20)
+        with caplog.at_level(logging.WARNING):
+            task = asyncio.ensure_future(client.fetch(TOPIC, "latest", bounds, received))
+            await come_true(lambda: len(bus.subscriptions) == 2 and _asked(bus.subscriptions[1]))
+        published = publish(bus, 3)
+        await task
+        assert received.replay_ids == published
+        assert [one.start for one in bus.subscriptions] == ["latest", "latest"]
+        assert "are missed" in caplog.text
+
+
+def _asked(subscription: Any) -> bool:
+    return bool(subscription.requests)
+
+
+async def test_a_stop_made_in_another_loop_fails(bus: ScriptedBus, client: PubSubClient) -> None:
+    """A stop that could never be heard is an error, not a batch that cannot be ended."""
+    stop = asyncio.Event()
+
+    async def bind() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(stop.wait(), 0.01)
+
+    await asyncio.to_thread(lambda: asyncio.run(bind()))
+    async with asyncio.timeout(5):
+        with pytest.raises(RuntimeError, match="different event loop"):
+            await client.fetch(TOPIC, "earliest", Bounds(**LONG), Received(), stop=stop)
+    assert bus.streams == []
+
+
+async def test_a_slow_caller_holds_the_service_back(bus: ScriptedBus, client: PubSubClient) -> None:
+    """While a delivery is being staged a few responses are read at most: memory does not grow with what the service could send."""
+    seen: list[int] = []
+
+    async def heavy(stream: SeenStream) -> AsyncIterator[Any]:
+        while await stream.more():
+            yield stream.deliver([stream.delivered], payload=b"x" * 1_000_000)
+
+    async def receive(delivery: Delivery) -> None:
+        if not seen:
+            await asyncio.sleep(0.3)
+            seen.append(bus.streams[0].delivered)
+
+    bus.scripts = [heavy]
+    bounds = Bounds(max_events=60, max_seconds=20, idle_seconds=20)
+    result = await client.fetch(TOPIC, "earliest", bounds, receive)
+    assert result.events == 60
+    assert seen[0] <= 15
+
+
+async def test_replay_ids_are_only_ever_handed_back(bus: ScriptedBus, client: PubSubClient) -> None:
+    """Of any length and in any order: the last one received is where the next stream starts, not the highest."""
+    ids = [b"\xff" * 16, b"\x01", b"\x80\x00\x7f"]
+
+    async def odd(stream: SeenStream) -> AsyncIterator[Any]:
+        message = stream.deliver(range(3))
+        for event, replay_id in zip(message.events, ids, strict=True):
+            event.replay_id = replay_id
+        yield message
+        await stream.fail("UNAVAILABLE")
+
+    async def last(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([7])
+        await stream.closed()
+
+    bus.scripts, received = [odd, last], Received()
+    await client.fetch(TOPIC, "earliest", Bounds(max_events=4, **LONG), received)
+    assert received.replay_ids[:3] == ids
+    assert mark(received.replay_ids[3]) == 7
+    assert bus.streams[1].start == "80007f"

@@ -1,0 +1,185 @@
+"""Waits that share streams and connections, against the emulator: what they pay for, and what is left open."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.shared_clients import shared_client
+from tests.integration.pubsub.emulated import (
+    LONG,
+    TOPIC,
+    Received,
+    come_true,
+    publish,
+    running,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator import Emulator
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+
+pytestmark = pytest.mark.anyio
+
+
+class Waiting:
+    """A wait in a task of its own."""
+
+    def __init__(
+        self, client: PubSubClient, start: str, events: int, *, topic: str = TOPIC
+    ) -> None:
+        self.received = Received()
+        self.heard: list[str] = []
+        bounds = Bounds(max_events=events, **LONG)
+        self.task: asyncio.Task[FetchResult] = asyncio.ensure_future(
+            client.fetch(topic, start, bounds, self.received, heard=self._hear)
+        )
+
+    async def _hear(self, name: str) -> None:
+        self.heard.append(name)
+
+    async def cancel(self) -> None:
+        self.task.cancel()
+        await asyncio.wait((self.task,))
+
+
+@asynccontextmanager
+async def sharing(topics: int = 0, **settings: Any) -> AsyncIterator[tuple[Emulator, PubSubClient]]:
+    """A running pair whose client shares streams; with so many topics more, `/event/T0__e` and so on."""
+    async with running(share_streams=True, **settings) as (bus, client):
+        for number in range(topics):
+            bus.define_event(f"T{number}__e", {"Number__c": "Double"})
+        yield bus, client
+
+
+async def many(bus: Emulator, client: PubSubClient, topics: int) -> list[Waiting]:
+    """One wait on each topic, all of them listening."""
+    waits = [Waiting(client, "earliest", 1, topic=f"/event/T{n}__e") for n in range(topics)]
+    await come_true(lambda: bus.open_streams == topics)
+    return waits
+
+
+async def test_many_waits_of_a_topic_are_one_subscription() -> None:
+    """Each event is delivered, and paid for, once for all of them; nothing stays open."""
+    async with sharing() as (bus, client):
+        waits = [Waiting(client, "earliest", 30) for _ in range(25)]
+        await come_true(lambda: bus.open_streams == 1)
+        published = publish(bus, 30)
+        for wait in waits:
+            assert (await wait.task).ended_by == "max_events"
+            assert wait.received.replay_ids == published
+        assert (len(bus.subscriptions), bus.deliveries()) == (1, 30)
+        assert [call.rpc for call in bus.requests].count("GetTopic") == 1
+        bus.wait_open_streams(0)
+
+
+async def test_cancelling_is_nobody_elses_business() -> None:
+    """The wait that opened the stream is cancelled, in whatever it is doing: the others go on with it, and the client with others."""
+    async with sharing() as (bus, client):
+        first, second = Waiting(client, "earliest", 4), Waiting(client, "earliest", 4)
+        await come_true(lambda: bus.open_streams == 1)
+        publish(bus, 2)
+        await second.received.wait_for(2)
+        await first.cancel()
+        publish(bus, 2, first=2)
+        assert (await second.task).events == 4
+        assert len(bus.subscriptions) == 1
+        third = Waiting(client, "earliest", 4)
+        await third.task
+        fourth = Waiting(client, "latest", 1)
+        await come_true(lambda: bus.open_streams == 1)
+        await fourth.cancel()
+        bus.wait_open_streams(0)
+
+
+async def test_keepalives_are_places_to_join_at() -> None:
+    """Every member hears them; who comes by the name of one joins, is told the newest at once, and misses nothing."""
+    async with sharing(keepalive_seconds=0.05) as (bus, client):
+        published = publish(bus, 1)
+        first = Waiting(client, published[0].hex(), 2)
+        await come_true(lambda: len(first.heard) >= 2)
+        second, third = Waiting(client, first.heard[0], 2), Waiting(client, "latest", 2)
+        await come_true(lambda: bool(second.heard) and bool(third.heard))
+        published = publish(bus, 2)
+        for wait in (first, second, third):
+            await wait.task
+            assert wait.received.replay_ids == published
+        assert (len(bus.subscriptions), bus.deliveries()) == (1, 2)
+
+
+async def test_credit_is_lowered_when_who_wanted_it_has_left() -> None:
+    """Fifty events come after a wait for a hundred has gone: a wait for two is delivered two."""
+    async with sharing() as (bus, client):
+        large, small = Waiting(client, "earliest", 100), Waiting(client, "earliest", 3)
+        await come_true(lambda: bus.open_streams == 1)
+        published = publish(bus, 1)
+        await small.received.wait_for(1)
+        await large.cancel()
+        await come_true(lambda: len(bus.subscriptions) == 2 and bool(bus.subscriptions[1].requests))
+        published += publish(bus, 50, first=1)
+        await small.task
+        assert small.received.replay_ids == published[:3]
+        assert bus.deliveries() == 3
+
+
+async def test_more_streams_than_a_connection_takes() -> None:
+    """A server that takes a hundred RPCs on a connection: no stream hangs, calls find room, and what is empty closes."""
+    async with sharing(topics=130, max_streams_per_connection=100) as (bus, client):
+        waits = await many(bus, client, 130)
+        assert bus.connections == 2
+        topics = await asyncio.gather(*(client.get_topic(TOPIC) for _ in range(30)))
+        assert {topic.name for topic in topics} == {TOPIC}
+        for wait in waits[:100]:
+            await wait.cancel()
+        waits = waits[100:]
+        bus.wait_open_streams(30)
+        await come_true(lambda: bus.connections == 1)
+        bus.publish("/event/T129__e", [{"Number__c": 1.0}])
+        assert (await waits[-1].task).events == 1
+        for wait in waits:
+            await wait.cancel()
+
+
+async def test_a_storm_of_reconnects(tmp_path: Path) -> None:
+    """The server restarts and has forgotten every session: all waits come back, with one login, and none has lost its place."""
+    async with sharing(topics=120, folder=tmp_path / "bus", chance=0.3) as (bus, client):
+        waits = await many(bus, client, 120)
+        await asyncio.to_thread(bus.stop)
+        await asyncio.to_thread(bus.start)
+        await come_true(lambda: bus.open_streams == 120)
+        for number in range(120):
+            bus.publish(f"/event/T{number}__e", [{"Number__c": 1.0}])
+        results = await asyncio.gather(*(wait.task for wait in waits))
+        assert {(result.ended_by, result.events) for result in results} == {("max_events", 1)}
+        assert [call.rpc for call in bus.requests].count("token") == 1  # since the restart
+        assert bus.deliveries() == 120
+        bus.wait_open_streams(0)
+
+
+async def test_a_shared_client_outlives_its_first_user() -> None:
+    """Two users of equal settings share client and stream; one leaves, and the other is not touched."""
+    async with running() as (bus, _):
+
+        async def use() -> FetchResult:
+            async with shared_client(settings_of(bus)) as client:
+                return await client.fetch(
+                    TOPIC, "earliest", Bounds(max_events=2, **LONG), Received()
+                )
+
+        first, second = asyncio.ensure_future(use()), asyncio.ensure_future(use())
+        await come_true(lambda: bus.open_streams == 1)
+        first.cancel()
+        await asyncio.wait((first,))
+        publish(bus, 2)
+        assert (await second).events == 2
+        assert len(bus.subscriptions) == 1
+        await come_true(lambda: bus.connections == 0)

@@ -1,0 +1,103 @@
+"""What a user got wrong ends a sensor at once, in the worker, with the message that the fetching task would give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+)
+
+from tests.integration.sensors.test_sensor import MODES, each_mode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.sensors.conftest import Waits
+
+
+@each_mode
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"topic": "/event/Oder__e"}, "/event/Oder__e"),
+        ({"conn_id": "salesforce"}, "'salesforce' is not defined"),
+        ({"staging": "nosuch://bucket/path"}, "cannot be opened"),
+        ({"position_store": "xcom2"}, "'xcom2' is not a store"),
+    ],
+    ids=["topic", "connection", "staging", "store"],
+)
+def test_a_mistake_is_not_waited_out(
+    waits: Waits, bus: Emulator, mode: dict[str, Any], arguments: dict[str, Any], said: str
+) -> None:
+    """It fails in the worker, for good, before anything is deferred or delivered."""
+    waits.publish(1)
+    with pytest.raises(AirflowFailException) as raised:
+        waits.wait(**{"timeout": 20, **mode, **arguments})
+    assert said in str(raised.value)
+    assert waits.deferrals == []
+    assert bus.deliveries() == 0
+
+
+@each_mode
+def test_wrong_secret(waits: Waits, mode: dict[str, Any]) -> None:
+    """The secret is not in the message."""
+    waits.connect(password="not-the-secret")
+    with pytest.raises(AirflowFailException, match="The consumer secret is wrong") as raised:
+        waits.wait(timeout=20, **mode)
+    assert "not-the-secret" not in str(raised.value)
+
+
+@each_mode
+def test_soft_fail_skips_for_mistakes_too(waits: Waits, mode: dict[str, Any]) -> None:
+    """That is Airflow's rule for its sensors; the reason is kept."""
+    waits.connect(password="not-the-secret")
+    with pytest.raises(AirflowSkipException) as raised:
+        waits.wait(timeout=20, soft_fail=True, **mode)
+    assert isinstance(raised.value.__cause__, AirflowFailException)
+
+
+@each_mode
+def test_a_staging_area_that_the_worker_cannot_write(
+    waits: Waits, tmp_path: Path, mode: dict[str, Any]
+) -> None:
+    """What comes could not be kept, and the task that fetches would fail as well: it is said before anything is delivered."""
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(AirflowException, match="`staging`"):
+        waits.wait(staging=(tmp_path / "file" / "staging").as_uri(), timeout=20, **mode)
+
+
+def test_credentials_that_go_wrong_meanwhile(waits: Waits) -> None:
+    """A trigger ends with the message, once; the task fails for good, as in the worker."""
+    waits.between = lambda: waits.connect(password="not-the-secret")
+    with pytest.raises(AirflowFailException, match="The consumer secret is wrong"):
+        waits.wait(timeout=20, deferrable=True)
+    assert len(waits.deferrals) == 1
+
+
+@pytest.mark.parametrize("fallback", ["fail", "earliest"])
+def test_a_replay_id_that_is_refused(waits: Waits, bus: Emulator, fallback: str) -> None:
+    """The trigger leaves it to the worker, which fails with the choices, or goes on as `replay_fallback` says."""
+    waits.publish(1)
+    bus.reset_replay_ids()
+    waits.publish(2)
+
+    def wait(mode: dict[str, Any]) -> Any:
+        return waits.wait(
+            min_events=2,
+            timeout=20,
+            initial_replay="00000000000000000001",
+            replay_fallback=fallback,
+            **mode,
+        )
+
+    for mode in MODES.values():
+        if fallback == "fail":
+            with pytest.raises(AirflowFailException, match="replay_fallback"):
+                wait(mode)
+        else:
+            assert wait(mode)["events"] >= 2

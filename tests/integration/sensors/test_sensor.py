@@ -1,0 +1,170 @@
+"""A sensor waits, in a worker or in the triggerer, and the task after it goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowSensorTimeout, AirflowSkipException
+
+from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.integration.sensors.conftest import Waits
+
+MODES: dict[str, dict[str, Any]] = {
+    "poke": {"poke_interval": 0.05},
+    "deferrable": {"deferrable": True},
+}
+each_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+
+KEY = "sfevents.orders.event.Order__e"
+
+
+def position(waits: Waits) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(waits.positions[KEY])
+    return kept
+
+
+@each_mode
+def test_events_that_are_there(waits: Waits, bus: Emulator, mode: dict[str, Any]) -> None:
+    """The sensor says how many are pending and of which batch; it has moved nothing, and the fetch pays for none of them again."""
+    waits.publish(3)
+    result = waits.wait(min_events=3, timeout=20, **mode)
+    stands = position(waits)
+    assert (stands["sequence"], stands["replay_id"], stands["owner"]) == (0, "earliest", "")
+    assert result == {
+        "batch_id": f"{stands['epoch']}-1",
+        "sequence": 1,
+        "events": 3,
+        "staged": True,
+    }
+    fetched = waits.fetch()
+    assert (fetched["batch_id"], fetched["events"]) == (result["batch_id"], 3)
+    assert bus.deliveries() == 3
+
+
+@each_mode
+def test_events_that_come_while_it_waits(waits: Waits, bus: Emulator, mode: dict[str, Any]) -> None:
+    """It wakes up when there are enough, those it had heard of before included."""
+    waits.publish(1)
+    with waits.publishing_once_subscribed(2):
+        assert waits.wait(min_events=3, timeout=20, **mode)["events"] == 3
+    assert waits.fetch()["events"] == 3
+    assert bus.deliveries() == 3
+
+
+@each_mode
+def test_it_asks_for_no_more_than_it_needs(
+    waits: Waits, bus: Emulator, mode: dict[str, Any]
+) -> None:
+    """What is delivered is paid for: of many pending events it takes as many as are enough."""
+    waits.publish(50)
+    assert waits.wait(min_events=2, timeout=20, **mode)["events"] == 2
+    assert bus.deliveries() == 2
+    assert waits.fetch()["events"] == 50
+    assert bus.deliveries() == 50
+
+
+@each_mode
+def test_a_wait_that_ends_half_way(waits: Waits, bus: Emulator, mode: dict[str, Any]) -> None:
+    """What had come by the timeout is staged; the next run's sensor goes on after it."""
+    waits.publish(2)
+    with pytest.raises(AirflowSensorTimeout, match="timed out"):
+        waits.wait(min_events=3, timeout=1.2, **mode)
+    waits.publish(1)
+    assert waits.wait(min_events=3, timeout=20, **mode)["events"] == 3
+    assert waits.fetch()["events"] == 3
+    assert bus.deliveries() == 3
+
+
+@each_mode
+def test_a_timeout_that_is_soft(waits: Waits, mode: dict[str, Any]) -> None:
+    """Nothing came: with `soft_fail` the task is skipped."""
+    with pytest.raises(AirflowSkipException):
+        waits.wait(timeout=0.4, soft_fail=True, **mode)
+
+
+@each_mode
+def test_the_event_that_wakes_it_at_latest_is_in_the_batch(
+    waits: Waits, bus: Emulator, mode: dict[str, Any]
+) -> None:
+    """A first run at `latest`: what came before does not count, and nothing falls between sensor and fetch."""
+    waits.publish(2)
+    with waits.publishing_once_subscribed(1):
+        assert waits.wait(timeout=20, initial_replay="latest", **mode)["events"] == 1
+    waits.publish(1)
+    assert waits.fetch(initial_replay="latest")["events"] == 2
+    assert bus.deliveries() == 2
+
+
+def test_a_deferral_keeps_its_deadline(waits: Waits) -> None:
+    """However often it is deferred, `timeout` counts from the first time: each trigger gets what is left, of the batch that comes next."""
+    waits.publish(1)
+    waits.between = waits.land
+    with pytest.raises(AirflowSensorTimeout):
+        waits.wait(min_events=2, timeout=8, deferrable=True)
+    assert [one.trigger.coming["sequence"] for one in waits.deferrals] == [1, 2]
+    untils = {deferred.trigger.until for deferred in waits.deferrals}
+    assert len(untils) == 1
+    left = [deferred.timeout.total_seconds() for deferred in waits.deferrals]
+    assert left == sorted(left, reverse=True)
+    assert left[0] <= 8
+
+
+def test_a_timeout_of_nothing_is_one_look(waits: Waits, bus: Emulator) -> None:
+    """`timeout=0` defers to nobody."""
+    with pytest.raises(AirflowSensorTimeout):
+        waits.wait(timeout=0, deferrable=True)
+    assert waits.deferrals == []
+
+
+def test_what_is_deferred_is_no_secret(waits: Waits, bus: Emulator) -> None:
+    """Trigger arguments and events are stored in Airflow's database; no secret is among them."""
+    waits.publish(1)
+    waits.wait(deferrable=True, timeout=20)
+    stored = [str(deferred.trigger.serialize()) for deferred in waits.deferrals]
+    stored += [str(event) for event in waits.events]
+    assert stored
+    assert not [text for text in stored if bus.org.consumer_secret in text]
+
+
+def test_a_batch_that_is_staged_is_pending(waits: Waits, bus: Emulator) -> None:
+    """A run has fetched and failed: the next one's sensor needs no event to wake up."""
+    waits.publish(2)
+    waits.fetch()
+    for mode in MODES.values():
+        assert waits.wait(min_events=2, timeout=20, **mode)["events"] == 2
+    assert waits.deferrals == []
+    assert bus.deliveries() == 2
+
+
+def test_a_poke_that_is_killed(waits: Waits, bus: Emulator) -> None:
+    """`on_kill` ends the stream at once; what had come is staged."""
+    waits.publish(1)
+    sensor, context = waits.prepare(
+        SfEventsSensor, task_id="wait", min_events=2, idle_seconds=600, timeout=600
+    )
+    ended: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            sensor.execute(context)
+        except BaseException as error:  # noqa: BLE001 - told to the test
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    bus.wait_open_streams(1)
+    while bus.deliveries() < 1:
+        threading.Event().wait(0.01)
+    sensor.on_kill()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert isinstance(ended[0], AirflowException)
+    bus.wait_open_streams(0)
+    assert waits.fetch()["events"] == 1
+    assert bus.deliveries() == 1

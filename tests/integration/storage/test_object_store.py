@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import errno
+import re
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.staging.places import usable
+from tests.integration.batches.conftest import publish
+from tests.integration.storage.world import World
+from tests.unit.staging.bucket import Bucket, Budget, Effect, new_bucket
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+
+EVENTS = 5
+
+BEGINNING = ["0001.json", "0001.beat", "position.json", "origin.json", "0001.done"]
+"""What a first run writes before its batch, in this order."""
+
+WRITES = [*BEGINNING, "0001.json", "0001.beat", "avsc", "parquet", "manifest.json"]
+"""What comes after it; then the batch's receipt and the release of its claim."""
+
+
+def nothing(_: Effect) -> None:
+    """No trouble."""
+
+
+def name_of(effect: Effect) -> str:
+    last = effect[1].rpartition("/")[2]
+    return last.rpartition(".")[2] if last.endswith((".avsc", ".parquet")) else last
+
+
+class Emptied:
+    """Somebody removes all there is, just before the n-th effect."""
+
+    def __init__(self, bucket: Bucket, effects: int) -> None:
+        self.left = effects
+        self.met: list[Effect] = []
+        self._bucket = bucket
+
+    def __call__(self, effect: Effect) -> None:
+        if self.left == 0:
+            self._bucket.objects.clear()
+            self.met.append(effect)
+        self.left -= 1
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (errno.ENOSPC, "Free space there"),
+        (errno.EACCES, "Let the user that Airflow's workers run as write there"),
+        (errno.EROFS, "It is mounted read-only"),
+    ],
+    ids=["full", "no permission", "read-only"],
+)
+def test_whichever_write_fails_nothing_is_lost_or_paid_for_twice(
+    bus: Emulator, code: int, remedy: str
+) -> None:
+    """The store takes so many writes and no more: the task says why, holds nothing, and the next one pays for what was not closed."""
+    published = publish(bus, 1, EVENTS)
+    refused = []
+    for effects in count():
+        bucket, root = new_bucket()
+        world = World(bus, root, published)
+        bucket.before = budget = Budget(effects, code)
+        if not (trouble := world.trouble()):
+            assert name_of(budget.refused[0]) == "0001.done"
+            break
+        assert remedy in trouble
+        refused.append(name_of(budget.refused[0]))
+        bucket.before = nothing
+        kept, paid = world.closed(), world.delivered
+        world.run_once()
+        world.check(delivered=paid + EVENTS - kept)
+    assert [name for name in refused if name != "file"] == [*WRITES, "landed.json"]
+
+
+def test_a_staging_area_emptied_between_any_two_writes_loses_nothing(bus: Emulator) -> None:
+    """The task notices and says so, or was done with what is gone; at worst the message's own remedy is needed once."""
+    published = publish(bus, 1, EVENTS)
+    met = []
+    for effects in count():
+        bucket, root = new_bucket()
+        world = World(bus, root, published)
+        bucket.before = emptied = Emptied(bucket, effects)
+        if trouble := world.trouble():
+            assert re.search("somebody emptied the staging area|files missing", trouble)
+            finish(world)
+        if not emptied.met:
+            break
+        met.append(name_of(emptied.met[0]))
+        world.check(delivered=world.delivered)
+    assert [name for name in met if name != "file"] == [*WRITES, "landed.json", "0001.done"]
+
+
+@pytest.mark.full  # one of the rounds watches a claim that cannot be read, for as long as a lease
+def test_half_an_object_is_never_taken_for_a_whole_one(bus: Emulator) -> None:
+    """A store that, against the rule, keeps half of what a killed task wrote: found out, left out or named with its remedy."""
+    published = publish(bus, 1, EVENTS)
+    for effects in count():
+        bucket, root = new_bucket()
+        world = World(bus, root, published)
+        bucket.torn = True
+        bucket.before = Budget(effects, errno.EIO)
+        if not world.trouble():
+            break
+        bucket.before = nothing
+        finish(world)
+        world.check(delivered=world.delivered)
+    assert effects > len(WRITES)
+
+
+def finish(world: World) -> None:
+    """The next run; and the one after it, when that needs a hand."""
+    if trouble := world.trouble():
+        world.follow(trouble)
+        world.run_once()
+
+
+def test_a_store_that_shows_writes_late_is_refused() -> None:
+    """Before anything is spent: what was just written must be there."""
+    bucket, root = new_bucket()
+    bucket.late = 1
+    with pytest.raises(StagingError, match="this store shows writes late"):
+        usable(root)

@@ -1,0 +1,141 @@
+"""A watcher at work against an emulator, without Airflow, and with a time of its own: its pauses pass at once, and are counted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from upath import UPath
+
+from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.batches.surroundings import Surroundings
+from airflow_provider_sfevents.batches.watcher import Watcher
+from airflow_provider_sfevents.batches.watching import Rules
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from airflow_provider_sfevents.staging.area import StagingArea
+from tests.integration.batches.conftest import TOPIC, Consumer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
+
+DEADLINE_SECONDS = 20.0
+QUICK = Rules(max_wait=0.1)
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.3)) as emulator:
+        emulator.define_event("Order__e", {"Order_Number__c": "Text", "Amount__c": "Double"})
+        yield emulator
+        emulator.check()
+
+
+@pytest.fixture
+def consumer(bus: Emulator, tmp_path: Path) -> Consumer:
+    return Consumer(bus=bus, root=tmp_path / "staging")
+
+
+@dataclass
+class Time:
+    """The watcher's time: it passes only while the watcher sleeps, and then at once."""
+
+    passed: float = 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.passed += seconds
+        await asyncio.sleep(0.002)
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.passed)
+
+
+@dataclass
+class Watch:
+    """One watcher of one consumer, as a triggerer would run it.
+
+    :ivar said: its announcements so far.
+    :ivar runs: what Airflow says of queued and running runs, by DAG.
+    """
+
+    consumer: Consumer
+    rules: Rules = QUICK
+    time: Time = field(default_factory=Time)
+    runs: dict[str, int] = field(default_factory=dict)
+    said: list[dict[str, Any]] = field(default_factory=list)
+    root: Path | None = None
+    settings: Callable[[], Settings] | None = None
+    request: dict[str, Any] = field(default_factory=dict)
+    look_seconds: float = 900.0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[Watch]:
+        """Watches while the block lasts; then it is cancelled, as by a triggerer that is stopped."""
+        task = asyncio.create_task(self._watch())
+        try:
+            yield self
+        finally:
+            assert not task.done(), f"the watcher ended by itself: {task}"
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+    async def _watch(self) -> None:
+        around = Surroundings(
+            settings=self.settings or (lambda: self.consumer.settings),
+            area=lambda: StagingArea(UPath(self.root or self.consumer.root)),
+            store=lambda _: MappingStore(self.consumer.positions, "orders"),
+            runs=lambda dag: self.runs.get(dag, 0),
+            sleep=self.time.sleep,
+            look_seconds=self.look_seconds,
+            now=self.time.now,
+            spread=lambda: 1.0,
+        )
+        request = BatchRequest(
+            **{"topic": TOPIC, "consumer": "orders", "owns": False, **self.request}
+        )
+        async for announcement in Watcher(request, self.rules, around).announcements():
+            self.said.append(announcement)
+
+    async def announced(self, times: int = 1) -> dict[str, Any]:
+        """Its announcement of this number, when it came."""
+        await until(lambda: len(self.said) >= times, f"{times} announcements, not {self.said}")
+        return self.said[times - 1]
+
+    async def stays_silent(self, seconds: float) -> None:
+        """Nothing is announced while so much of the watcher's time passes."""
+        before, end = len(self.said), self.time.passed + seconds
+        await until(
+            lambda: self.time.passed >= end or len(self.said) > before,
+            f"{seconds} s of the watcher's time",
+        )
+        assert len(self.said) == before, self.said[before:]
+
+
+async def until(true: Callable[[], Any], what: str) -> None:
+    """Wait for something to come true.
+
+    :raises AssertionError: it does not.
+    """
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, f"not within {DEADLINE_SECONDS} s: {what}"
+        await asyncio.sleep(0.002)
+
+
+async def listening(bus: Emulator, streams: int = 1) -> None:
+    """Wait until so many subscriptions are open."""
+    await until(lambda: bus.open_streams == streams, f"{streams} open streams")
+
+
+def wrong(settings: Settings) -> Settings:
+    """The same connection with a secret that is not right."""
+    assert isinstance(settings.login, ClientCredentials)
+    return replace(settings, login=replace(settings.login, client_secret="not-the-secret"))

@@ -1,0 +1,243 @@
+"""The triggers as Airflow makes and runs them, in a loop of the test's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.execution_time import comms, task_runner
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.triggers.sfevents import (
+    SfEventsTrigger,
+    SfEventsWatchTrigger,
+    runs_at_work,
+)
+from tests.integration.batches.conftest import TOPIC, Consumer, publish
+from tests.integration.triggers import kept
+from tests.integration.triggers.conftest import listening, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_sfevents.emulator import Emulator
+
+KEY = "sfevents.orders.event.Order__e"
+
+
+@pytest.fixture(autouse=True)
+def airflow(
+    bus: Emulator, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[pytest.MonkeyPatch]:
+    """A connection as Airflow has it, and an empty position store."""
+    monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
+    kept.POSITIONS.clear()
+    yield monkeypatch
+    kept.POSITIONS.clear()
+
+
+def waits(
+    consumer: Consumer, min_events: int = 1, seconds: float = 20, **over: Any
+) -> SfEventsTrigger:
+    """A trigger for the batch after a position that stands at the beginning."""
+    coming = {
+        "org_id": consumer.bus.org.org_id,
+        "consumer": "orders",
+        "topic": TOPIC,
+        "epoch": "e1",
+        "sequence": 1,
+        "start": "earliest",
+    }
+    return SfEventsTrigger(
+        coming={**coming, **over},
+        conn_id="sfevents_default",
+        staging=consumer.root.as_uri(),
+        min_events=min_events,
+        until=(datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(),
+        run={"dag": "orders", "run": "r1", "task": "wait"},
+    )
+
+
+async def outcome(trigger: SfEventsTrigger) -> dict[str, Any]:
+    events = [event.payload async for event in trigger.run()]
+    assert len(events) == 1
+    payload = json.loads(json.dumps(events[0]))
+    assert isinstance(payload, dict)
+    return payload
+
+
+def watch(consumer: Consumer, **arguments: Any) -> SfEventsWatchTrigger:
+    known = {"position_store": kept.PATH, "staging": consumer.root.as_uri(), "max_wait": 0.1}
+    return SfEventsWatchTrigger(TOPIC, "orders", **{**known, **arguments})
+
+
+def test_enough_is_pending(consumer: Consumer, bus: Emulator) -> None:
+    """The one event says so, when so many have come; nothing stays open."""
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(outcome(waits(consumer, 2)))
+        await listening(bus)
+        publish(bus, 1, 1)
+        await until(lambda: bus.deliveries() == 1, "1 delivery")
+        assert not waiting.done()
+        publish(bus, 2, 1)
+        said = await waiting
+        assert said["status"] == "pending"
+        assert (said["heard"]["events"], said["heard"]["staged"]) == (2, True)
+        await listening(bus, 0)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.full  # the one that gives way looks again after ten seconds
+def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
+    """One of two that hold the same trigger stages what comes; what the other was delivered is not staged a second time."""
+
+    async def scenario() -> None:
+        both = [asyncio.create_task(outcome(waits(consumer))) for _ in range(2)]
+        await until(lambda: bus.open_streams > 0, "a stream")
+        publish(bus, 1, 1)
+        said = await asyncio.gather(*both)
+        assert {one["status"] for one in said} <= {"pending", "look_again"}
+        assert "pending" in {one["status"] for one in said}
+
+    asyncio.run(scenario())
+    kept_files = list(consumer.root.rglob("*.parquet"))
+    assert len(kept_files) == 1
+
+
+def test_a_triggerer_that_is_stopped(consumer: Consumer, bus: Emulator) -> None:
+    """What has come is in a closed file when the trigger is gone, and the next one goes on after it."""
+
+    async def stopped() -> None:
+        waiting = asyncio.create_task(outcome(waits(consumer, 3)))
+        await listening(bus)
+        publish(bus, 1, 2)
+        await until(lambda: bus.deliveries() == 2, "2 deliveries")
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+        await listening(bus, 0)
+
+    async def next_one() -> None:
+        publish(bus, 3, 1)
+        assert (await outcome(waits(consumer, 3)))["heard"]["events"] == 3
+
+    asyncio.run(stopped())
+    asyncio.run(next_one())
+    assert bus.deliveries() == 3
+
+
+def test_time_is_up(consumer: Consumer, bus: Emulator) -> None:
+    """A trigger ends by itself when the sensor's time is up, what has come staged."""
+
+    async def scenario() -> None:
+        publish(bus, 1, 1)
+        said = await outcome(waits(consumer, 2, seconds=2))
+        assert said["status"] == "timeout"
+        await listening(bus, 0)
+
+    asyncio.run(scenario())
+    assert len(list(consumer.root.rglob("*.parquet"))) == 1
+
+
+def test_a_service_that_is_away_for_a_while(
+    consumer: Consumer, bus: Emulator, airflow: pytest.MonkeyPatch
+) -> None:
+    """A failure of the network does not end a wait."""
+    there = bus.connection()
+    away = {**there, "extra": {**there["extra"], "pubsub_endpoint": "127.0.0.1:1"}}
+    airflow.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(away))
+
+    async def scenario() -> None:
+        publish(bus, 1, 1)
+        waiting = asyncio.create_task(outcome(waits(consumer)))
+        await until(lambda: bus.requests, "a login")
+        airflow.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(there))
+        assert (await waiting)["status"] == "pending"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("over", "status", "said"),
+    [
+        ({"start": "00ff"}, "refused", "replay id"),
+        ({"topic": "/event/Oder__e"}, "error", "/event/Oder__e"),
+    ],
+)
+def test_what_somebody_else_must_decide(
+    consumer: Consumer, over: dict[str, Any], status: str, said: str
+) -> None:
+    """The one event carries the message."""
+    payload = asyncio.run(outcome(waits(consumer, **over)))
+    assert payload["status"] == status
+    assert said in payload["message"]
+    assert payload.get("retry", False) is False
+
+
+def test_a_watcher_in_airflow(consumer: Consumer, bus: Emulator) -> None:
+    """Connection, store and staging area are found by the names it was given; it ends by cancellation, leaving nothing open."""
+
+    async def scenario() -> None:
+        async with aclosing(watch(consumer).run()) as events:
+            publish(bus, 1, 2)
+            first = await anext(events)
+            assert json.loads(json.dumps(first.payload))["events"] == 2
+            following = asyncio.ensure_future(anext(events))
+            await asyncio.sleep(0)
+            following.cancel()
+            with suppress(asyncio.CancelledError):
+                await following
+        await listening(bus, 0)
+
+    asyncio.run(scenario())
+    assert json.loads(kept.POSITIONS[KEY])["owner"] == ""
+
+
+def test_a_watcher_whose_connection_is_missing(
+    consumer: Consumer, airflow: pytest.MonkeyPatch
+) -> None:
+    """It says what to do, by a run that fails; it does not end."""
+    airflow.delenv("AIRFLOW_CONN_SFEVENTS_DEFAULT")
+
+    async def scenario() -> None:
+        async with aclosing(watch(consumer).run()) as events:
+            said = (await anext(events)).payload
+            assert "'sfevents_default' is not defined" in said["trouble"]
+            assert said["events"] == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_watcher_that_a_task_waits_for(consumer: Consumer, bus: Emulator) -> None:
+    """It fails at once with what to use instead: nothing would ever end that wait."""
+    trigger = watch(consumer)
+    trigger.task_instance = SimpleNamespace(task_id="wait")
+
+    async def scenario() -> None:
+        with pytest.raises(ConfigurationError, match=r"AssetWatcher.*SfEventsSensor"):
+            await anext(trigger.run())
+
+    asyncio.run(scenario())
+    assert bus.requests == ()
+
+
+def test_runs_at_work_are_asked_for(airflow: pytest.MonkeyPatch) -> None:
+    """Queued and running ones count; where Airflow does not answer, there are none."""
+    asked = []
+
+    class Supervisor:
+        def send(self, message: comms.GetDRCount) -> comms.DRCount:
+            asked.append((message.dag_id, message.states))
+            return comms.DRCount(count=2)
+
+    assert runs_at_work("orders") == 0
+    airflow.setattr(task_runner, "SUPERVISOR_COMMS", Supervisor(), raising=False)
+    assert runs_at_work("orders") == 2
+    assert asked == [("orders", ["queued", "running"])]

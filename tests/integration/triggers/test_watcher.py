@@ -1,0 +1,248 @@
+"""What a watcher announces, and when; with runs that stage, land and commit beside it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches.commit import commit_batch
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.batches.watching import Rules
+from airflow_provider_sfevents.staging import layout
+from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
+from tests.integration.triggers.conftest import QUICK, Watch, listening, until
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+
+
+def remembered(consumer: Consumer) -> int:
+    """How many announcements are remembered in the staging area."""
+    return len(list(consumer.root.rglob(layout.ANNOUNCED)))
+
+
+def staged(consumer: Consumer) -> Staged:
+    """A run has staged the coming batch, and holds it."""
+    batch = consumer.stage()
+    assert isinstance(batch, Staged)
+    return batch
+
+
+def commit(consumer: Consumer, batch: Staged) -> None:
+    write_receipt(batch)
+    commit_batch(batch, consumer.run, keep_batches=10)
+    batch.release()
+
+
+def test_a_burst_is_one_announcement(consumer: Consumer, bus: Emulator) -> None:
+    """However many events come at once, one run is asked for; it finds all of them staged, and none is delivered a second time."""
+
+    async def scenario() -> None:
+        async with Watch(consumer).running() as watch:
+            await listening(bus)
+            publish(bus, 1, 5)
+            said = await watch.announced()
+            assert said == {
+                "topic": TOPIC,
+                "consumer": "orders",
+                "batch_id": f"{consumer.position.epoch}-1",
+                "sequence": 1,
+                "events": 5,
+                "staged": True,
+            }
+            await watch.stays_silent(100)
+            assert bus.open_streams == 0
+        assert (await asyncio.to_thread(staged, consumer)).manifest.events == 5
+        assert bus.deliveries() == 5
+
+    asyncio.run(scenario())
+
+
+def test_what_comes_while_a_run_is_at_work_is_announced_when_it_is_done(
+    consumer: Consumer, bus: Emulator
+) -> None:
+    """No second run for events whose run works, and none is forgotten."""
+
+    async def scenario() -> None:
+        publish(bus, 1, 2)
+        async with Watch(consumer).running() as watch:
+            await watch.announced()
+            batch = await asyncio.to_thread(staged, consumer)
+            publish(bus, 3, 4)
+            await watch.stays_silent(1000)
+            await asyncio.to_thread(commit, consumer, batch)
+            said = await watch.announced(2)
+            assert (said["sequence"], said["events"]) == (2, 4)
+        assert bus.deliveries() == 6
+
+    asyncio.run(scenario())
+
+
+def test_enough_events_are_announced_at_once(consumer: Consumer, bus: Emulator) -> None:
+    """A full batch waits for no time to pass."""
+
+    async def scenario() -> None:
+        async with Watch(consumer, Rules(max_events=3, max_wait=3600)).running() as watch:
+            await listening(bus)
+            publish(bus, 1, 3)
+            assert (await watch.announced())["events"] == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_triggerer_started_anew_does_not_announce_again(
+    consumer: Consumer, bus: Emulator
+) -> None:
+    """The announcement is remembered beside the batch; only when nobody lands it is it made again, each time later."""
+
+    async def scenario() -> None:
+        publish(bus, 1, 2)
+        async with Watch(consumer).running() as watch:
+            await watch.announced()
+            await until(lambda: remembered(consumer) == 1, "the announcement is remembered")
+        anew = Watch(consumer, time=watch.time)
+        async with anew.running():
+            await anew.stays_silent(800)
+            assert (await anew.announced())["events"] == 2
+            await anew.stays_silent(1000)
+            await anew.announced(2)
+        assert bus.deliveries() == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_triggerer_killed_before_it_could_remember(consumer: Consumer, bus: Emulator) -> None:
+    """The batch is announced by the next one, unless the run is there already."""
+
+    async def scenario() -> None:
+        publish(bus, 1, 2)
+        async with Watch(consumer).running() as watch:
+            await watch.announced()
+        for mark in consumer.root.rglob(layout.ANNOUNCED):
+            mark.unlink()
+        busy = Watch(consumer, runs={"orders": 1})
+        async with busy.running():
+            await busy.stays_silent(1000)
+            busy.runs.clear()
+            assert (await busy.announced())["events"] == 2
+        assert bus.deliveries() == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_run_does_not_let_events_expire(consumer: Consumer, bus: Emulator) -> None:
+    """A batch whose run has gone without landing it is announced again; not while another run is queued or running."""
+
+    async def scenario() -> None:
+        publish(bus, 1, 2)
+        async with Watch(consumer).running() as watch:
+            await watch.announced()
+            batch = await asyncio.to_thread(staged, consumer)
+            watch.runs["orders"] = 1
+            batch.release()
+            await watch.stays_silent(1000)
+            watch.runs.clear()
+            said = await watch.announced(2)
+            assert (said["sequence"], said["events"]) == (1, 2)
+
+    asyncio.run(scenario())
+
+
+def test_the_dag_that_staged_a_batch_is_asked_for_its_runs(
+    consumer: Consumer, bus: Emulator
+) -> None:
+    """A consumer may be called otherwise than its DAG; the batch says who had it."""
+    consumer.run = replace(consumer.run, dag="load_orders")
+
+    async def scenario() -> None:
+        publish(bus, 1, 2)
+        async with Watch(consumer, runs={"load_orders": 1}).running() as watch:
+            await watch.announced()
+            (await asyncio.to_thread(staged, consumer)).release()
+            await watch.stays_silent(1000)
+
+    asyncio.run(scenario())
+
+
+def test_watchers_of_one_topic_use_one_subscription(consumer: Consumer, bus: Emulator) -> None:
+    """Each consumer's events are staged and announced for it; one stream serves both."""
+    other = Consumer(bus=bus, root=consumer.root)
+
+    async def scenario() -> None:
+        mine, theirs = Watch(consumer), Watch(other, request={"consumer": "billing"})
+        async with mine.running(), theirs.running():
+            await until(lambda: bus.open_streams > 0, "a subscription")
+            await listening(bus)
+            publish(bus, 1, 3)
+            assert (await mine.announced())["events"] == 3
+            assert (await theirs.announced())["events"] == 3
+        assert consumer.position.epoch != other.position.epoch
+
+    asyncio.run(scenario())
+
+
+def test_a_staging_area_that_the_triggerer_cannot_write(consumer: Consumer, bus: Emulator) -> None:
+    """The run is asked for once all the same, and told that its events will be delivered again."""
+    consumer.root.parent.joinpath("file").write_text("in the way")
+    consumer.run_once()
+
+    async def scenario() -> None:
+        publish(bus, 1, 2)
+        watch = Watch(consumer, root=consumer.root.parent / "file" / "staging")
+        async with watch.running():
+            said = await watch.announced()
+            assert (said["events"], said["staged"]) == (2, False)
+            await watch.stays_silent(800)
+        assert bus.deliveries() == 2
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_left_open(consumer: Consumer, bus: Emulator) -> None:
+    """A watcher that is cancelled while it listens closes its stream, and keeps what it has received."""
+
+    async def scenario() -> None:
+        async with Watch(consumer, replace(QUICK, max_wait=3600)).running():
+            await listening(bus)
+            publish(bus, 1, 2)
+            await until(lambda: bus.deliveries() == 2, "2 deliveries")
+        await listening(bus, 0)
+
+    asyncio.run(scenario())
+    assert staged(consumer).manifest.events == 2
+    assert bus.deliveries() == 2
+
+
+def test_a_position_set_by_hand_is_followed(consumer: Consumer, bus: Emulator) -> None:
+    """Somebody goes back to the beginning while nothing comes: what is pending from there is announced."""
+    publish(bus, 1, 2)
+    consumer.run_once()
+
+    async def scenario() -> None:
+        async with Watch(consumer, look_seconds=0.1).running() as watch:
+            await listening(bus)
+            begun = replace(consumer.position, epoch="anew", sequence=0, replay_id="earliest")
+            consumer.positions["orders"] = replace(begun, batch_id="", recent=()).to_json()
+            said = await watch.announced()
+            assert (said["batch_id"], said["events"]) == ("anew-1", 2)
+
+    asyncio.run(scenario())
+
+
+def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
+    """While Airflow moves a watcher from one triggerer to another both may run: what both hear is one batch, staged once."""
+
+    async def scenario() -> None:
+        one, other = Watch(consumer), Watch(consumer)
+        async with one.running(), other.running():
+            await until(lambda: bus.open_streams > 0, "a subscription")
+            publish(bus, 1, 3)
+            await until(lambda: one.said or other.said, "an announcement")
+            await until(lambda: one.time.passed > 100 < other.time.passed, "time to pass")
+        said = [(said["sequence"], said["events"]) for said in (*one.said, *other.said)]
+        assert set(said) == {(1, 3)}
+        assert (await asyncio.to_thread(staged, consumer)).manifest.events == 3
+
+    asyncio.run(scenario())
+    assert len(list(consumer.root.rglob("*.parquet"))) == 1

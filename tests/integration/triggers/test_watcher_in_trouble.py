@@ -1,0 +1,140 @@
+"""What a watcher does when it cannot watch: it says so once, spends nothing, and goes on when it can."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.integration.batches.conftest import Consumer, publish
+from tests.integration.triggers.conftest import Watch, until, wrong
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+    from airflow_provider_sfevents.pubsub.settings import Settings
+
+
+def test_wrong_credentials(consumer: Consumer, bus: Emulator) -> None:
+    """One run is asked for, which fails and shows why; the login is not repeated before somebody is told again, or changes the connection."""
+    connection = [wrong(consumer.settings)]
+
+    async def scenario() -> None:
+        watch = Watch(consumer, settings=lambda: connection[0])
+        async with watch.running():
+            said = await watch.announced()
+            assert (said["events"], said["batch_id"]) == (0, "")
+            assert "The consumer secret is wrong" in said["trouble"]
+            assert "not-the-secret" not in said["trouble"]
+            refused = len(bus.requests)
+            await watch.stays_silent(800)
+            assert len(bus.requests) == refused
+            await watch.announced(2)
+            connection[0] = consumer.settings
+            publish(bus, 1, 2)
+            mended = await watch.announced(3)
+            assert mended["events"] == 2
+            assert "trouble" not in mended
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_is_there_tells_it_itself(consumer: Consumer, bus: Emulator) -> None:
+    """No run is asked for while one is queued or running: it fails by the same mistake."""
+
+    async def scenario() -> None:
+        watch = Watch(consumer, settings=lambda: wrong(consumer.settings), runs={"orders": 1})
+        async with watch.running():
+            await watch.stays_silent(800)
+            watch.runs.clear()
+            assert "trouble" in await watch.announced()
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_that_is_not_there_yet(consumer: Consumer, bus: Emulator) -> None:
+    """It is told once, and tried again every few minutes: once it is there, watching goes on by itself."""
+
+    async def scenario() -> None:
+        watch = Watch(consumer, request={"topic": "/event/Late__e"})
+        async with watch.running():
+            assert "/event/Late__e" in (await watch.announced())["trouble"]
+            await watch.stays_silent(350)
+            bus.define_event("Late__e", {"City__c": "Text"})
+            bus.publish("/event/Late__e", [{"City__c": "Vienna"}])
+            assert (await watch.announced(2))["events"] == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_replay_id_that_is_refused(consumer: Consumer, bus: Emulator) -> None:
+    """The run that was asked for decides where to go on; when it has, the watcher follows at once."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    bus.reset_replay_ids()
+
+    async def scenario() -> None:
+        async with Watch(consumer).running() as watch:
+            assert "replay id" in (await watch.announced())["trouble"]
+            publish(bus, 2, 2)
+            consumer.replay_fallback = "earliest"
+            await asyncio.to_thread(consumer.run_once)
+            publish(bus, 4, 3)
+            assert (await watch.announced(2))["events"] == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_position_that_cannot_be(consumer: Consumer, bus: Emulator) -> None:
+    """A position edited by hand is shown by a run, and the watcher goes on when it is mended."""
+    publish(bus, 1, 1)
+    consumer.run_once()
+    good = consumer.positions["orders"]
+    consumer.positions["orders"] = "{}"
+
+    async def scenario() -> None:
+        async with Watch(consumer).running() as watch:
+            assert "does not hold a position" in (await watch.announced())["trouble"]
+            publish(bus, 2, 2)
+            consumer.positions["orders"] = good
+            assert (await watch.announced(2))["events"] == 2
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("broken", [RuntimeError("API server"), OSError("no route")])
+def test_what_passes(consumer: Consumer, bus: Emulator, broken: Exception) -> None:
+    """What fails outside of our own code does not end a watcher; no run is asked for before it has lasted."""
+    trouble = [broken]
+
+    def settings() -> Settings:
+        if trouble:
+            raise trouble[0]
+        return consumer.settings
+
+    async def scenario() -> None:
+        async with Watch(consumer, settings=settings).running() as watch:
+            await watch.stays_silent(600)
+            assert str(broken) in (await watch.announced())["trouble"]
+            trouble.clear()
+            publish(bus, 1, 1)
+            assert (await watch.announced(2))["events"] == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_service_that_is_away(consumer: Consumer, bus: Emulator) -> None:
+    """An endpoint that does not answer is tried again, later each time, and found when it is there."""
+    endpoint = ["127.0.0.1:1"]
+
+    async def scenario() -> None:
+        watch = Watch(consumer, settings=lambda: replace(consumer.settings, endpoint=endpoint[0]))
+        async with watch.running():
+            await until(lambda: watch.time.passed > 5, "tries in vain")
+            assert watch.said == []
+            endpoint[0] = bus.endpoint
+            publish(bus, 1, 1)
+            assert (await watch.announced())["events"] == 1
+
+    asyncio.run(scenario())

@@ -1,0 +1,91 @@
+"""What must hold, seen from outside: in the tables, in the position, in the staging area, on the bill. Messages, empty where all is well."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.publish import LANDING
+from airflow_provider_sfevents.staging import holders, layout
+from airflow_provider_sfevents.staging.holders import Holder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.proof.world import World
+
+
+def doubled(world: World) -> list[str]:
+    """Holds at every moment: no event is in the tables twice."""
+    twice = [one for one, times in Counter(world.landed()).items() if times > 1]
+    return [f"{len(twice)} events are in the tables more than once: {twice[:3]}"] * bool(twice)
+
+
+def lost(world: World) -> list[str]:
+    """Holds when all is quiet: each published event is in the tables, and nothing else is."""
+    landed, published = set(world.landed()), set(world.published)
+    missing, foreign = published - landed, landed - published
+    found = [f"{len(missing)} of {len(published)} events are not in the tables"] * bool(missing)
+    return found + [f"{len(foreign)} events in the tables were never published"] * bool(foreign)
+
+
+def misplaced(world: World) -> list[str]:
+    """Holds when all is quiet: the position stands behind the last event, in the epoch in which it began."""
+    position = world.position()
+    if position is None:
+        return ["there is no position"]
+    epochs = sorted(
+        path.name for path in world.staging.glob("*/*/*/*") if (path / layout.ORIGIN).exists()
+    )
+    sequence, epoch = position["sequence"], position["epoch"]
+    said = {
+        "replay_id": (position["replay_id"], world.replay_ids[-1]),
+        "epochs": ([epoch], epochs),
+        "batch_id": (position["batch_id"], layout.batch_id(epoch, sequence)),
+        "newest batch": (f"{sequence:010d}", _newest_landed(world)),
+    }
+    return [
+        f"position: {name} is {found!r} and not {wanted!r}"
+        for name, (found, wanted) in said.items()
+        if found != wanted
+    ]
+
+
+def orphans(world: World) -> list[str]:
+    """Holds when all is quiet: no unfinished file, no folder of a landing, no claim of a living holder."""
+    hidden = [
+        path
+        for root in (world.staging, world.lake)
+        for path in root.rglob("*")
+        if path.name.endswith((".tmp", ".crc")) or path.name.startswith(".")
+    ]
+    landing = list((world.lake / LANDING).rglob("*")) if (world.lake / LANDING).exists() else []
+    found = [f"left behind: {path.relative_to(world.folder)}" for path in (*hidden, *landing)]
+    return found + [f"still claimed: {folder}" for folder in world.batches if _is_held(folder)]
+
+
+def delivered_again(world: World, explained: int, *, at_most: bool = False) -> list[str]:
+    """Each event was delivered once, and again only what was in memory when somebody was killed.
+
+    :param explained: deliveries beyond the first of each event.
+    :param at_most: some of these may have been saved.
+    """
+    extra = world.bus.deliveries(world.topic) - len(world.replay_ids)
+    if extra == explained or (at_most and 0 <= extra <= explained):
+        return []
+    return [
+        f"{extra} deliveries beyond one for each of {len(world.replay_ids)} events; {explained} are explained"
+    ]
+
+
+def _newest_landed(world: World) -> str:
+    return next(
+        (batch.name for batch in reversed(world.batches) if (batch / layout.RECEIPT).exists()), ""
+    )
+
+
+def _is_held(folder: Path) -> bool:
+    claims = sorted((folder / layout.CLAIMS).glob("*.json"))
+    if not claims or claims[-1].with_suffix(".done").exists():
+        return False
+    return holders.is_alive(Holder.from_json(claims[-1].read_text())) is not False

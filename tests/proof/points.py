@@ -1,0 +1,181 @@
+"""The named crash points: where, who is killed, and what is kept where. A step that is added without one fails a test."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark import landing_steps
+from tests.proof.world import OWN, SPARK, STAND_IN, STORES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Victim(enum.Enum):
+    """Who gets SIGKILL while the step is held, and what goes on."""
+
+    TASK = "task"  # the task's process; its supervisor notices
+    SUPERVISOR = "supervisor"  # the supervisor only: the task goes on without anybody to speak to
+    WORKER = "worker"  # both, as when the machine is lost
+    JOB = "job"  # Spark's driver
+    JVM = "jvm"  # spark-submit's Java, the driver's parent
+    TWIN_AFTER = (
+        "twin-after"  # the worker; the job lives on, and wakes up after the next attempt landed
+    )
+    TWIN_BESIDE = "twin-beside"  # the worker; the job lives on beside the next attempt
+    EMULATOR = "emulator"  # Salesforce; it comes back on the same ports, and the task goes on
+    TRIGGERER = "triggerer"  # the process that runs the trigger
+
+
+class Front(enum.Enum):
+    """Who waits before the task that fetches, and is killed at it."""
+
+    NOBODY = ""
+    POKE = "poke"  # a sensor, in the worker
+    TRIGGER = "trigger"  # a deferred sensor's trigger
+    WATCH = "watch"  # a watcher, which starts the runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashPoint:
+    """One kill.
+
+    :param step: where everything stands still while the victim is killed; `name` or `name:2`.
+    :param again: what comes next is another try of the same run, and not the next run; or, after a wait, another wait, and not the task
+        that fetches.
+    :param front: who waits before that task, and is on the way there.
+    :param latest: the first run starts at `latest`.
+    """
+
+    step: str
+    victim: Victim = Victim.TASK
+    store: str = "variable"
+    job: str = STAND_IN
+    again: bool = False
+    front: Front = Front.NOBODY
+    latest: bool = False
+
+    @property
+    def id(self) -> str:
+        job = "" if self.job == STAND_IN else self.job
+        latest = "latest" if self.latest else ""
+        said = (self.store, job, self.front.value, latest, self.step, self.victim.value)
+        return "-".join(filter(None, said))
+
+    @property
+    def step_name(self) -> str:
+        return self.step.partition(":")[0]
+
+
+FALLBACKS = frozenset({steps.FALLBACK_NEXT, steps.FALLBACK_WRITTEN})
+"""Steps on the way of a task whose replay id is refused."""
+
+BEGINNINGS = (steps.POSITION_BEGUN, steps.ORIGIN_WRITTEN)
+LISTENING = (steps.CLAIMED, steps.DELIVERED, steps.PART_CLOSED, steps.HEARD)
+"""Steps on the way of a wait that hears something."""
+
+REWRITES = frozenset({landing_steps.CLEAR, landing_steps.REMOVE})
+"""Steps on the way of a landing that finds an older form of its batch; only the real job takes them."""
+
+_BEFORE_THE_JOB = steps.WORKER_STEPS[: steps.WORKER_STEPS.index(steps.MANIFEST_WRITTEN) + 1]
+_STREAMING = (
+    steps.AUTHENTICATED,
+    steps.CLAIMED,
+    steps.DELIVERED,
+    steps.PART_CLOSED,
+    steps.SCHEMA_KEPT,
+    steps.MANIFEST_NEXT,
+)
+_JOB_STEPS = tuple(step for step in landing_steps.SPARK_STEPS if step not in REWRITES)
+
+
+def crash_points() -> list[CrashPoint]:
+    """All of them."""
+    return [*_worker_points(), *_wait_points(), *_stand_in_points(), *_spark_points()]
+
+
+def quick_points() -> list[CrashPoint]:
+    """A few that differ most, for every day; the whole matrix has them too."""
+    wanted = {
+        "variable-delivered:2-task",
+        "xcom-position-set-task",
+        "variable-landing-move-twin-after",
+        "variable-manifest-written-emulator",
+        "variable-trigger-part-closed-triggerer",
+    }
+    return [point for point in crash_points() if point.id in wanted]
+
+
+def _worker_points() -> Iterator[CrashPoint]:
+    """Each step of the worker in each store; the next try and the next run take turns."""
+    for row, store in enumerate(STORES):
+        for column, step in enumerate(steps.WORKER_STEPS):
+            nth = ":2" if step == steps.DELIVERED else ""
+            yield CrashPoint(step=step + nth, store=store, again=(row + column) % 2 == 0)
+    for step in (steps.CLAIMED, steps.DELIVERED, steps.MANIFEST_WRITTEN, steps.COMMIT_NEXT):
+        yield CrashPoint(step=step, victim=Victim.SUPERVISOR)
+        yield CrashPoint(step=step, victim=Victim.WORKER, again=True)
+    for step in (*_STREAMING, steps.MANIFEST_WRITTEN):
+        yield CrashPoint(step=step, victim=Victim.EMULATOR)
+
+
+def _wait_points() -> Iterator[CrashPoint]:
+    """Each step of a wait, wherever it is on the way of a sensor, a trigger or a watcher."""
+    yield from _poke_points()
+    for step in (steps.ANCHOR_WRITTEN, *LISTENING):
+        again = step != steps.HEARD
+        yield CrashPoint(front=Front.TRIGGER, step=step, victim=Victim.TRIGGERER, again=again)
+    for victim in (Victim.EMULATOR, Victim.TWIN_BESIDE):
+        yield CrashPoint(front=Front.TRIGGER, step=steps.DELIVERED, victim=victim, again=True)
+    for step in (*BEGINNINGS, *LISTENING, steps.ANNOUNCED):
+        again = step != steps.PART_CLOSED
+        yield _watched(step, Victim.TRIGGERER, again=again)
+
+
+def _watched(step: str, victim: Victim, *, again: bool) -> CrashPoint:
+    return CrashPoint(front=Front.WATCH, step=step, victim=victim, store=OWN, again=again)
+
+
+def _poke_points() -> Iterator[CrashPoint]:
+    """What begins a position in each store, as that is where it makes a difference; the rest in one."""
+    for row, store in enumerate(STORES):
+        for column, step in enumerate(BEGINNINGS):
+            again = (row + column) % 2 == 0
+            yield CrashPoint(front=Front.POKE, step=step, store=store, again=again)
+    for column, step in enumerate((*LISTENING, *sorted(FALLBACKS))):
+        yield CrashPoint(front=Front.POKE, step=step, again=column % 2 == 0)
+    for step in (steps.CLAIMED, steps.ANCHOR_WRITTEN):
+        yield CrashPoint(front=Front.POKE, step=step, again=True, latest=True)
+    for step, victim in (
+        (steps.CLAIMED, Victim.SUPERVISOR),
+        (steps.DELIVERED, Victim.WORKER),
+        (steps.DELIVERED, Victim.EMULATOR),
+    ):
+        yield CrashPoint(front=Front.POKE, step=step, victim=victim, again=True)
+
+
+def _stand_in_points() -> Iterator[CrashPoint]:
+    """Each step of the job in each store, without Spark: it is the worker that has to come through."""
+    for row, store in enumerate(STORES):
+        for column, step in enumerate(_JOB_STEPS):
+            yield CrashPoint(
+                step=step, victim=Victim.JOB, store=store, again=(row + column) % 2 == 0
+            )
+    for step in (landing_steps.FOLDER, landing_steps.MOVE, landing_steps.RECEIPT_NEXT):
+        yield CrashPoint(step=step, victim=Victim.TWIN_AFTER)
+        yield CrashPoint(step=step, victim=Victim.TWIN_BESIDE, again=True)
+
+
+def _spark_points() -> Iterator[CrashPoint]:
+    """Each step of the job under the real spark-submit, and its twins. Mostly another try comes next, which is one Spark less."""
+    for step in landing_steps.SPARK_STEPS:
+        again = step != landing_steps.MOVE
+        yield CrashPoint(step=step, victim=Victim.JOB, job=SPARK, again=again)
+    for step in (landing_steps.BEGAN, landing_steps.MOVE):
+        yield CrashPoint(step=step, victim=Victim.JVM, job=SPARK, again=True)
+    for step in (landing_steps.WRITE, landing_steps.MOVE, landing_steps.RECEIPT_NEXT):
+        yield CrashPoint(step=step, victim=Victim.TWIN_AFTER, job=SPARK, again=True)
+    yield CrashPoint(step=landing_steps.MOVE, victim=Victim.TWIN_BESIDE, job=SPARK, again=True)

@@ -1,0 +1,191 @@
+"""What happens in each round of a soak: decided by the seed and the round's number alone, so that any round can be told again.
+
+What a seed does not decide is how long things take; so a round comes again as it was ordered, not to the millisecond.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark import landing_steps
+from tests.proof.points import FALLBACKS, LISTENING, REWRITES, Front
+from tests.proof.world import OWN, SPARK, STAND_IN, STORES
+
+STEPS = tuple(
+    step
+    for step in (*steps.WORKER_STEPS, *landing_steps.SPARK_STEPS)
+    if step not in FALLBACKS | REWRITES
+)
+IN_MEMORY = tuple(f"{steps.DELIVERED}:{nth}" for nth in (1, 2, 3))
+"""Where a kill costs something: the first, the second, the third delivery."""
+
+JOB_STEPS = tuple(step for step in landing_steps.SPARK_STEPS if step not in REWRITES)
+
+NOBODY, TASK, SUPERVISOR, WORKER, JOB, EVERYTHING = (
+    "nobody",
+    "task",
+    "supervisor",
+    "worker",
+    "job",
+    "everything",
+)
+SLEEPER = "sleeper"  # the worker; its job sleeps on, and wakes up in a later round
+NOTHING, KILLED, FROZEN = "", "emulator killed", "emulator frozen"
+ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "connections reset": ("drop_connections", {"how": "reset"}),
+    "connections told to go away": ("drop_connections", {"how": "goaway"}),
+    "streams reset": ("drop_connections", {"how": "rst_stream"}),
+    "streams ended politely": ("drop_connections", {"how": "end"}),
+    "tokens expired": ("expire_tokens", {"in_stream": True}),
+    "unreachable for a second": ("away", {"seconds": 1.0}),
+    "a trickle": ("trickle", {"bytes_per_second": 2_000}),
+    "unavailable in mid-stream": (
+        "fail_next",
+        {"rpc": "Subscribe", "status": "UNAVAILABLE", "after": 2},
+    ),
+    "no schema": ("fail_next", {"rpc": "GetSchema", "status": "UNAVAILABLE"}),
+    "no login": ("fail_next", {"rpc": "token", "status": "UNAVAILABLE"}),
+    "events repeated": ("repeat_next", {"events": 2}),
+    "events re-ordered": ("reorder_next", {"events": 3}),
+    "events sent again": ("resend_on_reconnect", {"events": 3}),
+}
+"""What the emulator can be told to do, by what it is: the verb and its arguments."""
+
+FAULTS = (NOTHING, KILLED, FROZEN, *ORDERS)
+MOST_HOURS = 60.0
+"""How far the clock is moved in one soak: events of its first round are still on the bus at its end."""
+
+BIG = 900_000
+"""Bytes of a large event's field; with the rest of it below the service's limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What is ordered for one round.
+
+    :param world: which store's world it happens in; or the one of the real job.
+    :param events: published before the attempts; `retried` of the older ones once more, under their ids.
+    :param big: one of the events is as large as the service takes.
+    :param poison: one of them does not decode.
+    :param victim: who is killed.
+    :param stop_at: at which step; empty: at `kill_seconds` after the start.
+    :param twin_seconds: when a second run is started beside the first; None: there is no second.
+    :param fault: what Salesforce does at `fault_seconds`.
+    :param hours: Salesforce's clock is moved by, before all else.
+    :param wakes: sleeping jobs of earlier rounds wake up.
+    :param front: who waits for events before the first attempt; a watcher does so beside it, too.
+    :param enough: events that are enough for it.
+    :param front_seconds: how long it may wait.
+    :param front_killed: it is killed, at `front_stop_at`, or when its time is over.
+    """
+
+    number: int
+    world: str
+    events: int
+    retried: int = 0
+    big: bool = False
+    poison: bool = False
+    victim: str = NOBODY
+    stop_at: str = ""
+    kill_seconds: float = 0.0
+    twin_seconds: float | None = None
+    fault: str = NOTHING
+    fault_seconds: float = 0.0
+    frozen_seconds: float = 0.0
+    again: bool = False
+    wakes: bool = False
+    hours: float = 0.0
+    front: Front = Front.NOBODY
+    enough: int = 1
+    front_seconds: float = 0.0
+    front_killed: bool = False
+    front_stop_at: str = ""
+
+    @property
+    def job(self) -> str:
+        return SPARK if self.world == SPARK else STAND_IN
+
+    @property
+    def is_calm(self) -> bool:
+        """Nobody is killed, nothing fails, nothing runs twice: every event of it is delivered once."""
+        undisturbed = self.victim == NOBODY and not self.fault and not self.front_killed
+        return undisturbed and self.twin_seconds is None
+
+    @property
+    def cause(self) -> str:
+        """Why events may have been delivered more than once in it, told shortly."""
+        killed = f"{self.victim} killed" if self.victim != NOBODY else ""
+        twin = "" if self.twin_seconds is None else "a twin"
+        front = f"{self.front.value} killed" if self.front_killed else ""
+        watcher = "a watcher" if self.front is Front.WATCH else ""
+        told = filter(None, (front or watcher, killed, self.fault, twin))
+        return " and ".join(told) or "nothing"
+
+    def describe(self) -> str:
+        """In a few words."""
+        where = self.stop_at or f"{self.kill_seconds:.2f} s"
+        said = [f"{self.world}: {self.events} events"]
+        said += [f"{self.retried} published again"] * bool(self.retried)
+        said += ["one of 1 MB"] * self.big + ["one undecodable"] * self.poison
+        if self.front is not Front.NOBODY:
+            said += [f"{self.front.value} for {self.enough} before it"]
+            said += [f"killed at {self.front_stop_at or 'its end'}"] * self.front_killed
+        said += [f"{self.victim} killed at {where}"] * (self.victim != NOBODY)
+        said += [] if self.twin_seconds is None else [f"a twin after {self.twin_seconds:.2f} s"]
+        said += [f"{self.fault} at {self.fault_seconds:.2f} s"] * bool(self.fault)
+        said += ["sleepers wake up"] * self.wakes
+        said += [f"{self.hours:.0f} hours later"] * bool(self.hours)
+        return ", ".join(said)
+
+
+def plan_round(seed: int, number: int, spark_every: int) -> Round:
+    """The round of this number.
+
+    :param spark_every: every so many rounds the real job; 0: never.
+    """
+    dice = random.Random(f"{seed}/{number}")  # noqa: S311 - to be repeatable is what it is for
+    real = bool(spark_every) and number % spark_every == 0
+    victim = dice.choices(
+        (TASK, SUPERVISOR, WORKER, JOB, EVERYTHING, SLEEPER, NOBODY), (6, 3, 4, 3, 3, 3, 4)
+    )[0]
+    steps_of = JOB_STEPS if victim in {JOB, SLEEPER} else (*STEPS, *IN_MEMORY)
+    at_a_step = victim in {JOB, SLEEPER} or dice.random() < 0.6
+    fault = dice.choices(FAULTS, (12, 4, 4, *(1 for _ in ORDERS)))[0]
+    found = Round(
+        number=number,
+        world=SPARK if real else dice.choice(list(STORES)),
+        events=dice.randint(0, 12),
+        retried=dice.choice((0, 0, 0, 1, 3)),
+        big=dice.random() < 0.05,
+        poison=dice.random() < 0.1,
+        victim=victim,
+        stop_at=dice.choice(steps_of) if at_a_step and victim != NOBODY else "",
+        kill_seconds=dice.uniform(0, 12 if real else 2),
+        twin_seconds=dice.uniform(0, 1.5) if dice.random() < 0.25 else None,
+        fault=fault,
+        fault_seconds=dice.uniform(0, 1.0),
+        frozen_seconds=dice.uniform(0.2, 2),
+        again=dice.random() < 0.4,
+        wakes=dice.random() < 0.4,
+        hours=dice.choice((0.0,) * 9 + (5.0,)),
+    )
+    return _with_front(found, dice)
+
+
+def _with_front(found: Round, dice: random.Random) -> Round:
+    """Somebody waits before the attempts of every other round; a watcher only where it can read the position without an Airflow."""
+    front = dice.choices((Front.NOBODY, Front.POKE, Front.TRIGGER, Front.WATCH), (6, 2, 2, 2))[0]
+    if front is Front.WATCH and found.world != OWN:
+        front = Front.POKE
+    killed = front is not Front.NOBODY and dice.random() < 0.4
+    return replace(
+        found,
+        front=front,
+        enough=dice.choice((1, 1, 3, 6)),
+        front_seconds=dice.uniform(0.5, 2),
+        front_killed=killed,
+        front_stop_at=dice.choice(("", *LISTENING, f"{steps.DELIVERED}:2")) if killed else "",
+    )

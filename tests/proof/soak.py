@@ -1,0 +1,241 @@
+"""Rounds of disorder over one set of worlds, and a reckoning after each and at the end. `make soak` runs hundreds."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.proof import invariants, schedule
+from tests.proof.schedule import Round, plan_round
+from tests.proof.soak_fronts import RUNS_OF_THEIR_OWN, SoakFront
+from tests.proof.world import SPARK, STAND_IN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.harness.supervised import Attempt, Reached
+    from tests.proof.world import Stage, World
+
+MOST_ATTEMPTS_TO_DRAIN = 8
+LINE_EVERY = 10
+
+
+class BrokenPromiseError(AssertionError):
+    """Something that must hold does not; the message says in which round, and how to see it again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Soak:
+    """One soak.
+
+    :param say: takes lines of progress.
+    :ivar causes: deliveries beyond the first of each event, by why.
+    :ivar fronts: rounds, deliveries and those beyond the first of each event, by who waited before the attempts.
+    :ivar published, deliveries: when last summed up.
+    """
+
+    stage: Stage
+    seed: int
+    rounds: int
+    spark_every: int
+    say: Callable[[str], None]
+    worlds: dict[str, World] = field(default_factory=dict)
+    causes: Counter[str] = field(default_factory=Counter)
+    fronts: dict[str, Counter[str]] = field(default_factory=dict)
+    kills: int = 0
+    seconds: float = 0.0
+    published: int = 0
+    deliveries: int = 0
+    _sleepers: dict[str, list[tuple[Attempt, int]]] = field(default_factory=dict)
+    _hours: float = 0.0
+
+    def run(self) -> None:
+        """All rounds, then quiet.
+
+        :raises BrokenPromiseError: at the first thing that does not hold.
+        """
+        began = time.monotonic()
+        for number in range(1, self.rounds + 1):
+            plan = plan_round(self.seed, number, self.spark_every)
+            try:
+                self._play(plan)
+            except Exception as wrong:
+                raise BrokenPromiseError(self._how_to_repeat(plan, wrong)) from wrong
+            if number % LINE_EVERY == 0 or number == self.rounds:
+                self.say(
+                    f"round {number} of {self.rounds}: {self.summary()}; {time.monotonic() - began:.0f} s"
+                )
+        try:
+            for world in self.worlds.values():
+                self._drain(world)
+        except Exception as wrong:
+            raise BrokenPromiseError(self._how_to_repeat(None, wrong)) from wrong
+        self.seconds = time.monotonic() - began
+        self.say(f"drained: {self.summary()}; {self.seconds:.0f} s")
+
+    def summary(self) -> str:
+        """Figures so far."""
+        self.published = sum(len(world.replay_ids) for world in self.worlds.values())
+        self.deliveries = sum(world.bus.deliveries(world.topic) for world in self.worlds.values())
+        distinct = sum(len(world.published) for world in self.worlds.values())
+        landed = sum(len(world.landed()) for world in self.worlds.values())
+        return (
+            f"{self.published} published ({distinct} distinct events), {landed} landed, {self.kills} kills, "
+            f"{self.deliveries} deliveries ({self.causes.total()} more than once)"
+        )
+
+    def _world(self, name: str) -> World:
+        if name not in self.worlds:
+            real = name == SPARK
+            options = {"PROOF_MAX_QUARANTINED": "1000000"}
+            self.worlds[name] = self.stage.world(
+                f"{name}-{self.seed}",
+                store="variable" if real else name,
+                job=SPARK if real else STAND_IN,
+                **options,
+            )
+        return self.worlds[name]
+
+    def _play(self, plan: Round) -> None:
+        world = self._world(plan.world)
+        if plan.hours and self._hours + plan.hours <= schedule.MOST_HOURS:
+            self._hours += plan.hours
+            world.bus.advance(plan.hours)
+        _publish(world, plan)
+        if plan.wakes:
+            self._wake(world)
+        front = SoakFront(plan, world)
+        front.wait()
+        self.kills += front.kills
+        again = plan.again or plan.front in RUNS_OF_THEIR_OWN
+        first = world.start(again=again, stop_at=plan.stop_at)
+        twins = self._let_happen(plan, world, first)
+        if plan.stop_at and (held := first.wait_stopped()):
+            self._kill(plan, world, first, held)
+        asleep = {pid for _, pid in self._sleepers.get(world.name, [])}
+        for attempt in (first, *twins):
+            attempt.wait_all_gone(but=asleep)
+        front.end()
+        world.bus.order("clear_faults")
+        self._reckon(plan, world, is_calm=plan.is_calm and front.is_calm)
+
+    def _let_happen(self, plan: Round, world: World, first: Attempt) -> list[Attempt]:
+        """What has its time, each at its time; the attempts started meanwhile."""
+        twins: list[Attempt] = []
+        happenings: list[tuple[float, Callable[[], object]]] = []
+        if plan.twin_seconds is not None:
+            happenings.append((plan.twin_seconds, lambda: twins.append(world.start())))
+        if plan.victim != schedule.NOBODY and not plan.stop_at:
+            happenings.append((plan.kill_seconds, lambda: self._kill(plan, world, first, None)))
+        happenings += _faults(plan, world)
+        began = time.monotonic()
+        for seconds, happen in sorted(happenings, key=lambda one: one[0]):
+            time.sleep(max(0.0, began + seconds - time.monotonic()))  # the moment is the order
+            happen()
+        return twins
+
+    def _kill(self, plan: Round, world: World, attempt: Attempt, held: Reached | None) -> None:
+        self.kills += 1
+        task = attempt.task_now()
+        match plan.victim:
+            case schedule.TASK:
+                attempt.kill(*task)
+            case schedule.SUPERVISOR:
+                attempt.kill(attempt.supervisor)
+            case schedule.WORKER | schedule.SLEEPER:
+                attempt.kill(attempt.supervisor, *task)
+            case schedule.JOB:
+                attempt.kill(*([held.pid] if held else []))
+            case schedule.EVERYTHING:
+                attempt.kill(attempt.supervisor, *attempt.processes())
+        if held is None:
+            return
+        if plan.victim == schedule.SLEEPER:
+            self._sleepers.setdefault(world.name, []).append((attempt, held.pid))
+        else:
+            attempt.go_on(held.pid)
+
+    def _wake(self, world: World) -> list[tuple[Attempt, int]]:
+        woken = self._sleepers.pop(world.name, [])
+        for attempt, pid in woken:
+            attempt.go_on(pid)
+        return woken
+
+    def _reckon(self, plan: Round, world: World, *, is_calm: bool) -> None:
+        world.bus.wait_no_subscriber(world.topic)
+        extra = world.bus.deliveries(world.topic) - len(world.note_kept()) - world.extra_deliveries
+        world.extra_deliveries += extra
+        of_front = self.fronts.setdefault(plan.front.value, Counter())
+        of_front.update(rounds=1, deliveries=world.deliveries_since(), more=extra)
+        if extra:
+            self.causes[plan.cause] += extra
+        wrong = invariants.doubled(world)
+        if extra and is_calm:
+            wrong.append(f"{extra} deliveries more than once in a round in which nothing happened")
+        assert not wrong, "\n".join(wrong)
+
+    def _drain(self, world: World) -> None:
+        """Attempts without any trouble, until nothing is left; then everything must hold."""
+        for attempt, _ in self._wake(world):
+            attempt.wait_all_gone()
+        said = _land_all(world)
+        if world.replay_ids and world.age_leftovers():
+            world.publish(1)  # whoever commits clears them away
+            said = _land_all(world)
+        world.note_kept()
+        if not world.replay_ids:
+            return
+        wrong = [
+            *invariants.doubled(world),
+            *invariants.lost(world),
+            *invariants.misplaced(world),
+            *invariants.orphans(world),
+            *invariants.delivered_again(world, world.extra_deliveries),
+        ]
+        assert not wrong, "\n".join([f"world {world.name}:", *wrong, said])
+
+    def _how_to_repeat(self, plan: Round | None, wrong: Exception) -> str:
+        where = f"round {plan.number} ({plan.describe()})" if plan else "the drain at the end"
+        rounds = plan.number if plan else self.rounds
+        return (
+            f"seed {self.seed}, {where}: {str(wrong) or repr(wrong)}\nTo repeat it: make soak SEED={self.seed} ROUNDS={rounds} SPARK_EVERY={self.spark_every}\n"
+            f"What was left is in {self.stage.folder}"
+        )
+
+
+def _land_all(world: World) -> str:
+    """Attempts until nothing is left; what the last one said."""
+    said = ""
+    for _ in range(MOST_ATTEMPTS_TO_DRAIN):
+        if not world.replay_ids or world.is_quiet():
+            break
+        attempt = world.start()
+        attempt.wait()
+        said = attempt.said()
+    return said
+
+
+def _faults(plan: Round, world: World) -> list[tuple[float, Callable[[], object]]]:
+    match plan.fault:
+        case schedule.NOTHING:
+            return []
+        case schedule.KILLED:
+            return [(plan.fault_seconds, world.bus.restart)]
+        case schedule.FROZEN:
+            until = plan.fault_seconds + plan.frozen_seconds
+            return [(plan.fault_seconds, world.bus.freeze), (until, world.bus.thaw)]
+    verb, arguments = schedule.ORDERS[plan.fault]
+    return [(plan.fault_seconds, partial(world.bus.order, verb, **arguments))]
+
+
+def _publish(world: World, plan: Round) -> None:
+    world.publish(plan.events)
+    if plan.big:
+        world.publish(1, size=schedule.BIG)
+    if plan.poison:
+        world.publish_undecodable()
+    if plan.retried and world.published:
+        world.repeat(world.published[-plan.retried :])

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.proof.figures import note_trial
+from tests.proof.points import crash_points, quick_points
+from tests.proof.world import SPARK
+
+if TYPE_CHECKING:
+    from tests.proof.points import CrashPoint
+    from tests.proof.trials import Trials
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(600)]
+
+
+def _survive(trials: Trials, point: CrashPoint) -> None:
+    trial = trials.of(point)
+    note_trial(trial)
+    assert trial.wrong == [], "\n".join(trial.wrong)
+
+
+@pytest.mark.parametrize("point", quick_points(), ids=lambda point: point.id)
+def test_a_kill_loses_and_doubles_nothing(trials: Trials, point: CrashPoint) -> None:
+    """While events arrive, as the position moves, a twin of the job, Salesforce itself: every event lands once, the position is right, nothing is left over, nothing staged is paid for again."""
+    _survive(trials, point)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, id=point.id, marks=[pytest.mark.spark] * (point.job == SPARK))
+        for point in crash_points()
+        if point not in quick_points()
+    ],
+)
+def test_a_kill_anywhere_loses_and_doubles_nothing(trials: Trials, point: CrashPoint) -> None:
+    """The same at every step of worker and Spark driver, in every position store."""
+    _survive(trials, point)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_provider_sfevents.staging import holders
+from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.manifest import Run
+from tests.proof import invariants
+from tests.proof.world import Stage, World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BATCH = "staging/org/proof/event.P__e/e1/0000000001"
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """A world made by hand: two events published and landed, a position behind them, nothing left over."""
+    made = World(
+        name="by hand",
+        folder=tmp_path,
+        store="own",
+        job="stand-in",
+        stage=cast("Stage", None),  # nobody is asked
+        topic="/event/P__e",
+        published=["a", "b"],
+        replay_ids=["01", "02"],
+    )
+    land(made, "e1-1-00000", ["a", "b"])
+    for name, text in (
+        ("own/sfevents.proof", json.dumps(POSITION)),
+        (f"{BATCH}/landed.json", "{}"),
+        (f"{BATCH}/../origin.json", "{}"),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return made
+
+
+POSITION = {"epoch": "e1", "sequence": 1, "batch_id": "e1-1", "replay_id": "02"}
+
+
+def land(world: World, name: str, ids: list[str], folder: str = "events") -> None:
+    target = world.lake / folder / f"{name}.parquet"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"event_id": ids}), target)
+
+
+def wrong(world: World) -> list[str]:
+    checks = (
+        invariants.doubled,
+        invariants.lost,
+        invariants.misplaced,
+        invariants.orphans,
+    )
+    return [line for check in checks for line in check(world)]
+
+
+def test_nothing_is_wrong_where_all_is_well(world: World) -> None:
+    """What a quiet world looks like passes."""
+    assert wrong(world) == []
+
+
+def test_an_event_in_two_files_is_doubled(world: World) -> None:
+    """The same identity in another batch's file is seen; in the folder of a landing under way it is an orphan only."""
+    land(world, "e1-2-00000", ["b"])
+    assert invariants.doubled(world) == ["1 events are in the tables more than once: ['b']"]
+
+
+def test_an_event_that_is_not_there_is_lost(world: World) -> None:
+    """Published and in no table; and the other way round."""
+    world.published[0] = "c"
+    assert invariants.lost(world) == [
+        "1 of 2 events are not in the tables",
+        "1 events in the tables were never published",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"replay_id": "01"}, "replay_id is '01' and not '02'"),
+        ({"batch_id": "e1-7"}, "batch_id is 'e1-7' and not 'e1-1'"),
+        ({"epoch": "e2", "batch_id": "e2-1"}, "epochs is ['e2'] and not ['e1']"),
+        ({"sequence": 2, "batch_id": "e1-2"}, "newest batch is '0000000002' and not '0000000001'"),
+    ],
+    ids=["behind", "another batch", "another epoch", "ahead of what landed"],
+)
+def test_a_position_elsewhere_is_misplaced(
+    world: World, change: dict[str, object], said: str
+) -> None:
+    """Behind the last event, in the first epoch, at the newest receipt: nothing else will do."""
+    (world.folder / "own/sfevents.proof").write_text(json.dumps({**POSITION, **change}))
+    assert invariants.misplaced(world) == [f"position: {said}"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"{BATCH}/.manifest.json.0a.tmp", "lake/_landing/e1-1/x/part.parquet", "lake/events/.a.crc"],
+)
+def test_what_nobody_needs_any_more_is_an_orphan(world: World, path: str) -> None:
+    """Unfinished files and folders of landings are seen, wherever they are."""
+    orphan = world.folder / path
+    orphan.parent.mkdir(parents=True, exist_ok=True)
+    orphan.touch()
+    assert f"left behind: {path}" in invariants.orphans(world)
+
+
+def test_a_claim_of_a_living_process_is_an_orphan(world: World) -> None:
+    """It is none when its holder is gone, released or not."""
+    holder = Holder.here(Run(), "2026-01-01T00:00:00+00:00")
+    claim = world.folder / BATCH / "claims/0001.json"
+    claim.parent.mkdir()
+    claim.write_text(holder.to_json())
+    holders.remember(holder)
+    assert invariants.orphans(world) == [f"still claimed: {world.folder / BATCH}"]
+    holders.forget(holder)
+    assert invariants.orphans(world) == []

@@ -1,0 +1,188 @@
+"""One crash point gone through: events, a kill, whatever comes next until all is quiet, and the reckoning."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark import landing_steps
+from tests.harness.supervised import parent_of
+from tests.proof import invariants
+from tests.proof.fronts import Wait
+from tests.proof.points import FALLBACKS, REWRITES, CrashPoint, Front, Victim
+
+if TYPE_CHECKING:
+    from tests.harness.supervised import Attempt, Reached
+    from tests.proof.world import World
+
+EVENTS, MORE_EVENTS = 12, 3
+MOST_ATTEMPTS = 5
+
+GO_ON = {Victim.SUPERVISOR, Victim.TWIN_BESIDE, Victim.EMULATOR}
+"""Where the process that was held at the step is not among the dead, and goes on at once."""
+
+NOTICED = {Victim.TASK, Victim.JOB, Victim.JVM, Victim.EMULATOR}
+"""Where a supervisor is left, which sees the attempt to its end."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """What came of one.
+
+    :ivar wrong: what does not hold, in words; empty when all is well.
+    :ivar causes: deliveries beyond the first of each event, by why.
+    :ivar recovery_seconds: from the kill until the events that were on the bus were landed and committed.
+    """
+
+    point: CrashPoint
+    wrong: list[str] = field(default_factory=list)
+    causes: dict[str, int] = field(default_factory=dict)
+    events: int = 0
+    deliveries: int = 0
+    recovery_seconds: float = 0.0
+    attempts: int = 0
+
+
+def go_through(point: CrashPoint, world: World) -> Trial:
+    """Kill there, recover, and look. Before a next run there is more to fetch; a next try finds what the first one found."""
+    trial = Trial(point=point)
+    if point.front is not Front.NOBODY:
+        _go_through_wait(Wait(point, world), trial)
+        return trial
+    options = _prepare(point, world, trial)
+    world.publish(EVENTS)
+    attempt = world.start(stop_at=point.step, options=options)
+    held = attempt.wait_stopped()
+    if held is None:
+        trial.wrong.append(f"{point.step} was never reached:\n{attempt.said()}")
+        return trial
+    killed_at = time.time()
+    _strike(point, world, attempt, held, trial)
+    if not point.again:
+        world.publish(MORE_EVENTS)
+    _recover(point, world, options, trial)
+    if point.victim is Victim.TWIN_AFTER:
+        attempt.go_on(held.pid)
+    if point.victim in {Victim.TWIN_AFTER, Victim.TWIN_BESIDE}:
+        attempt.wait_gone(held.pid)
+        _recover(point, world, options, trial)
+    trial.recovery_seconds = max((at - killed_at for at in world.commits()), default=0.0)
+    _reckon(world, trial)
+    return trial
+
+
+def _go_through_wait(wait: Wait, trial: Trial) -> None:
+    """The same where the one who waits is killed: what comes next is another wait, or at once the task that fetches."""
+    point, world = wait.point, wait.world
+    held = wait.begin()
+    if held is None:
+        trial.wrong.append(f"{point.step} was never reached:\n{world.attempts[-1].said()}")
+        return
+    killed_at = time.time()
+    wait.strike(held)
+    world.bus.wait_no_subscriber(world.topic)
+    _explain(point, world, trial)
+    if not point.again:
+        world.publish(MORE_EVENTS)
+    wait.go_on()
+    trial.recovery_seconds = max((at - killed_at for at in world.commits()), default=0.0)
+    wait.end()
+    _reckon(world, trial)
+
+
+def _prepare(point: CrashPoint, world: World, trial: Trial) -> dict[str, str]:
+    """Whatever has to have happened for the step to be reached; options for all attempts from now on."""
+    if point.step_name in FALLBACKS:
+        return {"PROOF_INITIAL": "ff" * 10, "PROOF_FALLBACK": "earliest"}
+    if point.step_name in REWRITES:
+        _land_in_another_form(world, trial)
+    return {}
+
+
+def _land_in_another_form(world: World, trial: Trial) -> None:
+    """Two staged files, landed as two; then the batch is released, so that it comes again as one."""
+    for stop_at, count in ((steps.MANIFEST_NEXT, 4), (landing_steps.LANDED, 4)):
+        world.publish(count)
+        attempt = world.start(stop_at=stop_at)
+        held = attempt.wait_stopped()
+        assert held is not None, attempt.said()
+        attempt.kill(attempt.supervisor, attempt.task, held.pid)
+        attempt.wait_gone(held.pid)
+    [batch] = world.batches
+    shutil.rmtree(batch)
+    trial.causes["the batch was released by hand"] = 8
+
+
+def _strike(point: CrashPoint, world: World, attempt: Attempt, held: Reached, trial: Trial) -> None:
+    task, victim = attempt.task, point.victim
+    if victim is Victim.EMULATOR:
+        world.bus.restart()
+    else:
+        attempt.kill(*_pids(victim, attempt, held))
+    if victim in GO_ON:
+        attempt.go_on(held.pid)
+    if victim in NOTICED:
+        attempt.wait()
+    else:
+        attempt.wait_gone(task)
+    world.bus.wait_no_subscriber(world.topic)
+    _explain(point, world, trial)
+
+
+def _pids(victim: Victim, attempt: Attempt, held: Reached) -> list[int]:
+    match victim:
+        case Victim.TASK:
+            return [attempt.task]
+        case Victim.SUPERVISOR:
+            return [attempt.supervisor]
+        case Victim.JOB:
+            return [held.pid]
+        case Victim.JVM:
+            return [parent_of(held.pid), held.pid]
+    return [attempt.supervisor, attempt.task]
+
+
+def _explain(point: CrashPoint, world: World, trial: Trial) -> None:
+    """What had been delivered and was in no closed file when the killed process died is delivered again; nothing else may be."""
+    released = sum(trial.causes.values())
+    excess = world.bus.deliveries(world.topic) - released - len(world.note_kept())
+    if excess > 0:
+        trial.causes[_cause(point)] = excess
+
+
+def _cause(point: CrashPoint) -> str:
+    if point.front is not Front.NOBODY and point.victim is Victim.TWIN_BESIDE:
+        return "two triggerers have run one trigger at once"
+    who = f"{point.front.value}, " * bool(point.front.value)
+    return f"in memory at {point.step} ({who}{point.victim.value} killed)"
+
+
+def _recover(point: CrashPoint, world: World, options: dict[str, str], trial: Trial) -> None:
+    """Tries or runs, until one has nothing left to do."""
+    for number in range(MOST_ATTEMPTS):
+        if world.is_quiet():
+            return
+        attempt = world.start(again=point.again and number == 0, options=options)
+        status = attempt.wait()
+        trial.wrong += invariants.doubled(world)
+        if status and number == MOST_ATTEMPTS - 1:
+            trial.wrong.append(f"attempt {number + 1} still fails:\n{attempt.said()}")
+
+
+def _reckon(world: World, trial: Trial) -> None:
+    trial.events = len(world.published)
+    trial.deliveries = world.bus.deliveries(world.topic)
+    trial.attempts = len(world.attempts)
+    explained = sum(trial.causes.values())
+    trial.wrong += [
+        *invariants.doubled(world),
+        *invariants.lost(world),
+        *invariants.misplaced(world),
+        *invariants.orphans(world),
+        *invariants.delivered_again(world, explained),
+    ]
+    if trial.wrong:
+        trial.wrong.append(f"the last attempt said:\n{world.attempts[-1].said()}")

@@ -1,0 +1,269 @@
+"""One consumer of one topic with all that is its own: database, staging area, tables, position; and what is known of it from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.staging import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.harness.emulated_salesforce import EmulatedSalesforce
+    from tests.harness.supervised import Attempt, WarmAirflow
+
+HERE = Path(__file__).parent
+DAG, TASK, WAIT = "proof", "land", "wait"
+OWN = "own"
+STORES = {
+    "variable": "variable",
+    "asset": "asset",
+    "xcom": "xcom",
+    OWN: "tests.proof.own_positions.Files",
+}
+TWO_DAYS = 2 * 24 * 3600.0
+STAND_IN, SPARK = "stand-in", "spark"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What worlds share: an Airflow that is imported already, a Salesforce, a database to begin with.
+
+    :param environment: what `spark-submit` needs.
+    """
+
+    airflow: WarmAirflow
+    bus: EmulatedSalesforce
+    database: Path
+    environment: Mapping[str, str]
+    folder: Path
+
+    def world(
+        self, name: str, store: str = "variable", job: str = STAND_IN, **options: str
+    ) -> World:
+        """A new world; nothing has happened in it.
+
+        :param options: of the task; see `definitions/proof.py`.
+        """
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        shutil.copy(self.database, folder / "airflow.db")
+        unique = f"P{uuid.uuid4().hex[:12]}__e"
+        topic = self.bus.define_event(unique, Number__c="Text")
+        return World(
+            name=name, folder=folder, store=store, job=job, stage=self, topic=topic, options=options
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """Made by `Stage.world`.
+
+    :ivar published: event ids, oldest first, each once however often it was published.
+    :ivar replay_ids: of all that was published, in hex.
+    :ivar runs: how many runs have been made.
+    :ivar extra_deliveries: for whoever keeps count.
+    """
+
+    name: str
+    folder: Path
+    store: str
+    job: str
+    stage: Stage
+    topic: str
+    options: dict[str, str] = field(default_factory=dict)
+    published: list[str] = field(default_factory=list)
+    undecodable: set[str] = field(default_factory=set)
+    replay_ids: list[str] = field(default_factory=list)
+    runs: int = 0
+    attempts: list[Attempt] = field(default_factory=list)
+    extra_deliveries: int = 0
+    _connection: str = ""
+    _kept: set[str] = field(default_factory=set)
+    _deliveries: int = 0
+
+    @property
+    def bus(self) -> EmulatedSalesforce:
+        return self.stage.bus
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    @property
+    def staging(self) -> Path:
+        return self.folder / "staging"
+
+    @property
+    def batches(self) -> list[Path]:
+        """Folders of the batches that have not been swept, oldest first."""
+        return sorted(path for path in self.staging.glob("*/*/*/*/*") if path.name.isdigit())
+
+    def publish(self, count: int, *, size: int = 8) -> None:
+        """Publish so many events, each with an id of its own."""
+        first = len(self.published)
+        ids = [self._identity(number) for number in range(first, first + count)]
+        self.published += ids
+        self.repeat(ids, size=size)
+
+    def repeat(self, ids: list[str], *, size: int = 8) -> None:
+        """Publish under ids that may have been published before, as a publisher does that got no answer."""
+        for one in ids:
+            if one in self.undecodable:
+                self.replay_ids += self.bus.publish_raw(self.topic, b"\x02", one)
+        readable = [one for one in ids if one not in self.undecodable]
+        if readable:
+            events = [{"Number__c": one[:8].ljust(size, ".")} for one in readable]
+            self.replay_ids += self.bus.publish(self.topic, events, readable)
+
+    def publish_undecodable(self) -> None:
+        """Publish an event whose payload is not what its schema says."""
+        identity = self._identity(len(self.published))
+        self.undecodable.add(identity)
+        self.published.append(identity)
+        self.repeat([identity])
+
+    def _identity(self, number: int) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.topic}/{number}"))
+
+    def start(
+        self,
+        *,
+        task: str = TASK,
+        again: bool = False,
+        stop_at: str = "",
+        options: Mapping[str, str] | None = None,
+    ) -> Attempt:
+        """Start a task in a new run of the DAG, or in its newest one: for the first time, once more, or after it was deferred.
+
+        :param options: on top of the world's.
+        """
+        if not again or not self.runs:
+            self.runs += 1
+        return self._attempt(stop_at, options or {}, dag=DAG, task=task, run=self.runs)
+
+    def start_triggers(
+        self, *, stop_at: str = "", options: Mapping[str, str] | None = None
+    ) -> Attempt:
+        """Start what runs the trigger of the task that was deferred last; or a watcher. See `triggerer`."""
+        return self._attempt(stop_at, options or {}, program="tests.proof.triggerer")
+
+    def _attempt(self, stop_at: str, options: Mapping[str, str], **order: Any) -> Attempt:
+        attempt = self.stage.airflow.attempt(
+            self.folder / "attempts" / f"{len(self.attempts) + 1:03}",
+            stop_at=stop_at,
+            environment=self._environment(stop_at, {**self.options, **options}),
+            **order,
+        )
+        self.attempts.append(attempt)
+        return attempt
+
+    def _environment(self, stop_at: str, options: Mapping[str, str]) -> dict[str, str]:
+        number = len(self.attempts) + 1
+        report = self.folder / "attempts" / f"{number:03}" / "steps.jsonl"
+        self._connection = self._connection or json.dumps(self.bus.connection())
+        path = self.stage.environment["PATH"]
+        stand_in = f"{HERE / 'stand_in'}{os.pathsep}{path}"
+        return {
+            **self.stage.environment,
+            "PATH": stand_in if self.job == STAND_IN else path,
+            "PYTHONPATH": f"{HERE.parents[1]}{os.pathsep}{HERE / 'driver_site'}",
+            "AIRFLOW_HOME": str(self.folder),
+            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder}/airflow.db",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "definitions"),
+            "AIRFLOW_CONN_SFEVENTS_DEFAULT": self._connection,
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
+            "SFEVENTS_PROOF_REPORT": str(report),
+            "SFEVENTS_PROOF_STOP_AT": stop_at,
+            "PROOF_STORE": STORES[self.store],
+            "PROOF_TOPIC": self.topic,
+            "PROOF_ORG": self.bus.org_id,
+            "PROOF_STAGING": self.staging.as_uri(),
+            "PROOF_LAKE": str(self.lake),
+            "PROOF_OWN_STORE": str(self.folder / "own"),
+            **options,
+        }
+
+    def landed(self) -> list[str]:
+        """Ids of the events in the tables, as often as they are there."""
+        return [one for path in self._landed_files() for one in _column(path, layout.EVENT_ID)]
+
+    def note_kept(self) -> set[str]:
+        """Replay ids of what has been in a closed file at this or an earlier look, and need not be delivered again."""
+        for path in self.staging.rglob("part-*.parquet"):
+            if not path.name.startswith("."):
+                self._kept.update(one.hex() for one in _column(path, layout.REPLAY_ID))
+        return self._kept
+
+    def age_leftovers(self) -> bool:
+        """Make what killed processes had begun to write look two days old, when it may be cleared away; False where there is nothing."""
+        left = list(self.staging.rglob(".*.tmp"))
+        for path in left:
+            os.utime(path, (time.time() - TWO_DAYS,) * 2)
+        return bool(left)
+
+    def deliveries_since(self) -> int:
+        """Since this was last asked."""
+        before, self._deliveries = self._deliveries, self.bus.deliveries(self.topic)
+        return self._deliveries - before
+
+    def commits(self) -> list[float]:
+        """When a position was committed."""
+        return [
+            step.at for one in self.attempts for step in one.steps() if step.step == steps.COMMITTED
+        ]
+
+    def is_quiet(self) -> bool:
+        """Whether nothing is left to fetch, land or commit."""
+        position = self.position()
+        return position is not None and position["replay_id"] == self.replay_ids[-1]
+
+    def position(self) -> dict[str, Any] | None:
+        """The record, from where its store keeps it."""
+        records = [json.loads(text) for text in self._records()]
+        return max(records, key=lambda record: int(record["sequence"]), default=None)
+
+    def _records(self) -> list[str]:
+        own = self.folder / "own"
+        if self.store == OWN:
+            return [path.read_text() for path in own.glob("sfevents*")]
+        statement = {
+            "variable": "SELECT val FROM variable WHERE key LIKE 'sfevents.%'",
+            "asset": "SELECT value FROM asset_state_store WHERE key LIKE 'sfevents.%' AND key NOT LIKE '%.probe'",
+            "xcom": "SELECT value FROM xcom WHERE key LIKE 'sfevents%'",
+        }[self.store]
+        database = sqlite3.connect(self.folder / "airflow.db")
+        try:
+            return [_text(value) for (value,) in database.execute(statement)]
+        finally:
+            database.close()
+
+    def _landed_files(self) -> Iterator[Path]:
+        for path in sorted(self.lake.rglob("*.parquet")):
+            if "_landing" not in path.relative_to(self.lake).parts:
+                yield path
+
+
+def _column(path: Path, name: str) -> list[Any]:
+    found: list[Any] = pq.ParquetFile(path).read(columns=[name])[name].to_pylist()
+    return found
+
+
+def _text(value: Any) -> str:
+    """Airflow wraps what it keeps as JSON in JSON, once or twice."""
+    while True:
+        parsed = json.loads(value)
+        if not isinstance(parsed, str):
+            return str(value)
+        value = parsed

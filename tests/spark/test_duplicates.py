@@ -1,0 +1,281 @@
+"""Events that come twice: from the publisher, from the bus, in another epoch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.spark.conftest import Lake, Staging
+
+    Land = Callable[..., Receipt]
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+LATER = "1a2b"
+"""An epoch that was begun after the usual one."""
+
+
+@pytest.fixture
+def land_in(spark: Any, lake: Lake) -> Land:
+    def land_manifest(manifest: str, step: Step = landing_steps.no_step, **more: Any) -> Receipt:
+        return land(spark, Order(manifest_url=manifest, table=str(lake.root), **more), step)
+
+    return land_manifest
+
+
+def ids(lake: Lake, table: str = "Order__e") -> list[tuple[str, str]]:
+    """Which event lies in the table by which batch."""
+    return [(row[0], row[1]) for row in lake.rows(table, "event_id, batch_id")]
+
+
+def orders(staging: Staging, *names: str) -> dict[str, Any]:
+    """Events whose ids are these, and whose bytes follow from them."""
+    return {"events": [staging.order(sum(name.encode())) for name in names], "ids": list(names)}
+
+
+def change(staging: Staging, number: int, *records: str) -> tuple[str, bytes]:
+    header = {
+        "entityName": "Account",
+        "recordIds": list(records),
+        "changeType": "CREATE",
+        "transactionKey": "00033c92",
+        "sequenceNumber": number,
+        "commitTimestamp": 1_685_217_197_000,
+        "commitNumber": 1,
+        "nulledFields": [],
+        "diffFields": [],
+        "changedFields": [],
+    }
+    return staging.event("account", ChangeEventHeader=header)
+
+
+def test_events_delivered_again_in_another_epoch_land_once(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """The batch says how many were left out, everywhere where it says what landed; landing either again changes nothing."""
+    first = staging.write(**orders(staging, "a", "b", "c"))
+    land_in(first)
+    again = staging.write(**orders(staging, "b", "c", "d"), epoch=LATER)
+
+    receipt = land_in(again)
+
+    assert receipt.duplicates == 2
+    assert receipt.tables == {f"{lake.root}/Order__e": 1}
+    written = Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "landed.json")
+    assert written.duplicates == 2
+    landed = json.loads((lake.root / f"_landed/{LATER}-1.json").read_text())
+    assert (landed["duplicates"], landed["tables"]) == (2, {"Order__e": 1})
+    whole = [("a", "0f3c-1"), ("b", "0f3c-1"), ("c", "0f3c-1"), ("d", f"{LATER}-1")]
+    assert ids(lake) == whole
+    assert land_in(first).duplicates == 0
+    assert land_in(again).duplicates == 2
+    assert ids(lake) == whole
+
+
+def test_a_publishers_retry_lands_once(staging: Staging, lake: Lake, land_in: Land) -> None:
+    """One id with two replay ids, even in two staged files: the earlier one stays, the files of the others are as ever."""
+    receipt = land_in(staging.write(**orders(staging, "a", "b", "a", "c", "a"), per_part=2))
+
+    assert (receipt.events, receipt.duplicates) == (5, 2)
+    assert lake.ordinals("Order__e") == [0, 1, 3]
+    assert [path.rpartition("/")[2] for path in lake.files()] == [
+        "0f3c-1-00000.parquet",
+        "0f3c-1-00001.parquet",
+        "0f3c-1.json",
+    ]
+
+
+def test_change_events_without_an_id_are_known_by_what_they_say(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """Transaction, number, entity and records; another record, or another number, is another event."""
+    land_in(staging.write([change(staging, 1, "001A"), change(staging, 2, "001A")], ids=["", ""]))
+    events = [
+        change(staging, 2, "001A"),
+        change(staging, 2, "001A", "001B"),
+        change(staging, 3, "001A"),
+        change(staging, 3, "001A"),
+    ]
+
+    receipt = land_in(staging.write(events, ids=[""] * 4, sequence=2))
+
+    assert receipt.duplicates == 2
+    numbers = "ChangeEventHeader.sequenceNumber, len(ChangeEventHeader.recordIds)"
+    assert lake.rows("AccountChangeEvent", numbers) == [(1, 1), (2, 1), (2, 2), (3, 1)]
+
+
+def test_events_without_an_identity_are_never_left_out(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """Nothing proves that they are one."""
+    land_in(staging.write([staging.order(1)] * 2, ids=["", ""]))
+
+    receipt = land_in(staging.write([staging.order(1)], ids=[""], sequence=2))
+
+    assert receipt.duplicates == 0
+    assert len(lake.ordinals("Order__e")) == 3
+
+
+def test_an_id_of_another_org_or_topic_is_another_event(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """Publishers choose ids, and tables may be shared."""
+    land_in(staging.write(**orders(staging, "a")))
+    other_topic = staging.write(**orders(staging, "a"), sequence=2, topic="/event/Other__chn")
+    other_org = staging.write(**orders(staging, "a"), sequence=3, org_id="00Dx0000000002ZEAW")
+
+    assert [land_in(other_topic).duplicates, land_in(other_org).duplicates] == [0, 0]
+    assert len(ids(lake)) == 3
+
+
+def test_an_undecodable_event_is_in_quarantine_once(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """Delivered again two days later, its date is another, as it has no time of its own."""
+    spoilt = ("order", b"")
+    land_in(staging.write([spoilt, staging.order(1)], ids=["x", "a"]))
+    later = replace(staging, received_at=staging.received_at + timedelta(days=2))
+
+    receipt = land_in(later.write([spoilt, staging.order(2)], ids=["x", "b"], sequence=2))
+
+    assert (receipt.quarantined, receipt.duplicates) == (0, 1)
+    assert ids(lake, "_quarantine") == [("x", "0f3c-1")]
+
+
+@pytest.mark.full
+def test_an_event_that_decodes_at_last_lands_although_its_copy_is_in_quarantine(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """Whereas one that stands in its table is not put into quarantine beside it."""
+    land_in(staging.write([("order", b""), staging.order(1)], ids=["x", "a"]))
+
+    receipt = land_in(staging.write([staging.order(0), ("order", b"")], ids=["x", "a"], sequence=2))
+
+    assert (receipt.quarantined, receipt.duplicates) == (0, 1)
+    assert ids(lake) == [("a", "0f3c-1"), ("x", "0f3c-2")]
+    assert ids(lake, "_quarantine") == [("x", "0f3c-1")]
+
+
+@pytest.mark.parametrize(("overlaps", "duplicates"), [(True, 1), (False, 0)])
+def test_a_batch_that_overlaps_is_compared_with_the_whole_table(
+    staging: Staging, lake: Lake, land_in: Land, overlaps: bool, duplicates: int
+) -> None:
+    """Whatever date an event stands at; otherwise the dates around its own are enough."""
+    land_in(staging.write([staging.order(1, day=9)], ids=["a"]))
+    manifest = staging.write([staging.order(1)], ids=["a"], sequence=2, overlaps=overlaps)
+
+    assert land_in(manifest).duplicates == duplicates
+
+
+def test_a_batch_of_nothing_but_duplicates_lands_as_nothing(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """It is landed all the same: every event of it is accounted for."""
+    land_in(staging.write(**orders(staging, "a", "b")))
+    before = lake.files()
+
+    receipt = land_in(staging.write(**orders(staging, "a", "b"), epoch=LATER))
+
+    assert (receipt.events, receipt.duplicates, receipt.tables) == (2, 2, {})
+    assert lake.files() == sorted([*before, f"_landed/{LATER}-1.json"])
+
+
+def test_what_lands_while_it_is_compared_is_compared_with_too(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """A job of an old epoch that wakes up late finds what the new one has landed meanwhile."""
+    late = staging.write(**orders(staging, "a", "b"))
+    other = staging.write(**orders(staging, "b", "c"), epoch=LATER)
+    compared: list[str] = []
+
+    def overtaken(name: str, about: str) -> None:
+        if name == landing_steps.WRITE and not compared:
+            compared.append(about)
+            land_in(other)
+
+    receipt = land_in(late, overtaken)
+
+    assert receipt.duplicates == 1
+    assert ids(lake) == [("a", "0f3c-1"), ("b", f"{LATER}-1"), ("c", f"{LATER}-1")]
+
+
+@pytest.mark.full
+def test_files_that_come_between_comparison_and_publishing_are_noticed(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """While the batch is written anew without its duplicates, another one lands: it is compared again."""
+    land_in(staging.write(**orders(staging, "a")))
+    other = staging.write(**orders(staging, "b"), epoch=LATER)
+    late = staging.write(**orders(staging, "a", "b", "c"), sequence=2)
+    taken: list[str] = []
+
+    def overtaken(name: str, _about: str) -> None:
+        taken.append(name)
+        if taken.count(landing_steps.WRITE) == 2 and name == landing_steps.WRITE:
+            land_in(other)
+
+    receipt = land_in(late, overtaken)
+
+    assert taken.count(landing_steps.COMPARE) == 2
+    assert receipt.duplicates == 2
+    assert ids(lake) == [("a", "0f3c-1"), ("c", "0f3c-2"), ("b", f"{LATER}-1")]
+
+
+class Killed(BaseException):
+    """Not an Exception: whoever is killed does not clean up."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("step", landing_steps.SPARK_STEPS[1:])
+def test_killed_at_any_step_a_batch_with_duplicates_is_made_whole(
+    staging: Staging, lake: Lake, land_in: Land, step: str
+) -> None:
+    """Landed again, the same ones are left out and the same ones stay."""
+    land_in(staging.write(**orders(staging, "a", "b")))
+    again = staging.write(**orders(staging, "b", "c", "d", "c"), per_part=2, epoch=LATER)
+
+    def kill(name: str, _about: str) -> None:
+        if name == step:
+            raise Killed
+
+    if step in {landing_steps.CLEAR, landing_steps.REMOVE}:
+        land_in(again, kill)  # nothing to clear and to remove
+    else:
+        with pytest.raises(Killed):
+            land_in(again, kill)
+    receipt = land_in(again)
+
+    assert (receipt.tables, receipt.duplicates) == ({f"{lake.root}/Order__e": 2}, 2)
+    other = f"{LATER}-1"
+    assert ids(lake) == [("a", "0f3c-1"), ("b", "0f3c-1"), ("c", other), ("d", other)]
+
+
+def test_a_foreign_file_in_a_table_does_not_count_as_landed(
+    staging: Staging, lake: Lake, land_in: Land
+) -> None:
+    """Without the columns of a landed row nothing says of which org and topic it is."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = lake.root / "Order__e/event_date=2026-11-01"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"event_id": ["a"], "Number__c": ["N1"]}), folder / "old.parquet")
+
+    assert land_in(staging.write(**orders(staging, "a"))).duplicates == 0

@@ -1,0 +1,335 @@
+"""Two forms of one batch: the one that has landed stays, and nothing of the other is left."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
+from tests.spark.conftest import Staging, at
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Lake
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+OLDER = "2026-11-02T06:30:00+00:00"
+NEWER = "2026-11-02T06:40:00.5+00:00"
+
+
+class Killed(BaseException):
+    """Not an Exception: whoever is killed does not clean up."""
+
+
+@dataclass
+class Forms:
+    """One batch, staged twice: two workers with a file system each."""
+
+    older: Order
+    newer: Order
+
+
+@pytest.fixture
+def forms(staging: Staging, lake: Lake, tmp_path: Path) -> Forms:
+    """The newer one ends elsewhere, and its files are cut otherwise."""
+    other = Staging(tmp_path / "other worker")
+    older = staging.write(
+        [staging.order(0), staging.order(1, day=1), staging.order(2)],
+        per_part=1,
+        created_at=OLDER,
+    )
+    newer = other.write([other.order(0), other.order(1, day=1)], created_at=NEWER)
+    return Forms(
+        older=Order(manifest_url=older, table=str(lake.root)),
+        newer=Order(manifest_url=newer, table=str(lake.root)),
+    )
+
+
+OLDER_FILES = [
+    "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
+    "Order__e/event_date=2026-11-01/0f3c-1-00002.parquet",
+    "Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
+    "_landed/0f3c-1.json",
+]
+
+
+def assert_older(lake: Lake) -> None:
+    assert lake.files() == OLDER_FILES
+    assert lake.ordinals("Order__e") == [0, 1, 2]
+    assert json.loads((lake.root / "_landed/0f3c-1.json").read_text())["staged_at"] == OLDER
+
+
+def assert_newer(lake: Lake) -> None:
+    assert lake.files() == [
+        "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
+        "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
+        "_landed/0f3c-1.json",
+    ]
+    assert lake.ordinals("Order__e") == [0, 1]
+    said = json.loads((lake.root / "_landed/0f3c-1.json").read_text())
+    assert (said["staged_at"], said["start"]) == (NEWER, "earliest")
+
+
+def kill() -> None:
+    raise Killed
+
+
+def fail() -> None:
+    raise OSError("no space left")
+
+
+def receipt_beside(order: Order) -> Receipt:
+    """What the worker will read."""
+    path = Path(order.manifest_url).parent / layout.RECEIPT
+    return Receipt.from_json(path.read_text(), str(path))
+
+
+def assert_says(receipt: Receipt, order: Order) -> None:
+    """The receipt is of the batch as this one has it."""
+    manifest = Manifest.from_json(Path(order.manifest_url).read_text(), order.manifest_url)
+    assert (receipt.end, receipt.events) == (manifest.end, manifest.events)
+    assert receipt.tables == {f"{order.table}/Order__e": manifest.events}
+    assert (receipt.quarantined, receipt.duplicates) == (0, 0)
+
+
+@pytest.mark.parametrize("first", ["older", "newer"])
+def test_the_form_that_has_landed_stays(
+    spark: Any, forms: Forms, lake: Lake, tmp_path: Path, first: str
+) -> None:
+    """The other one changes nothing, takes no step, and its receipt has the end and the counts of what has landed."""
+    landed, other = (forms.older, forms.newer) if first == "older" else (forms.newer, forms.older)
+    steps: list[str] = []
+    assert_says(land(spark, landed), landed)
+    before = {path: (lake.root / path).read_bytes() for path in lake.files()}
+
+    receipt = land(spark, other, lambda name, _about: steps.append(name))
+
+    assert {path: (lake.root / path).read_bytes() for path in lake.files()} == before
+    assert steps == [landing_steps.RECEIPT_NEXT, landing_steps.RECEIPT_WRITTEN]
+    assert receipt_beside(other) == receipt
+    assert_says(receipt, landed)
+
+
+def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
+    spark: Any, forms: Forms, lake: Lake
+) -> None:
+    """A cleared run replaces its own files; what a killed job at a newer form left behind does not stop it."""
+
+    def step(name: str, _about: str) -> None:
+        if name == landing_steps.FOLDER:
+            land(spark, forms.older)
+        if name == landing_steps.WRITE:
+            raise Killed
+
+    with pytest.raises(Killed):
+        land(spark, forms.newer, step)
+
+    assert_says(land(spark, forms.older), forms.older)
+
+    assert_older(lake)
+
+
+@pytest.mark.parametrize(
+    ("step", "times"),
+    [
+        (landing_steps.WRITE, 1),
+        (landing_steps.MOVE, 3),
+        pytest.param(landing_steps.COMPARE, 1, marks=pytest.mark.full),
+        pytest.param(landing_steps.MOVE, 1, marks=pytest.mark.full),
+        pytest.param(landing_steps.LANDED, 1, marks=pytest.mark.full),
+    ],
+)
+def test_an_older_form_is_overtaken_at_any_step(
+    spark: Any, forms: Forms, lake: Lake, step: str, times: int
+) -> None:
+    """The newer one lands in between, whole; the older one then changes nothing more, and says what has landed."""
+    receipt = land(spark, forms.older, at(step, lambda: land(spark, forms.newer), times))
+
+    assert_newer(lake)
+    assert receipt_beside(forms.older) == receipt
+    assert_says(receipt, forms.newer)
+
+
+@pytest.mark.parametrize(
+    "step", [landing_steps.FOLDER, pytest.param(landing_steps.CLEAN, marks=pytest.mark.full)]
+)
+def test_a_newer_form_comes_while_the_older_is_about_to_be_done(
+    spark: Any, forms: Forms, lake: Lake, step: str
+) -> None:
+    """Begun before the older one landed, or after: either way it finds it landed, and gives way."""
+    if step == landing_steps.FOLDER:
+        receipt = land(spark, forms.newer, at(step, lambda: land(spark, forms.older)))
+    else:
+        land(spark, forms.older, at(step, lambda: land(spark, forms.newer)))
+        receipt = receipt_beside(forms.newer)
+
+    assert_older(lake)
+    assert_says(receipt, forms.older)
+    assert not (lake.root / "_landing").exists()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        landing_steps.MOVE,
+        pytest.param(landing_steps.CLEAR, marks=pytest.mark.full),
+        pytest.param(landing_steps.LANDED, marks=pytest.mark.full),
+    ],
+)
+def test_an_older_form_wakes_up_while_the_newer_one_is_published(
+    spark: Any, forms: Forms, lake: Lake, step: str
+) -> None:
+    """Before the newer one is done the older sees that it is under way, and the folder it would move from is gone."""
+    woken: list[str] = []
+
+    def publish_newer() -> None:
+        def wake() -> None:
+            woken.append(step)
+            with pytest.raises(NotLanded, match="is being landed from a newer one"):
+                land(spark, forms.older)
+
+        land(spark, forms.newer, at(step, wake))
+
+    receipt = land(spark, forms.older, at(landing_steps.MOVE, publish_newer, times=2))
+
+    assert woken == [step]
+    assert_newer(lake)
+    assert_says(receipt, forms.newer)
+
+
+def test_an_older_form_cannot_land_between_two_tries_of_the_newer(
+    spark: Any, forms: Forms, lake: Lake
+) -> None:
+    """The folder of the killed try tells it that there is a newer form."""
+    with pytest.raises(Killed):
+        land(spark, forms.newer, at(landing_steps.MOVE, kill, times=2))
+    with pytest.raises(NotLanded, match="is being landed from a newer one"):
+        land(spark, forms.older)
+
+    land(spark, forms.newer)
+
+    assert_newer(lake)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        landing_steps.REMOVE,
+        pytest.param(landing_steps.CLEAR, marks=pytest.mark.full),
+        pytest.param(landing_steps.LANDED, marks=pytest.mark.full),
+        pytest.param(landing_steps.CLEAN, marks=pytest.mark.full),
+    ],
+)
+def test_the_newer_form_is_killed_over_what_a_killed_older_one_left(
+    spark: Any, forms: Forms, lake: Lake, step: str
+) -> None:
+    """The next try makes it whole, and nothing of either is left."""
+    with pytest.raises(Killed):
+        land(spark, forms.older, at(landing_steps.MOVE, kill, times=3))
+    with pytest.raises(Killed):
+        land(spark, forms.newer, at(step, kill))
+
+    land(spark, forms.newer)
+
+    assert_newer(lake)
+
+
+def test_what_an_older_form_left_that_gave_way_in_the_middle_goes(
+    spark: Any, forms: Forms, lake: Lake
+) -> None:
+    """It has moved its files, sees the newer one and removes its own folder, before the newer one looks for others."""
+    moved, go = threading.Event(), threading.Event()
+    failures: list[BaseException] = []
+
+    def older() -> None:
+        def wait() -> None:
+            moved.set()
+            assert go.wait(120)
+
+        try:
+            land(spark, forms.older, at(landing_steps.LANDED, wait))
+        except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
+            failures.append(failure)
+
+    thread = threading.Thread(target=older)
+    thread.start()
+    assert moved.wait(120)
+
+    def let_it_see() -> None:
+        go.set()
+        thread.join(120)
+
+    land(spark, forms.newer, at(landing_steps.WRITE, let_it_see))
+
+    assert ["being landed from a newer one" in str(failure) for failure in failures] == [True]
+    assert_newer(lake)
+    assert not (lake.root / "_landing").exists()
+
+
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_what_a_failed_landing_left_goes_when_another_form_lands(
+    spark: Any, forms: Forms, lake: Lake, again: bool
+) -> None:
+    """It failed after its second move and removed its folder; so may the first try of the next form."""
+    with pytest.raises(OSError, match="no space left"):
+        land(spark, forms.older, at(landing_steps.MOVE, fail, times=3))
+    if again:
+        with pytest.raises(OSError, match="no space left"):
+            land(spark, forms.newer, at(landing_steps.MOVE, fail))
+
+    land(spark, forms.newer)
+
+    assert_newer(lake)
+    assert not (lake.root / "_landing").exists()
+
+
+def test_the_remedy_for_a_newer_form_that_is_lost_leaves_nothing_of_it(
+    spark: Any, forms: Forms, lake: Lake
+) -> None:
+    """The message says which folder to delete; the older form then lands, and what the newer had moved goes."""
+    other = Staging(lake.root.parent / "third worker")
+    events = [other.order(0), other.order(1, day=1), other.order(2, day=2)]
+    lost = Order(manifest_url=other.write(events, created_at=NEWER), table=str(lake.root))
+    with pytest.raises(Killed):
+        land(spark, lost, at(landing_steps.LANDED, kill))
+    with pytest.raises(NotLanded) as said:
+        land(spark, forms.older)
+    found = re.search(r"delete (.*) and run the task again", str(said.value))
+    assert found
+    shutil.rmtree(found[1])
+
+    land(spark, forms.older)
+
+    assert_older(lake)
+
+
+def test_a_landing_that_fails_gives_way_to_another_form_that_landed_meanwhile(
+    spark: Any, forms: Forms, lake: Lake
+) -> None:
+    """Whatever it failed of: it could not have landed any more."""
+
+    def step(name: str, _about: str) -> None:
+        if name == landing_steps.FOLDER:
+            land(spark, forms.older)
+        if name == landing_steps.COMPARE:
+            raise OSError("no space left")
+
+    receipt = land(spark, forms.newer, step)
+
+    assert_older(lake)
+    assert_says(receipt, forms.older)

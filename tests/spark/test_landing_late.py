@@ -1,0 +1,109 @@
+"""Landings that wake up late, when their batch was landed, swept or staged anew: they change nothing that counts."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.staging import layout
+from tests.spark.conftest import at
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Lake, Staging
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+NEWER = "2026-11-02T06:40:00.5+00:00"
+
+
+@pytest.mark.parametrize(
+    "moment", [pytest.param("receipt", marks=pytest.mark.full), "swept", "later batches"]
+)
+def test_a_twin_that_wakes_up_late_changes_nothing(
+    spark: Any, staging: Staging, lake: Lake, moment: str
+) -> None:
+    """Written and asleep since; its batch landed, was swept, and others landed that leave out what it holds."""
+    order = Order(
+        manifest_url=staging.write([staging.order(0), staging.order(1)]), table=str(lake.root)
+    )
+    batch = staging.batch
+    after: dict[str, bytes] = {}
+
+    def meanwhile() -> None:
+        land(spark, order)
+        if moment == "later batches":
+            again = staging.write(
+                [staging.order(1), staging.order(2)], ids=["id-1", "b"], sequence=2
+            )
+            land(spark, Order(manifest_url=again, table=str(lake.root)))
+        if moment != "receipt":
+            shutil.rmtree(batch)
+        after.update({path: (lake.root / path).read_bytes() for path in lake.files()})
+
+    land(spark, order, at(landing_steps.MOVE, meanwhile))
+
+    tables = [path for path in lake.files() if not path.startswith("_land")]
+    assert {path: (lake.root / path).read_bytes() for path in tables} == {
+        path: content for path, content in after.items() if not path.startswith("_land")
+    }
+    assert len(lake.rows("Order__e", "event_id")) == (3 if moment == "later batches" else 2)
+    assert (batch / layout.RECEIPT).exists() == (moment == "receipt")
+
+
+def test_a_job_that_starts_after_its_batch_was_swept_says_so(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """In a cluster's queue it may have waited for long; it changes nothing."""
+    order = Order(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
+    land(spark, order)
+    before = lake.files()
+    shutil.rmtree(staging.batch)
+
+    with pytest.raises(StagingError, match="There is no manifest at"):
+        land(spark, order)
+
+    assert lake.files() == before
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["removed", "staged anew"])
+def test_a_batch_whose_manifest_changes_while_it_is_written_does_not_land(
+    spark: Any, staging: Staging, lake: Lake, gone: bool
+) -> None:
+    """The staging area was lost, or the batch fetched anew in the same place: what was read is not what counts."""
+    order = Order(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
+
+    def change() -> None:
+        if gone:
+            (staging.batch / layout.MANIFEST).unlink()
+        else:
+            staging.write([staging.order(0)], created_at=NEWER)
+
+    with pytest.raises(StagingError, match="was removed while" if gone else "was staged anew"):
+        land(spark, order, at(landing_steps.COMPARE, change))
+
+    assert lake.files() == []
+    assert not (staging.batch / layout.RECEIPT).exists()
+
+
+def test_a_batch_staged_anew_gets_no_receipt_of_its_earlier_form(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Else the position would move to the end of events that have not landed."""
+    order = Order(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
+
+    def change() -> None:
+        staging.write([staging.order(0)], created_at=NEWER)
+
+    with pytest.raises(StagingError, match="was staged anew"):
+        land(spark, order, at(landing_steps.RECEIPT_NEXT, change))
+
+    assert not (staging.batch / layout.RECEIPT).exists()

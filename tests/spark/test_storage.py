@@ -1,0 +1,100 @@
+"""What a store that refuses makes of a landing: one line, and nothing half visible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark.failure import one_line
+from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.staging import layout
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Lake, Staging
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+def refused(spark: Any, staging: Staging, lake: Lake) -> str:
+    """The line that says why a batch of two tables does not land."""
+    manifest = staging.write([staging.order(0), ("order", b"")])
+    with pytest.raises(Exception, match=r"(?s).") as caught:
+        land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+    assert not (staging.batch / layout.RECEIPT).exists()
+    return one_line(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".",
+        "_landing",
+        "_landed",
+        "Order__e",
+        pytest.param("_quarantine", marks=pytest.mark.full),
+        pytest.param("Order__e/event_date=2026-11-01", marks=pytest.mark.full),
+    ],
+)
+def test_a_file_where_a_folder_must_be(spark: Any, staging: Staging, lake: Lake, path: str) -> None:
+    """It is named, and not one file of the batch can be seen, even if it is the last folder that cannot be made."""
+    (lake.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (lake.root / path).write_text("in the way")
+
+    line = refused(spark, staging, lake)
+
+    assert str(lake.root / path) in line
+    assert "not a directory" in line
+    assert "The batch stays staged" in line
+    assert "\n" not in line
+    assert lake.files() == ([] if path == "." else [path])
+
+
+def test_a_file_in_the_table_that_cannot_be_compared_is_named(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Nobody can say whether what it holds is what is to land; so nothing lands."""
+    foreign = "Order__e/event_date=2026-10-31/half.parquet"
+    (lake.root / foreign).parent.mkdir(parents=True)
+    (lake.root / foreign).write_bytes(b"PAR1")
+
+    line = refused(spark, staging, lake)
+
+    assert f"{lake.root}/{foreign} (" in line
+    assert "move it away" in line
+    assert lake.files() == [foreign]
+
+
+def test_a_disk_that_is_full_is_one_line(spark: Any, staging: Staging, lake: Lake) -> None:
+    """`/dev/full` takes no byte; it is there in every Linux."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    lake.root.mkdir()
+    (lake.root / "full").symlink_to("/dev/full")
+
+    with pytest.raises(Exception, match="No space left on device") as caught:
+        Files(spark).write_text(f"{lake.root}/there", "x" * 10, f"{lake.root}/full")
+
+    assert "\n" not in one_line(caught.value)
+    assert not (lake.root / "there").exists()
+
+
+def test_files_are_listed_however_many_there_are(spark: Any, tmp_path: Path) -> None:
+    """Sorted, with the names that a path may have; no folder, no names."""
+    names = sorted(["a b", "ä", "x=1", "%2F", *(f"{number:04d}" for number in range(1500))])
+    for name in names:
+        (tmp_path / "many" / name / "inner").mkdir(parents=True)
+        (tmp_path / "many" / name / "file").touch()
+
+    files = Files(spark)
+
+    assert files.names(str(tmp_path / "many")) == names
+    assert sorted(files.walk(str(tmp_path / "many"))) == [f"{name}/file" for name in names]
+    assert files.names(str(tmp_path / "none")) == []
+    assert list(files.walk(str(tmp_path / "none"))) == []

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from airflow_provider_sfevents.batches import age
+from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.staging.marks import Anchor
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+
+
+def ago(hours: float) -> str:
+    return (NOW - timedelta(hours=hours)).isoformat()
+
+
+def position(committed: float, event: float | None = None, replay_id: str = "0a") -> Position:
+    return Position(
+        org_id="00D",
+        instance_url="https://acme.my.salesforce.com",
+        topic="/event/Order__e",
+        consumer="orders",
+        epoch="e1",
+        sequence=0 if replay_id == "earliest" else 1,
+        replay_id=replay_id,
+        committed_at=ago(committed),
+        last_event_at="" if event is None else ago(event),
+    )
+
+
+def anchor(seen: float) -> Anchor:
+    return Anchor(epoch="e1", sequence=1, replay_id="0b", seen_at=ago(seen))
+
+
+@pytest.mark.parametrize(
+    ("at", "seen", "hours"),
+    [
+        (position(committed=5), None, 5),
+        (position(committed=5, event=30), None, 30),
+        (position(committed=5, event=3), None, 5),
+        (position(committed=5, event=500_000), None, 5),
+        (position(committed=50, event=60), anchor(2), 2),
+    ],
+    ids=["commit", "event", "event of the future", "event of 1970", "anchor"],
+)
+def test_a_place_is_as_old_as_what_it_names(
+    at: Position, seen: Anchor | None, hours: float
+) -> None:
+    """The event's own time counts where it can be true, a keepalive's before it, else the commit's."""
+    assert age.known_since(at, seen) == NOW - timedelta(hours=hours)
+
+
+def test_a_preset_has_no_age() -> None:
+    """`earliest` names no event, so it does not get old."""
+    assert age.known_since(position(committed=500, replay_id="earliest"), None) is None
+    assert not age.is_old(None, NOW)
+    assert age.warning("t", None, NOW) == ""
+
+
+@pytest.mark.parametrize(("hours", "old"), [(11, False), (13, True)])
+def test_half_a_day_is_old(hours: float, old: bool) -> None:
+    """From then on silence must last until a keepalive could have come."""
+    assert age.is_old(NOW - timedelta(hours=hours), NOW) is old
+
+
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [(47, None), (50, "50 h old and expires in 22 h"), (73, "73 h old and may have expired")],
+)
+def test_a_warning_comes_ahead_of_the_loss(hours: float, said: str | None) -> None:
+    """A day before the bus forgets a place each run says so."""
+    warning = age.warning("/event/Order__e", NOW - timedelta(hours=hours), NOW)
+    assert said in warning if said else warning == ""

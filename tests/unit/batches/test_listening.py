@@ -1,0 +1,291 @@
+"""What a wait does about what it is told, in whichever order; the service is a list of moments."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from upath import UPath
+
+from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents.batches.coming import Coming, look
+from airflow_provider_sfevents.batches.listening import listen
+from airflow_provider_sfevents.batches.sighting import sight
+from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.fetch import FetchResult
+from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.manifest import Manifest, Run
+from airflow_provider_sfevents.staging.marks import Anchor
+from tests.unit.staging.building import Delivered, replay_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from airflow_provider_sfevents.batches.heard import Heard
+
+COMING = Coming(
+    org_id="00D000000000001AAA",
+    consumer="orders",
+    topic="/event/Order__e",
+    epoch="e1",
+    sequence=4,
+    start="0a",
+)
+SENSOR = Run(dag="orders", run="r1", task="wait")
+TASK = Run(dag="orders", run="r1", task="land")
+
+
+class Came(Delivered):
+    """A delivery of so many events."""
+
+    def __len__(self) -> int:
+        return self.count
+
+
+@dataclass
+class Service:
+    """A client whose fetch brings what the test says: deliveries, keepalives as hex, and things that happen in between."""
+
+    moments: list[Came | str | Callable[[], object]]
+    refuses: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    async def fetch(
+        self,
+        topic: str,
+        start: str,
+        bounds: Bounds,
+        receive: Any,
+        *,
+        already: Any,
+        stop: asyncio.Event,
+        heard: Any,
+        same_place: Any,
+    ) -> FetchResult:
+        self.asked.append(start)
+        if start == self.refuses:
+            raise ReplayIdRefused(f"{start} is refused")
+        events = 0
+        for moment in self.moments:
+            if isinstance(moment, str):
+                await heard(moment)
+            elif isinstance(moment, Came):
+                events += len(moment)
+                await receive(moment)
+            else:
+                moment()
+        return FetchResult(
+            ended_by="stopped" if stop.is_set() else "idle_seconds",
+            events=events,
+            bytes=0,
+            last_replay_id=b"",
+            latest_replay_id=b"",
+            last_event_at=None,
+            deliveries=events,
+        )
+
+
+@pytest.fixture
+def area(tmp_path: Path) -> StagingArea:
+    return StagingArea(UPath(tmp_path))
+
+
+def plan(area: StagingArea, coming: Coming = COMING) -> restart.Fetch:
+    found = restart.plan(look(coming, coming.topic_folder(area), sound=True))
+    assert isinstance(found, restart.Fetch)
+    return found
+
+
+def heard_of(area: StagingArea, *moments: Any, **how: Any) -> Heard:
+    """One wait at what lies there when it begins."""
+    service: Any = how.get("service") or Service(list(moments))
+    found = how.get("plan") or plan(area)
+    return asyncio.run(listen(COMING, found, service, area, Bounds(), run=SENSOR))
+
+
+def anchor(area: StagingArea) -> Anchor | None:
+    return COMING.topic_folder(area).read_anchor()
+
+
+def claimed(area: StagingArea) -> Any:
+    return COMING.folder(area).claim(Holder.here(TASK, "now"))
+
+
+def test_what_comes_is_staged_and_the_batch_let_go(area: StagingArea) -> None:
+    """A chain of closed files from the position on, and nobody at work."""
+    heard = heard_of(area, Came(1, 2), Came(3, 1))
+    assert (heard.events, heard.staged, heard.held_by) == (3, True, "")
+    there = plan(area)
+    assert (there.events, there.resume) == (3, replay_id(3).hex())
+    claimed(area).release()
+
+
+def test_a_wait_goes_on_after_the_one_before(area: StagingArea) -> None:
+    """Each asks for what comes after the last file, and counts what there is."""
+    heard_of(area, Came(1, 2))
+    service = Service([Came(3, 1)])
+    assert heard_of(area, service=service).events == 3
+    assert service.asked == [replay_id(2).hex()]
+    assert plan(area).events == 3
+
+
+def test_a_second_delivery_is_dropped(area: StagingArea) -> None:
+    """Another wait has staged the same meanwhile: nothing is staged twice, and what is there is reported."""
+    begun = plan(area)
+    heard_of(area, Came(1, 2))
+    heard = heard_of(area, Came(1, 3), plan=begun)
+    assert (heard.events, heard.ended_by) == (2, "overtaken")
+    assert len(COMING.folder(area).parts()) == 1
+
+
+def test_a_batch_that_is_whole_by_now_is_left_alone(area: StagingArea) -> None:
+    """A task has fetched it meanwhile: how many events it has is known, and no file is added."""
+    begun = plan(area)
+    whole = staged(area)
+    heard = heard_of(area, Came(1, 3), plan=begun)
+    assert (heard.events, heard.ended_by) == (whole.events, "overtaken")
+    assert COMING.folder(area).parts() == []
+
+
+def test_a_whole_batch_is_not_listened_for(area: StagingArea) -> None:
+    """Nothing is asked of the bus."""
+    manifest = staged(area)
+    service = Service([])
+    heard = heard_of(area, plan=restart.Adopt(manifest=manifest), service=service)
+    assert (heard.events, heard.staged, service.asked) == (7, True, [])
+
+
+def test_what_somebody_is_at_work_on_is_his(area: StagingArea) -> None:
+    """He is named, and nothing of ours is counted as pending."""
+    with claimed(area):
+        heard = heard_of(area, Came(1, 3))
+    assert (heard.events, heard.ended_by) == (0, "held")
+    assert "task orders.land of run r1" in heard.held_by
+
+
+def test_a_keepalive_after_an_event_left_to_another_is_no_anchor(area: StagingArea) -> None:
+    """Should he die before his file is closed, the place to go on from is before that event."""
+    with claimed(area):
+        heard_of(area, Came(1, 1), "0f")
+    assert anchor(area) is None
+
+
+def test_the_first_keepalive_is_kept_and_the_next_is_not(area: StagingArea) -> None:
+    """They come every few minutes; one an hour is enough."""
+    heard_of(area, "0e", "0f")
+    kept = anchor(area)
+    assert kept is not None
+    assert (kept.replay_id, kept.sequence, kept.after) == ("0e", 3, "")
+    assert plan(area).ask == "0e"
+
+
+def test_a_keepalive_after_kept_files_says_so(area: StagingArea) -> None:
+    """It counts only where those files are found."""
+    heard_of(area, Came(1, 2))
+    heard_of(area, "0f")
+    kept = anchor(area)
+    assert kept is not None
+    assert kept.after == replay_id(2).hex()
+    assert (plan(area).ask, plan(area).resume) == ("0f", kept.after)
+
+
+def test_a_wait_of_long_ago_takes_no_newer_anchors_place(area: StagingArea) -> None:
+    """The position has moved on meanwhile, and its own waits keep it fresh."""
+    newer = Anchor(
+        epoch="e1", sequence=4, replay_id="0c", seen_at=datetime.now(UTC).isoformat(), after=""
+    )
+    COMING.topic_folder(area).write_anchor(newer)
+    heard_of(area, "0f")
+    assert anchor(area) == newer
+
+
+def test_a_wait_of_long_ago_stages_nothing(area: StagingArea) -> None:
+    """There is a later batch: this one was committed, and perhaps swept, and must not come back."""
+    later = COMING.topic_folder(area).batch("e1", 5)
+    later.claim(Holder.here(TASK, "now")).release()
+    heard = heard_of(area, Came(1, 3))
+    assert (heard.events, heard.ended_by) == (0, "moved")
+    assert COMING.topic_folder(area).sequences("e1") == [5]
+
+
+def test_a_refused_anchor_is_left_aside(area: StagingArea) -> None:
+    """The wait goes on at the place itself; only if that is refused too is it for somebody else."""
+    heard_of(area, "0f")
+    service = Service([Came(1, 1)], refuses="0f")
+    assert heard_of(area, service=service).events == 1
+    assert service.asked == ["0f", "0a"]
+    with pytest.raises(ReplayIdRefused):
+        heard_of(area, service=Service([], refuses=replay_id(1).hex()))
+
+
+def test_at_latest_the_batch_is_held_until_a_keepalive(area: StagingArea) -> None:
+    """From before anything is asked for, so that no second `latest` can begin."""
+    coming = Coming(**{**COMING.to_dict(), "sequence": 1, "start": "latest"})
+    held: list[bool] = []
+    service: Any = Service([held_now(coming, area, held), "0e", held_now(coming, area, held)])
+    service.moments.append(Came(1, 1))
+    heard = asyncio.run(listen(coming, plan(area, coming), service, area, Bounds(), run=SENSOR))
+    assert (held, heard.events) == ([True, False], 1)
+    assert plan(area, coming).start == "latest"
+
+
+def test_a_place_that_another_has_learned_is_used(area: StagingArea) -> None:
+    """Who comes to `latest` second finds the anchor under its claim, asks there, and keeps nobody out."""
+    coming = Coming(**{**COMING.to_dict(), "sequence": 1, "start": "latest"})
+    begun = plan(area, coming)
+    held: list[bool] = []
+    first: Any = Service(["0e"])
+    asyncio.run(listen(coming, begun, first, area, Bounds(), run=SENSOR))
+    second: Any = Service([held_now(coming, area, held)])
+    asyncio.run(listen(coming, begun, second, area, Bounds(), run=SENSOR))
+    assert (second.asked, held) == (["0e"], [False])
+
+
+def held_now(coming: Coming, area: StagingArea, seen: list[bool]) -> Callable[[], None]:
+    """A moment that notes whether somebody has the batch."""
+    return lambda: seen.append(bool(sight(coming, area).held_by))
+
+
+def staged(area: StagingArea) -> Manifest:
+    """A task's batch of seven events, as far as its manifest says."""
+    manifest = Manifest(
+        **{name: getattr(COMING, name) for name in ("org_id", "consumer", "topic", "epoch")},
+        instance_url="https://acme.my.salesforce.com",
+        sequence=4,
+        batch_id=COMING.batch_id,
+        position_start="0a",
+        start="0a",
+        end="0b",
+        events=7,
+        bytes=70,
+        ended_by="idle_seconds",
+        parts=(),
+        schemas=(),
+        created_at="2026-01-01T00:00:00+00:00",
+    )
+    return COMING.folder(area).create_manifest(manifest)
+
+
+def test_what_cannot_be_written_keeps_nobody_out(area: StagingArea) -> None:
+    """The disk is full, say, when the batch is claimed already: the wait goes on without it."""
+    held: list[bool] = []
+    attempts = COMING.folder(area).folder / "attempts"
+    attempts.parent.mkdir(parents=True)
+    attempts.write_text("a file where a folder must be")
+    # Enough that the first rows must have been tried before the last are taken.
+    moments = [Came(number, 5_000, size=1) for number in range(1, 25_000, 5_000)]
+    heard = heard_of(area, *moments, attempts.unlink, held_now(COMING, area, held))
+    assert (heard.staged, heard.events, held) == (False, 25_000, [False])
+
+
+def test_what_is_heard_fits_into_a_triggers_event(area: StagingArea) -> None:
+    """Plain JSON, and the same when it is read back."""
+    heard = heard_of(area, Came(1, 2))
+    assert type(heard)(**json.loads(json.dumps(asdict(heard)))) == heard

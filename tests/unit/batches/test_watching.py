@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.batches import watching
+from airflow_provider_sfevents.batches.watching import Rules, Scene, Step, next_step
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    BatchClaimed,
+    ConfigurationError,
+    PositionConflict,
+    QuotaExceeded,
+    ReplayIdRefused,
+    StagingError,
+    TopicError,
+    TransportError,
+)
+from airflow_provider_sfevents.staging.marks import Announced
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RULES = Rules()
+
+
+def announced(seconds_ago: float, times: int = 1) -> Announced:
+    return Announced(events=1, at=(NOW - timedelta(seconds=seconds_ago)).isoformat(), times=times)
+
+
+@pytest.mark.parametrize(
+    ("scene", "step"),
+    [
+        (Scene(), Step.LISTEN),
+        (Scene(events=1, own=True), Step.ANNOUNCE),
+        (Scene(events=1), Step.WAIT),
+        (Scene(events=1, known_for=9.9), Step.WAIT),
+        (Scene(events=1, known_for=10), Step.ANNOUNCE_IF_IDLE),
+        (Scene(events=1, own=True, held=True), Step.WAIT),
+        (Scene(held=True), Step.WAIT),
+        (Scene(events=1, own=True, announced=announced(1)), Step.WAIT),
+        (Scene(events=0, announced=announced(1)), Step.WAIT),
+        (Scene(events=1, announced=announced(899)), Step.WAIT),
+        (Scene(events=1, announced=announced(900)), Step.ANNOUNCE_IF_IDLE),
+        (Scene(events=1, held=True, announced=announced(9000)), Step.WAIT),
+        (Scene(events=0, announced=announced(900)), Step.ANNOUNCE_IF_IDLE),
+    ],
+    ids=[
+        "nothing known",
+        "heard just now",
+        "somebody else staged it",
+        "that one may be about to announce it",
+        "that one is gone",
+        "somebody came first",
+        "somebody is at work",
+        "announced by a twin meanwhile",
+        "announced, and could not be staged",
+        "announced a while ago",
+        "announced too long ago",
+        "announced too long ago, and at work",
+        "announced too long ago, and not staged",
+    ],
+)
+def test_what_to_do_about_a_batch(scene: Scene, step: Step) -> None:
+    """A batch is listened for until it has events, announced once, and announced again only when nobody lands it."""
+    assert next_step(scene, RULES, NOW) is step
+
+
+def test_announcements_get_rarer() -> None:
+    """Each time a batch is announced in vain, the next time is twice as far, up to six hours."""
+    patience = [watching.again_after(RULES, times) for times in range(1, 8)]
+    assert patience == [timedelta(minutes=minutes) for minutes in (15, 30, 60, 120, 240, 360, 360)]
+    assert watching.again_after(RULES, 10_000) == timedelta(hours=6)
+    scene = Scene(events=1, announced=announced(1799, times=2))
+    assert next_step(scene, RULES, NOW) is Step.WAIT
+    assert next_step(scene, RULES, NOW + timedelta(seconds=1)) is Step.ANNOUNCE_IF_IDLE
+
+
+@given(st.floats(0, 1e9))
+def test_a_batch_that_lands_is_seen_soon_and_for_little(waited: float) -> None:
+    """The next look comes after a tenth of the time it has taken, never within a second, and never later than in half a minute."""
+    pause = watching.pause(waited)
+    assert 1 <= pause <= 30
+    assert pause <= max(1, waited / 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("max_events", value) for value in (0, -1, 1.0, True, "1", None, 10_001)),
+        *(("max_wait", value) for value in (-0.1, math.nan, math.inf, "2", None, True, 3601)),
+        *(("again_after", value) for value in (0, 0.9, -1, math.nan, "900", None, 6 * 3600 + 1)),
+    ],
+)
+def test_rules_that_cannot_work(name: str, value: Any) -> None:
+    """The argument, its value and what it may be are said."""
+    with pytest.raises(ConfigurationError) as raised:
+        Rules(**{name: value})
+    assert f"{name}={value!r}" in str(raised.value)
+    assert " to " in str(raised.value)
+
+
+def test_rules_at_their_limits() -> None:
+    """What the messages say may be given, may be given."""
+    assert Rules(max_events=1, max_wait=0, again_after=1).max_wait == 0
+    assert Rules(max_events=10_000, max_wait=3600, again_after=6 * 3600).max_wait == 3600
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AuthenticationError("the secret is wrong"),
+        TopicError("no such topic"),
+        ReplayIdRefused("expired"),
+        PositionConflict("stale"),
+        ConfigurationError("no connection"),
+        QuotaExceeded("used up"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_people_must_mend_is_told_at_once(error: Exception) -> None:
+    """Somebody is told of it when it shows, and then after twice as long each time."""
+    trouble = watching.next_trouble(None, error, NOW)
+    assert watching.is_due(trouble, RULES, NOW)
+    told = watching.told(trouble, NOW)
+    assert not watching.is_due(told, RULES, NOW + timedelta(seconds=899))
+    assert watching.is_due(told, RULES, NOW + timedelta(seconds=900))
+    twice = watching.told(told, NOW)
+    assert not watching.is_due(twice, RULES, NOW + timedelta(seconds=1799))
+    assert watching.is_due(twice, RULES, NOW + timedelta(seconds=1800))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [TransportError("no route"), StagingError("full"), BatchClaimed("taken"), RuntimeError("?")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_passes_is_told_when_it_does_not_pass(error: Exception) -> None:
+    """Somebody is told of it only when it lasts, counted from its first try."""
+    trouble = watching.next_trouble(None, error, NOW)
+    assert not watching.is_due(trouble, RULES, NOW + timedelta(seconds=899))
+    later = watching.next_trouble(trouble, error, NOW + timedelta(seconds=900))
+    assert watching.is_due(later, RULES, NOW + timedelta(seconds=900))
+    assert (later.tries, later.since) == (2, NOW)
+
+
+def test_trouble_without_words_is_named_by_its_kind() -> None:
+    """A message is never empty."""
+    assert watching.next_trouble(None, KeyError(), NOW).message == "KeyError"
+
+
+def test_a_refused_login_is_not_repeated() -> None:
+    """A login is tried again when something was changed, or when somebody is told again; never just so."""
+    told = watching.told(watching.next_trouble(None, AuthenticationError("no"), NOW), NOW)
+    late = NOW + timedelta(seconds=899)
+    assert not watching.is_worth_a_try(told, RULES, late, changed=False)
+    assert watching.is_worth_a_try(told, RULES, NOW, changed=True)
+    assert watching.is_worth_a_try(told, RULES, NOW + timedelta(seconds=900), changed=False)
+
+
+def test_other_trouble_is_tried_again_now_and_then() -> None:
+    """A permission that was granted shows nowhere but in a try: one every five minutes."""
+    told = watching.told(watching.next_trouble(None, TopicError("no"), NOW), NOW)
+    assert not watching.is_worth_a_try(told, RULES, NOW + timedelta(seconds=299), changed=False)
+    assert watching.is_worth_a_try(told, RULES, NOW + timedelta(seconds=300), changed=False)
+    again = watching.next_trouble(told, TopicError("no"), NOW + timedelta(seconds=300))
+    assert not watching.is_worth_a_try(again, RULES, NOW + timedelta(seconds=599), changed=False)
+
+
+def test_what_passes_is_always_worth_a_try() -> None:
+    """Its pauses are the back-off."""
+    trouble = watching.next_trouble(None, TransportError("no route"), NOW)
+    assert watching.is_worth_a_try(trouble, RULES, NOW, changed=False)
+
+
+def test_back_off() -> None:
+    """Pauses double up to five minutes, and are spread over their second half; what people must mend is looked at every minute."""
+    passing = watching.next_trouble(None, TransportError("no route"), NOW)
+    pauses = [watching.trouble_pause(replace(passing, tries=tries), 1) for tries in (1, 2, 3, 99)]
+    assert pauses == [2, 4, 8, 300]
+    assert watching.trouble_pause(replace(passing, tries=99), 0) == 150
+    wrong = watching.next_trouble(None, AuthenticationError("no"), NOW)
+    assert watching.trouble_pause(replace(wrong, tries=99), 1) == 60
+
+
+def test_a_long_wait_that_ends_is_new_trouble() -> None:
+    """Two failures with a day of watching between them are not a day of trouble; two with seconds between them are one."""
+    assert not watching.was_well(None, NOW)
+    assert not watching.was_well(NOW - timedelta(seconds=299), NOW)
+    assert watching.was_well(NOW - timedelta(seconds=300), NOW)
+
+
+def test_an_announcement_is_remembered_when_airflow_has_it() -> None:
+    """A triggerer that dies right after it has announced would otherwise leave a batch that nobody was told of."""
+    assert not watching.is_settled(announced(4.9), NOW)
+    assert watching.is_settled(announced(5), NOW)

@@ -1,0 +1,52 @@
+"""Batches as a look finds them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.commands.looking import Batch
+from airflow_provider_sfevents.staging.manifest import Part, Receipt
+from tests.unit.positions.building import batch_after
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.staging.manifest import Manifest
+
+
+def nothing(position: Position, **changes: Any) -> Batch:
+    """The batch after a position, as nobody has begun it."""
+    sequence = position.sequence + 1
+    batch_id = f"{position.epoch}-{sequence}"
+    return Batch(epoch=position.epoch, sequence=sequence, batch_id=batch_id, **changes)
+
+
+def staged(position: Position, **changes: Any) -> Batch:
+    return nothing(position, manifest=batch_after(position), **changes)
+
+
+def landed(position: Position) -> Batch:
+    manifest = batch_after(position)
+    return nothing(position, manifest=manifest, receipt=receipt_of(manifest))
+
+
+def receipt_of(manifest: Manifest) -> Receipt:
+    return Receipt(
+        batch_id=manifest.batch_id,
+        events=manifest.events,
+        tables={"lake/Order__e": manifest.events},
+        quarantined=0,
+        written_at=manifest.created_at,
+    )
+
+
+def part(start: str, end: str, first_ordinal: int = 0, events: int = 2) -> Part:
+    return Part(
+        path=f"attempts/0001/part-{first_ordinal:010d}.parquet",
+        start=start,
+        end=end,
+        first_ordinal=first_ordinal,
+        events=events,
+        bytes=10 * events,
+        sha256="",
+        schemas=(),
+    )

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.commands.batches import parse_batch_id, row
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from tests.unit.commands.building import landed, nothing, part
+from tests.unit.positions.building import begun
+
+
+def test_a_batch_id_is_taken_apart() -> None:
+    """Epochs written by hand may hold dashes; the sequence is what follows the last."""
+    assert parse_batch_id("my-epoch-12") == ("my-epoch", 12)
+
+
+@pytest.mark.parametrize("text", ["", "e1", "e1-", "-1", "e1-x"])
+def test_what_is_no_batch_id_is_named(text: str) -> None:
+    """With where to find one."""
+    with pytest.raises(ConfigurationError, match=r"is no batch id.*batches list"):
+        parse_batch_id(text)
+
+
+def test_a_row_says_what_is_known() -> None:
+    """Of a landed batch who staged it and what became of its events; of files without a manifest how many events they hold."""
+    position = begun()
+    known = row(landed(position), position)
+    assert (known["staged_by"], known["events"], known["quarantined"], known["duplicates"]) == (
+        "load.fetch run-1",
+        3,
+        0,
+        0,
+    )
+    kept = row(nothing(position, parts=(part("earliest", "0a"),)), position)
+    assert (kept["state"], kept["events"], kept["bytes"], kept["staged_by"]) == (
+        "1 file kept",
+        2,
+        20,
+        "",
+    )

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from airflow_provider_sfevents.commands.listing import rows
+from tests.unit.positions.building import begun
+
+RECORDS = [
+    ("Variable 'b'", begun(consumer="b").to_json()),
+    ("Variable 'x'", "rubbish"),
+    ("Variable 'a'", begun(consumer="a", sequence=2, replay_id="0a").to_json()),
+]
+
+
+def test_positions_are_listed_by_consumer_and_the_unreadable_last() -> None:
+    """Each with its place; what is no position says so, and hides nothing else."""
+    listed = rows(RECORDS, consumer=None)
+    assert [(row["consumer"], row["kept_in"]) for row in listed] == [
+        ("a", "Variable 'a'"),
+        ("b", "Variable 'b'"),
+        ("", "Variable 'x'"),
+    ]
+    assert [bool(row["problem"]) for row in listed] == [False, False, True]
+    assert len({tuple(sorted(row)) for row in listed}) == 1, "a table needs the same columns"
+
+
+def test_one_consumers_positions_are_listed_with_what_may_be_his() -> None:
+    """What cannot be read is not left out: it may be the one that is looked for."""
+    listed = rows(RECORDS, consumer="b")
+    assert [row["consumer"] for row in listed] == ["b", ""]

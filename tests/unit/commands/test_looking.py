@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from upath import UPath
+
+from airflow_provider_sfevents.batches import age
+from airflow_provider_sfevents.commands import looking
+from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.holders import Verdict
+from airflow_provider_sfevents.staging.manifest import LossWindow
+from airflow_provider_sfevents.staging.marks import Anchor
+from tests.unit.commands.building import landed, nothing, part, staged
+from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
+from tests.unit.staging.building import elsewhere, here
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.commands.looking import Batch
+    from airflow_provider_sfevents.staging.area import TopicFolder
+
+AT = begun()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TopicFolder:
+    return StagingArea(UPath(tmp_path)).topic(ORG, "load", TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        (nothing(AT), "nothing"),
+        (nothing(AT, parts=(part("earliest", "0a"),)), "1 file kept"),
+        (nothing(AT, parts=(part("earliest", "0a"), part("0a", "0b", 2))), "2 files kept"),
+        (staged(AT), "staged"),
+        (landed(AT), "landed"),
+        (nothing(AT, holder=elsewhere(), verdict=Verdict.DEAD), "nothing"),
+    ],
+)
+def test_a_batch_has_a_state(batch: Batch, expected: str) -> None:
+    """From nothing over kept files and a manifest to a receipt; a dead holder changes nothing."""
+    assert looking.state(batch, AT) == expected
+
+
+def test_committed_is_what_the_position_has_passed() -> None:
+    """Landed and passed by the position of the same epoch; in another epoch that cannot be told."""
+    past = replace(AT, sequence=1, replay_id="0a")
+    assert looking.state(landed(AT), past) == "committed"
+    assert looking.state(landed(AT), replace(past, epoch="e2")) == "landed"
+    assert looking.state(landed(AT), None) == "landed"
+
+
+def test_whoever_is_at_work_is_named() -> None:
+    """A living holder, and one that cannot be seen from here, are said to be so."""
+    fetching = nothing(AT, holder=elsewhere(), verdict=Verdict.WATCH)
+    assert looking.state(fetching, AT).startswith("fetching: task load.fetch of run run-0")
+    assert looking.state(fetching, AT).endswith("(cannot be seen from this machine)")
+    landing = staged(AT, holder=elsewhere(), verdict=Verdict.ALIVE)
+    assert looking.state(landing, AT).startswith("landing: ")
+
+
+def test_a_look_changes_nothing(folder: TopicFolder) -> None:
+    """It finds claim and manifest, and leaves nothing, not even a folder."""
+    assert looking.look(folder, "e1", 1) == nothing(AT)
+    assert not folder.folder.exists()
+    manifest = batch_after(AT)
+    folder.batch("e1", 1).create_manifest(manifest)
+    with folder.batch("e1", 1).claim(here()):
+        seen = looking.look(folder, "e1", 1)
+    assert (seen.manifest, seen.verdict, seen.held) == (manifest, Verdict.ALIVE, True)
+    assert not looking.look(folder, "e1", 1).held
+
+
+def test_an_anchor_counts_for_its_position_only(folder: TopicFolder) -> None:
+    """And not if it was heard before a loss window passed over it."""
+    anchor = Anchor(epoch="e1", sequence=0, replay_id="0f", seen_at="2026-01-02")
+    folder.write_anchor(anchor)
+    assert age.anchor_of(folder, AT) == anchor
+    assert age.anchor_of(folder, replace(AT, sequence=1)) is None
+    folder.batch("e1", 1).keep_loss(
+        LossWindow(after="0f", start="latest", at="2026-01-03", why="expired")
+    )
+    assert age.anchor_of(folder, AT) is None
+    assert looking.find(folder, AT, looking.look(folder, "e1", 1), None).loss is not None

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.batches.opening import Landed
+from airflow_provider_sfevents.batches.restart import Found
+from airflow_provider_sfevents.commands import outlook
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.staging.holders import Verdict
+from airflow_provider_sfevents.staging.manifest import LossWindow
+from airflow_provider_sfevents.staging.marks import Anchor
+from tests.unit.commands.building import landed, nothing, part, staged
+from tests.unit.positions.building import TOPIC, begun
+from tests.unit.staging.building import elsewhere
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.commands.looking import Batch
+
+AT = begun(sequence=3, replay_id="0a", batch_id="e1-3")
+WHERE = "Variable 'sfevents.load.event.Order__e'"
+
+
+def says(batch: Batch, newest: Landed | None = None, **found: Any) -> str:
+    what = Found(
+        position_start=AT.start,
+        manifest=batch.manifest,
+        receipt=batch.receipt,
+        parts=batch.parts,
+        **found,
+    )
+    return outlook.with_position(AT, newest, batch, what, WHERE)
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        pytest.param(
+            nothing(AT), "The next run fetches batch e1-4: the events after 0a.", id="new"
+        ),
+        pytest.param(
+            nothing(AT, parts=(part("0a", "0b"), part("0b", "0c", 2))),
+            "The next run goes on with batch e1-4: it keeps the 4 events of 2 files and fetches the events after 0c.",
+            id="parts",
+        ),
+        pytest.param(
+            staged(AT),
+            "The next run lands batch e1-4 (3 events), which is staged, and commits it; nothing is fetched.",
+            id="staged",
+        ),
+        pytest.param(
+            landed(AT),
+            "The next run commits batch e1-4 (3 events), which has landed: the position moves to its end, and nothing is fetched or "
+            "landed again.",
+            id="landed",
+        ),
+    ],
+)
+def test_what_lies_there_tells_what_the_next_run_does(batch: Batch, expected: str) -> None:
+    """Each thing a restart may find, in the words of what it does."""
+    assert says(batch) == expected
+
+
+def test_a_keepalive_and_a_loss_window_are_named() -> None:
+    """Where a run starts elsewhere than at the position, the sentence says why."""
+    assert says(nothing(AT), anchor="0f").endswith("after 0f, where a keepalive was last heard.")
+    loss = LossWindow(after="0a", start="earliest", at="2026-01-01", why="expired")
+    assert says(nothing(AT), loss=loss) == (
+        "The next run fetches batch e1-4: all events that the bus still holds, after a loss window: the bus refused 0a."
+    )
+
+
+def test_a_run_gives_way_to_a_holder() -> None:
+    """While somebody is at work the sentence names him, and what comes after."""
+    said = says(nothing(AT, holder=elsewhere(), verdict=Verdict.ALIVE))
+    assert said.startswith("A run that starts now gives way to task load.fetch of run run-0")
+    assert said.endswith("a run fetches batch e1-4: the events after 0a.")
+
+
+def test_a_run_that_would_be_refused_is_told_with_the_remedy() -> None:
+    """The operators' own refusals, in their words: a stale position, one changed by hand, a lost one."""
+    newest = Landed(epoch="e1", sequence=9, end="0f")
+    stale = says(nothing(AT), newest)
+    assert stale.startswith("The next run is refused:")
+    assert f"`airflow sfevents position set load {TOPIC} 0f`" in stale
+    moved = staged(replace(AT, replay_id="0b"))
+    assert "it was changed by hand" in says(moved)
+    lost = outlook.without_position(newest, [], "load", TOPIC, WHERE)
+    assert f"`airflow sfevents position forget load {TOPIC}`" in lost
+
+
+def test_nothing_known_is_a_first_run() -> None:
+    """Without a position and without anything landed, or after forgetting, a run begins."""
+    forgotten = Landed(epoch="e1", sequence=9, is_forgotten=True)
+    for newest in (None, forgotten):
+        assert outlook.without_position(newest, [], "load", TOPIC, WHERE).startswith(
+            "The next run is a first run"
+        )
+
+
+def test_a_staged_batch_is_left_behind_only_on_purpose() -> None:
+    """The refusal names the command; landed, received in part or wanted so, nothing stands in the way."""
+    with pytest.raises(ConfigurationError, match=r"Batch e1-4 is staged .* leave it behind: do it"):
+        outlook.refuse_to_abandon(staged(AT), "do it", abandon=False)
+    outlook.refuse_to_abandon(staged(AT), "do it", abandon=True)
+    outlook.refuse_to_abandon(landed(AT), "do it", abandon=False)
+    outlook.refuse_to_abandon(nothing(AT, parts=(part("0a", "0b"),)), "do it", abandon=False)
+
+
+def test_what_is_left_behind_is_told() -> None:
+    """Whoever moves a position hears what was paid for and will not be used."""
+    assert outlook.left_behind(None) == []
+    assert outlook.left_behind(nothing(AT)) == []
+    assert outlook.left_behind(landed(AT)) == []
+    assert "batches reland" in outlook.left_behind(staged(AT))[0]
+    [received] = outlook.left_behind(nothing(AT, parts=(part("0a", "0b"),)))
+    assert received == "2 events that were received for batch e1-4 are left behind."
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ("earliest", "delivered again"),
+        ("latest", "is skipped"),
+        ("0f", "those in between are skipped"),
+    ],
+)
+def test_what_a_start_costs_is_told(start: str, expected: str) -> None:
+    """Delivered again and paid for, or skipped: before the answer, not after."""
+    assert expected in outlook.meaning(start)[0]
+
+
+def test_a_move_by_hand_leaves_a_loss_window() -> None:
+    """It may pass over events, so it is never silent; putting a position where it stands is no move."""
+    before = LossWindow(after="00", start="earliest", at="2026-01-01", why="expired")
+    position = replace(AT, losses=(before,), last_event_at="2026-01-02")
+    assert outlook.losses_after(position, "latest", "2026-01-03") == (
+        before,
+        LossWindow(
+            after="0a",
+            after_event_at="2026-01-02",
+            start="latest",
+            at="2026-01-03",
+            why="the position was set by hand",
+        ),
+    )
+    assert outlook.losses_after(position, "0a", "2026-01-03") == (before,)
+
+
+def test_age_is_counted_from_the_last_sign_of_the_bus() -> None:
+    """A keepalive makes a place young again; a preset has no age."""
+    now = datetime.fromisoformat("2026-01-03T12:00:00+00:00")
+    anchor = Anchor(epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-03T10:30:00+00:00")
+    assert outlook.aged(AT, None, now) == "60.0 of 72 hours"
+    assert outlook.aged(AT, anchor, now) == "1.5 of 72 hours"
+    assert outlook.aged(begun(), None, now) == "does not age"
+    assert "expires in 12 h" in outlook.worry(AT, None, now)
+    assert outlook.worry(AT, anchor, now) == ""

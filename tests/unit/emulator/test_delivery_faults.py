@@ -1,0 +1,76 @@
+"""Orders about deliveries, on plain lists of events."""
+
+from __future__ import annotations
+
+from airflow_provider_sfevents.emulator.delivery_faults import DeliveryFaults
+from airflow_provider_sfevents.emulator.replay_log import StoredEvent
+
+
+def _events(*positions: int) -> list[StoredEvent]:
+    return [StoredEvent(position, 0.0, "/event/A__e", b"") for position in positions]
+
+
+def _out(faults: DeliveryFaults, *positions: int) -> list[int]:
+    return [event.position for event in faults.meddled(_events(*positions))]
+
+
+def test_without_orders_nothing_changes() -> None:
+    """Events go out as they are, and no more of them are looked at than fit."""
+    faults = DeliveryFaults()
+    assert _out(faults, 1, 2, 3) == [1, 2, 3]
+    assert faults.reach(7) == 7
+    assert faults.waiting() == ()
+
+
+def test_repeats_go_on_over_responses() -> None:
+    """So many events are doubled, however few go out at a time."""
+    faults = DeliveryFaults()
+    faults.repeat(2)
+    faults.repeat(1)
+    assert _out(faults, 1, 2) == [1, 1, 2, 2]
+    assert _out(faults, 3, 4) == [3, 3, 4]
+    assert _out(faults, 5) == [5]
+
+
+def test_reordering_looks_ahead() -> None:
+    """As many events as are to be reversed are looked at, whatever fits; one event alone does not use the order up."""
+    faults = DeliveryFaults()
+    faults.reorder(3)
+    assert faults.reach(1) == 3
+    assert _out(faults, 1) == [1]
+    assert _out(faults, 2, 3, 4, 5) == [4, 3, 2, 5]
+    assert _out(faults, 6, 7) == [6, 7]
+
+
+def test_reordered_events_may_be_repeated() -> None:
+    """Both orders hold at once."""
+    faults = DeliveryFaults()
+    faults.reorder(2)
+    faults.repeat(1)
+    assert _out(faults, 1, 2) == [2, 2, 1]
+
+
+def test_each_reconnect_has_its_own() -> None:
+    """`times` reconnects get so many again, in the order of the orders."""
+    faults = DeliveryFaults()
+    faults.resend(2, times=2)
+    faults.resend(5, times=1)
+    assert [faults.take_resend() for _ in range(4)] == [2, 2, 5, 0]
+
+
+def test_clearing_forgets_all() -> None:
+    """Nothing that was ordered comes any more."""
+    faults = DeliveryFaults()
+    faults.repeat(1)
+    faults.reorder(2)
+    faults.resend(1, times=1)
+    faults.keepalives_paused = True
+    assert [fault.how for fault in faults.waiting()] == [
+        "repeat",
+        "reorder",
+        "pause keepalives",
+        "resend",
+    ]
+    faults.clear()
+    assert faults.waiting() == ()
+    assert _out(faults, 1, 2) == [1, 2]

@@ -1,0 +1,85 @@
+"""How a task's attempt ends, and whether it may go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.unit.model import rules as broken
+from tests.unit.model.world import Area, Worker, World, position
+
+if TYPE_CHECKING:
+    from tests.unit.model.rules import Rules
+
+Step = tuple[str, World]
+
+ENOUGH = "enough is pending"
+
+
+def killed(world: World, me: Worker) -> World:
+    """The world after a SIGKILL: its claim stays, what it had in memory is gone, its Spark job lives on."""
+    return world._replace(kills=world.kills - 1).worker(_tried_again(me, "killed"))
+
+
+def checked(rules: Rules, world: World, me: Worker, after: Worker) -> Step:
+    """`Claim.check`: nobody has a higher number."""
+    claims = world.areas[me.area].claims(me.key)
+    if not rules.keeps(broken.CHECK) or (claims and claims[-1].number == me.claim):
+        return "checks its claim", world.worker(after)
+    return failed(world, me, "finds its claim taken over")
+
+
+def failed(world: World, me: Worker, why: str) -> Step:
+    area = released(world.areas[me.area], me)
+    return why, world.area(me.area, area).worker(_tried_again(me, why))
+
+
+def ended(world: World, me: Worker, outcome: str) -> Step:
+    area = released(world.areas[me.area], me)
+    done = _anew(me)._replace(at="done", outcome=outcome, tries=0, enough=0, then=False)
+    return f"ends: {outcome}", world.area(me.area, area).worker(done)
+
+
+def goes_on(world: World, me: Worker) -> Step:
+    """A wait has enough: the operator of its run goes on, or it was nobody's."""
+    if not me.then:
+        return ended(world, me, ENOUGH)
+    area = released(world.areas[me.area], me)
+    operator = _anew(me)._replace(enough=0, then=False)
+    return f"ends: {ENOUGH}; its operator begins", world.area(me.area, area).worker(operator)
+
+
+def released(area: Area, me: Worker) -> Area:
+    """The area once this attempt has let go of its claim."""
+    claims = area.claims(me.key)
+    if not any(one.by == me.me for one in claims):
+        return area
+    let_go = (one._replace(released=True) if one.by == me.me else one for one in claims)
+    return area.put_claims(me.key, tuple(let_go))
+
+
+def stands(text: str) -> str:
+    """A position in few words."""
+    if not text:
+        return "none"
+    one = position(text)
+    return f"{one.epoch}-{one.sequence} at {one.replay_id}"
+
+
+def _tried_again(me: Worker, outcome: str) -> Worker:
+    fresh = _anew(me)._replace(outcome=outcome)
+    if not me.tries:
+        return fresh._replace(at="done")
+    return fresh._replace(life=me.life + 1, tries=me.tries - 1)
+
+
+def _anew(me: Worker) -> Worker:
+    """The same task, knowing nothing."""
+    return Worker(
+        slot=me.slot,
+        run=me.run,
+        life=me.life,
+        tries=me.tries,
+        area=me.area,
+        enough=me.enough,
+        then=me.then,
+    )

@@ -1,0 +1,312 @@
+"""The package's own decisions, asked about the model's world. Nothing is decided here; values are only put together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from airflow_provider_sfevents.batches import age, past, restart
+from airflow_provider_sfevents.batches.opening import Begun, Landed, refuse_lost, refuse_stale
+from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.staging.holders import Sighting, Verdict, judge
+from airflow_provider_sfevents.staging.manifest import Manifest, Part, Run
+from airflow_provider_sfevents.staging.sweeping import BatchState, to_sweep
+from tests.unit.model import rules as broken
+from tests.unit.model.world import (
+    Area,
+    Batch,
+    Claim,
+    Key,
+    World,
+    at_time,
+    manifest,
+    position,
+    receipt,
+    remember,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.restart import Adopt, Commit, Fetch
+    from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.marks import Anchor, Origin
+    from tests.unit.model.rules import Rules
+
+TOPIC, CONSUMER, ORG = "/event/Order__e", "orders", "00D000000000001AAA"
+_WHERE = "the model's store"
+
+
+@remember
+def task(run: int, life: int = 1) -> Run:
+    """The task of a run, at its try."""
+    return Run(dag="orders", run=f"run-{run}", task="land", try_number=life, run_after=at_time(run))
+
+
+@remember
+def begun(run: int, epoch: str, tick: int, start: str = "earliest") -> str:
+    """A first run's position, as text."""
+    return record.begin(
+        org_id=ORG,
+        instance_url="https://acme.my.salesforce.com",
+        topic=TOPIC,
+        consumer=CONSUMER,
+        start=start,
+        at=at_time(tick),
+        by=task(run),
+        epoch=epoch,
+    ).to_json()
+
+
+@remember
+def part(claim: int, ordinal: int, start: str, events: tuple[int, ...]) -> Part:
+    """A closed file.
+
+    :param events: their places.
+    """
+    return Part(
+        path=f"attempts/{claim:04d}/part-{ordinal:010d}.parquet",
+        start=start,
+        end=f"{events[-1]:02x}",
+        first_ordinal=ordinal,
+        events=len(events),
+        bytes=len(events),
+        sha256="",
+        schemas=("s",),
+    )
+
+
+@remember
+def staged(store: str, start: str, parts: tuple[Part, ...], tick: int, run: int, life: int) -> str:
+    """The manifest of the batch after a position, as text."""
+    stands = position(store)
+    return Manifest(
+        org_id=stands.org_id,
+        instance_url=stands.instance_url,
+        topic=stands.topic,
+        consumer=stands.consumer,
+        epoch=stands.epoch,
+        sequence=stands.sequence + 1,
+        batch_id=f"{stands.epoch}-{stands.sequence + 1}",
+        position_start=stands.start,
+        start=start,
+        end=parts[-1].end,
+        events=sum(part.events for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        ended_by="idle_seconds",
+        parts=parts,
+        schemas=("s",),
+        created_at=at_time(tick),
+        run=task(run, life),
+    ).to_json()
+
+
+def next_key(text: str) -> Key:
+    """The batch after a position."""
+    return position(text).epoch, position(text).sequence + 1
+
+
+def own_batch(area: Area, store: str, run: int, life: int) -> Manifest | None:
+    """The batch that a retry's earlier tries have committed."""
+    request = BatchRequest(topic=TOPIC, consumer=CONSUMER, run=task(run, life))
+    if not past.may_own_a_batch(request):
+        return None
+    kept = [manifest(batch.manifest) for batch in reversed(area.batches) if batch.manifest]
+    return past.own_batch(request, position(store) if store else None, kept)
+
+
+@remember
+def stale(landed: Landed | None, store: str) -> str:
+    """Why a run may not go on from the position it read; empty where it may."""
+    try:
+        refuse_stale(position(store), landed, _WHERE)
+    except PositionConflict as refused:
+        return str(refused)
+    return ""
+
+
+def lost(area: Area) -> str:
+    """Why there should be a position where there is none; empty for a first run."""
+    return _lost(newest_landed(area), in_order(area.origins))
+
+
+@remember
+def _lost(landed: Landed | None, origins: tuple[Origin, ...]) -> str:
+    begun = [
+        Begun(epoch=one.epoch, at=one.created_at, by=position(one.position).committed_by)
+        for one in origins
+    ]
+    try:
+        refuse_lost(landed, begun, BatchRequest(topic=TOPIC, consumer=CONSUMER), _WHERE)
+    except PositionConflict as refused:
+        return str(refused)
+    return ""
+
+
+def newest_landed(area: Area) -> Landed | None:
+    """As `opening.newest_landed` reads it from the folders."""
+    landed = [batch for batch in area.batches if batch.receipt]
+    if not landed:
+        return None
+    epochs = _epochs(area)
+    newest = max(landed, key=lambda batch: (epochs.index(batch.key[0]), batch.key[1]))
+    epoch, sequence = newest.key
+    return Landed(
+        epoch=epoch,
+        sequence=sequence,
+        end=restart.as_landed(manifest(newest.manifest), receipt(newest.receipt)).end,
+        older_epochs=frozenset(epochs[: epochs.index(epoch)]),
+    )
+
+
+@remember
+def in_order(origins: tuple[Origin, ...]) -> tuple[Origin, ...]:
+    return tuple(sorted(origins, key=lambda origin: (origin.created_at, origin.epoch)))
+
+
+def _epochs(area: Area) -> list[str]:
+    """Oldest first; those whose origin is not written yet, and of which nothing is staged, come last."""
+    known = [origin.epoch for origin in in_order(area.origins)]
+    return known + sorted({batch.key[0] for batch in area.batches} - set(known))
+
+
+def plan(
+    store: str, batch: Batch, parts: tuple[Part, ...], anchor: Anchor | None
+) -> Commit | Adopt | Fetch | None:
+    """What to do about what lies in the batch's folder; None: refused, as the position was changed by hand."""
+    return _plan(store, batch.manifest, batch.receipt, parts, anchor)
+
+
+@remember
+def as_landed(staged: str, landed: str) -> str:
+    """A batch's manifest, in the form that has landed."""
+    return restart.as_landed(manifest(staged), receipt(landed)).to_json()
+
+
+class _Lying(NamedTuple):
+    """As much of a topic's folder as is looked at for the anchor; nothing has been lost."""
+
+    anchor: Anchor | None
+
+    def read_anchor(self) -> Anchor | None:
+        return self.anchor
+
+    def batch(self, epoch: str, sequence: int) -> _Lying:
+        return self
+
+    def read_loss(self) -> None:
+        return None
+
+
+@remember
+def _plan(
+    store: str, staged: str, landed: str, parts: tuple[Part, ...], anchor: Anchor | None
+) -> Commit | Adopt | Fetch | None:
+    stands = position(store)
+    counts = age.anchor_of(cast("TopicFolder", _Lying(anchor)), stands)
+    found = restart.Found(
+        position_start=stands.start,
+        anchor=counts.replay_id if counts else "",
+        anchor_after=counts.after if counts else "",
+        manifest=manifest(staged) if staged else None,
+        receipt=receipt(landed) if staged and landed else None,
+        parts=() if staged else parts,
+    )
+    try:
+        return restart.plan(found)
+    except PositionConflict:
+        return None
+
+
+@remember
+def has_landed(staged: str, landed: str) -> bool:
+    """Whether a batch's receipt proves that it landed."""
+    try:
+        restart.require_landed(manifest(staged), receipt(landed) if landed else None, "")
+    except NotLanded:
+        return False
+    return True
+
+
+@remember
+def moved(store: str, staged: str, run: int, life: int, keeps: bool) -> str:
+    """The position after a batch, as text; empty: refused.
+
+    :param keeps: otherwise the position moves to the batch's end, wherever it stands.
+    """
+    try:
+        after = record.advance(position(store), manifest(staged), at_time(0), task(run, life))
+    except PositionConflict:
+        if keeps:
+            return ""
+        batch = manifest(staged)
+        after = replace(position(store), sequence=batch.sequence, replay_id=batch.end)
+    return after.to_json()
+
+
+@remember
+def is_done(store: str, staged: str) -> bool:
+    """Whether the position stands at the batch's end, or has gone on from there."""
+    one, batch = position(store), manifest(staged)
+    return record.is_committed(one, batch) or record.is_past(one, batch)
+
+
+def verdict(world: World, rules: Rules, claim: Claim, *, stopped: bool) -> Verdict:
+    """What an observer makes of a claim's holder.
+
+    :param stopped: the holder lives and shows no sign of it: a frozen machine, a lost network.
+    """
+    alive = any(one.me == claim.by and one.at != "done" for one in world.workers)
+    if not rules.keeps(broken.CLAIM):
+        return Verdict.FREE
+    return _verdict(claim.released, alive, rules.one_host, stopped)
+
+
+@remember
+def _verdict(released: bool, alive: bool, one_host: bool, stopped: bool) -> Verdict:
+    beats = alive and not stopped
+    return judge(
+        Sighting(
+            released=released,
+            process_alive=alive if one_host else None,
+            first_beat="1",
+            last_beat="2" if beats else "1",
+            watched_seconds=30.0,
+        )
+    )
+
+
+def swept(
+    area: Area, keep_batches: int, one_host: bool, living: frozenset[tuple[str, int]]
+) -> Area:
+    """The area without the batches that may go; who is not certainly dead holds its batch."""
+    epochs = _epochs(area)
+    batches = sorted(area.batches, key=lambda batch: (epochs.index(batch.key[0]), batch.key[1]))
+    states = [_state(batch, one_host, living) for batch in batches]
+    newest = newest_landed(area)
+    old = states[: max(0, len(states) - keep_batches)]
+    newest_receipt = (newest.epoch, newest.sequence) if newest else None
+    for state in to_sweep(old, newest_receipt, epochs[-1]) if old else ():
+        area = area.without((state.epoch, state.sequence))
+    return area
+
+
+def _state(batch: Batch, one_host: bool, living: frozenset[tuple[str, int]]) -> BatchState:
+    held = False
+    if batch.claims:
+        last = batch.claims[-1]
+        held = judge(
+            Sighting(
+                released=last.released,
+                process_alive=last.by in living if one_host else None,
+                first_beat="1",
+                last_beat="1",
+            )
+        ) in (Verdict.ALIVE, Verdict.WATCH)
+    return BatchState(
+        epoch=batch.key[0],
+        sequence=batch.key[1],
+        staged=bool(batch.manifest),
+        landed=bool(batch.receipt),
+        held=held,
+    )

@@ -1,0 +1,185 @@
+"""Every world that can come of one, breadth first; the first that must not be is told as a story, and it is the shortest there is."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from typing_extensions import override
+
+from airflow_provider_sfevents.staging.marks import Origin
+from tests.unit.model import attempts, decisions, landing, worker as work
+from tests.unit.model.invariants import broken_at_the_end, broken_in, broken_on_the_way
+from tests.unit.model.world import Worker, at_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.unit.model.rules import Rules
+    from tests.unit.model.world import World
+
+Step = tuple[str, "World"]
+
+
+Check = Callable[["World"], str]
+"""Says what is wrong with a world; empty: nothing."""
+
+
+def nothing_more(world: World) -> str:
+    return ""
+
+
+class Explored(NamedTuple):
+    """What was seen: so many worlds, so many of them ends; and the tale of the first fault, empty where there is none."""
+
+    worlds: int
+    ends: int
+    fault: str = ""
+    story: tuple[str, ...] = ()
+
+    @override
+    def __str__(self) -> str:
+        lines = (f"{number:3}. {line}" for number, line in enumerate(self.story, 1))
+        told = "\n".join((f"{self.fault}:", *lines)) if self.fault else "no fault"
+        return f"{self.worlds} worlds, {self.ends} ends. {told}"
+
+
+def holds(explored: Explored, at_least: int) -> None:
+    """No world is wrong; and there were as many as there should be, so that the model does not shrink unnoticed."""
+    assert not explored.fault, str(explored)
+    assert explored.worlds >= at_least, str(explored)
+
+
+def explore(rules: Rules, first: World, at_the_end: Check = nothing_more) -> Explored:
+    """Go through all worlds.
+
+    :param at_the_end: what else must hold when everybody has come to an end, before the next run starts.
+    """
+    came_from: dict[World, Step | None] = {first: None}
+    coming = deque([first])
+    ends = 0
+    while coming:
+        world = coming.popleft()
+        following = list(steps(rules, world))
+        if not following:
+            ends += 1
+            alone, fault = _let_run(rules, world)
+            if own := at_the_end(world):
+                alone, fault = [], own
+            if fault:
+                return Explored(len(came_from), ends, fault, (*_story(came_from, world), *alone))
+        for label, after in following:
+            fault = broken_on_the_way(world, after)
+            step = label, world
+            if came_from.setdefault(after, step) is step:  # hashing a world takes long: once
+                fault = fault or broken_in(rules, after)
+                coming.append(after)
+            if fault:
+                told = (*_story(came_from, world), label)
+                return Explored(len(came_from), ends, fault, told)
+    return Explored(len(came_from), ends)
+
+
+def steps(rules: Rules, world: World) -> Iterator[Step]:
+    """Whatever may happen next."""
+    living = [one for one in world.workers if one.at != "done"]
+    for one in living[:1] if rules.one_at_a_time else living:
+        yield from _of_worker(rules, world, one)
+    for index in range(len(world.jobs)):
+        yield from _of_job(rules, world, index)
+    if world.later and living:
+        yield f"event {len(world.bus) + 1} is published", published(world)
+    if world.damages:
+        yield from _damaged(world)
+    if world.resets and world.jobs:
+        yield "somebody sets the position back to earliest", reset(world)
+
+
+def _of_worker(rules: Rules, world: World, one: Worker) -> Iterator[Step]:
+    name = f"{one.slot}{one.life}"
+    for label, after in work.steps(rules, world, one):
+        yield f"{name} {label}", landing.forgotten(after)
+    if world.kills and one.at != "begin":
+        yield f"{name} is killed", landing.forgotten(attempts.killed(world, one))
+
+
+def _of_job(rules: Rules, world: World, index: int) -> Iterator[Step]:
+    job = world.jobs[index]
+    name = f"Spark of {job.by[0]}{job.by[1]}"
+    for label, after in landing.steps(rules, world, index):
+        yield f"{name} {label}", after
+    if world.kills and job.at not in landing.ENDS:
+        yield f"{name} is killed", landing.killed(world, index)
+
+
+def _damaged(world: World) -> Iterator[Step]:
+    """A closed file that no manifest names yet is found damaged, and is left out from now on."""
+    for index, area in enumerate(world.areas):
+        for batch in area.batches:
+            for part in () if batch.manifest else batch.parts:
+                parts = tuple(one for one in batch.parts if one is not part)
+                after = world.area(index, area.put(batch._replace(parts=parts)))
+                yield f"{part.path} is damaged", after._replace(damages=world.damages - 1)
+
+
+def published(world: World) -> World:
+    identity, *further = world.later
+    return world._replace(
+        bus=(*world.bus, identity), delivered=(*world.delivered, 0), later=tuple(further)
+    )
+
+
+def reset(world: World) -> World:
+    """As `airflow sfevents position set` does, in a new epoch."""
+    store = decisions.begun(0, "reset", world.ticks)
+    origin = Origin(epoch="reset", created_at=at_time(world.ticks), position=store)
+    areas = tuple(area._replace(origins=(*area.origins, origin)) for area in world.areas)
+    return world._replace(store=store, areas=areas, ticks=world.ticks + 1, resets=world.resets - 1)
+
+
+def _let_run(rules: Rules, world: World) -> tuple[list[str], str]:
+    """Once everybody has ended: the runs that come next, without a fault, until nothing is left to do; and what is wrong then."""
+    story: list[str] = []
+    while world.later:
+        world = published(world)
+    places = len(world.areas)
+    idle = 0
+    for run in range(100, 110):
+        waiting = (*world.workers, Worker(slot="Z", run=run, area=run % places))
+        world = world._replace(workers=waiting, kills=0, pauses=0)
+        while following := _alone(rules, world):
+            label, after = following
+            story.append(label)
+            if fault := broken_on_the_way(world, after) or broken_in(rules, after):
+                return story, fault
+            world = after
+        idle = 0 if world.workers[-1].outcome == "committed" else idle + 1
+        world = world._replace(workers=world.workers[:-1])
+        if idle == places:
+            break
+    return story, broken_at_the_end(rules, world)
+
+
+def _alone(rules: Rules, world: World) -> Step | None:
+    """The next step of the last worker, or of its job."""
+    one = world.workers[-1]
+    following = [
+        (f"{one.slot} {label}", landing.forgotten(after))
+        for label, after in work.steps(rules, world, one)
+    ]
+    for index, job in enumerate(world.jobs):
+        if job.by == one.me:
+            following += [
+                (f"Spark of {one.slot} {label}", after)
+                for label, after in landing.steps(rules, world, index)
+            ]
+    return following[0] if following else None
+
+
+def _story(came_from: dict[World, Step | None], world: World) -> tuple[str, ...]:
+    told: list[str] = []
+    while (step := came_from[world]) is not None:
+        label, world = step
+        told.append(label)
+    return tuple(reversed(told))

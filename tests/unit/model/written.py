@@ -1,0 +1,83 @@
+"""What a landing writes: files, the mark that says they are there, the receipt. With the package's own names and rules."""
+
+from __future__ import annotations
+
+from airflow_provider_sfevents.spark import publish
+from airflow_provider_sfevents.spark.identities import repetitions
+from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.unit.model.world import File, landed, manifest, places, remember
+
+_TABLE = "Order__e"
+
+
+@remember
+def files_of(
+    text: str, bus: tuple[str, ...], known: frozenset[str] | None, attempt: str, replaces: bool
+) -> tuple[File, ...]:
+    """The files of a batch, by the names they are to get.
+
+    :param known: identities that have landed in other batches; None: they are not looked at.
+    :param replaces: otherwise files are named after the attempt, as an appending job's are.
+    """
+    batch = manifest(text)
+    events = [place for part in batch.parts for place in places(part)]
+    identities = [(ordinal, bus[place - 1]) for ordinal, place in enumerate(events)]
+    out = set(repetitions(identities, known)) if known is not None else set()
+    kept = {place for ordinal, place in enumerate(events) if ordinal not in out}
+    written = {
+        f"{_TABLE}/event_date=2026-01-01/staged_part={index}/spark.parquet": rows
+        for index, part in enumerate(batch.parts)
+        if (rows := tuple(place for place in places(part) if place in kept))
+    }
+    return tuple(
+        File(
+            move.target if replaces else f"{move.target}-{attempt}",
+            batch.batch_id,
+            written[move.source],
+        )
+        for move in publish.plan_moves(written, batch.batch_id)
+    )
+
+
+@remember
+def left_overs(
+    standing: tuple[str, ...], targets: tuple[str, ...], batch_id: str
+) -> tuple[str, ...]:
+    moves = [publish.Move(source="", target=target) for target in targets]
+    return publish.left_overs(standing, moves, batch_id)
+
+
+@remember
+def mark_of(text: str, attempt: str, files: tuple[File, ...]) -> str:
+    batch = manifest(text)
+    rows = sum(len(file.rows) for file in files)
+    return publish.Landed(
+        batch_id=batch.batch_id,
+        attempt=attempt,
+        events=batch.events,
+        tables={_TABLE: rows} if rows else {},
+        quarantined=0,
+        duplicates=batch.events - rows,
+        files=tuple(file.name for file in files),
+        org_id=batch.org_id,
+        topic=batch.topic,
+        consumer=batch.consumer,
+        written_at="",
+        staged_at=batch.created_at,
+        start=batch.start,
+        end=batch.end,
+    ).to_json()
+
+
+@remember
+def receipt_of(mark: str, says_end: bool) -> str:
+    said = landed(mark)
+    return Receipt(
+        batch_id=said.batch_id,
+        events=said.events,
+        tables=dict(said.tables),
+        quarantined=said.quarantined,
+        duplicates=said.duplicates,
+        written_at="",
+        end=said.end if says_end else "",
+    ).to_json()

@@ -1,0 +1,104 @@
+"""One client for all who run in a loop with equal settings, for as long as one of them is there."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from typing_extensions import override
+
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+from airflow_provider_sfevents.pubsub.shared_clients import SharedClients
+
+SETTINGS = Settings(login=SessionToken(token="t", instance_url="https://x.my.salesforce.com"))
+OTHER = replace(SETTINGS, endpoint="api.deu.pubsub.salesforce.com:443")
+
+
+class Made:
+    """The clients that were made, and how often each was closed."""
+
+    def __init__(self) -> None:
+        self.closed: list[int] = []
+        self.shared = SharedClients(self._make)
+
+    def _make(self, settings: Settings) -> PubSubClient:
+        at = len(self.closed)
+        self.closed.append(0)
+        made = self
+
+        class Counted(PubSubClient):
+            @override
+            async def __aexit__(self, *_: object) -> None:
+                made.closed[at] += 1
+                await asyncio.sleep(0)
+
+        return Counted(settings)
+
+
+def test_equal_settings_share_a_client() -> None:
+    """Equal is what counts, not the same object; other settings have a client of their own."""
+
+    async def play() -> Made:
+        made = Made()
+        async with (
+            made.shared.client(SETTINGS) as first,
+            made.shared.client(replace(SETTINGS)) as second,
+            made.shared.client(OTHER) as third,
+        ):
+            assert first is second
+            assert first is not third
+        return made
+
+    assert asyncio.run(play()).closed == [1, 1]
+
+
+def test_it_survives_that_its_first_user_leaves() -> None:
+    """It is closed once, by the last to leave, however that one leaves."""
+
+    async def play() -> None:
+        made, left, stay = Made(), asyncio.Event(), asyncio.Event()
+
+        async def use(until: asyncio.Event) -> None:
+            async with made.shared.client(SETTINGS):
+                await until.wait()
+
+        first, second = asyncio.ensure_future(use(left)), asyncio.ensure_future(use(stay))
+        await asyncio.sleep(0)
+        left.set()
+        await first
+        assert made.closed == [0]
+        second.cancel()
+        await asyncio.wait((second,))
+        assert made.closed == [1]
+
+    asyncio.run(play())
+
+
+def test_whoever_comes_while_it_closes_gets_another() -> None:
+    """Nobody is handed a client that is on its way out."""
+
+    async def play() -> None:
+        made = Made()
+
+        async def use() -> PubSubClient:
+            async with made.shared.client(SETTINGS) as client:
+                return client
+
+        first = asyncio.ensure_future(use())
+        await asyncio.sleep(0)  # it is closing now
+        assert await use() is not await first
+        assert made.closed == [1, 1]
+
+    asyncio.run(play())
+
+
+def test_each_loop_has_its_own() -> None:
+    """Channels belong to the loop they were made in."""
+    made = Made()
+
+    async def use() -> PubSubClient:
+        async with made.shared.client(SETTINGS) as client:
+            return client
+
+    assert asyncio.run(use()) is not asyncio.run(use())
