@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TOPIC = "/event/Order__e"
 QUICK: dict[str, Any] = {"max_seconds": 20.0, "idle_seconds": 0.2}
-LONG: dict[str, Any] = {"max_seconds": 20.0, "idle_seconds": 20.0}
+LONG: dict[str, Any] = {"max_seconds": 120.0, "idle_seconds": 120.0}
 
 
 @asynccontextmanager
@@ -75,7 +75,7 @@ def publish(bus: Emulator, count: int, first: int = 0) -> list[bytes]:
     )
 
 
-async def come_true(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+async def come_true(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits for what happens in the emulator's thread."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - the other side is a thread

@@ -109,6 +109,14 @@ class Watch:
         await until(lambda: len(self.said) >= times, f"{times} announcements, not {self.said}")
         return self.said[times - 1]
 
+    async def announced_events(self) -> dict[str, Any]:
+        """Its first announcement of events, whatever trouble was told before: its time flies, and trouble is told anew after some of it."""
+        await until(
+            lambda: any("trouble" not in said for said in self.said),
+            f"an announcement of events, not {self.said}",
+        )
+        return next(said for said in self.said if "trouble" not in said)
+
     async def stays_silent(self, seconds: float) -> None:
         """Nothing is announced while so much of the watcher's time passes."""
         before, end = len(self.said), self.time.passed + seconds
