@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
 import psutil  # type: ignore[import-untyped]
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 DEADLINE_SECONDS = 240.0
 ROOT = Path(__file__).parents[2]
+# Names whose a process is, to itself and to those that it starts: a pid is given anew within the hour where so many come and go.
+FORKED_BY = "TEST_FORKED_BY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,10 @@ class WarmAirflow:
 
     def __init__(self, environment: Mapping[str, str], log: Path) -> None:
         self._log = log.open("ab")
+        self.mark = uuid4().hex
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.harness.warm_airflow"],
-            env={**environment, "PYTHONPATH": str(ROOT)},
+            env={**environment, "PYTHONPATH": str(ROOT), FORKED_BY: self.mark},
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -86,7 +90,7 @@ class WarmAirflow:
 
     def close(self) -> None:
         """End it, and whoever is left of what it forked: sleepers, orphans, what a failed test left alone."""
-        for pid in members(self._forked):
+        for pid in members(self._forked, self.mark):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         assert self._process.stdin is not None
@@ -138,7 +142,7 @@ class Attempt:
 
     def processes(self) -> list[int]:
         """Whoever belongs to it and is there: its supervisor, the task, `spark-submit` and what that started."""
-        return members([self.supervisor])
+        return members([self.supervisor], self.airflow.mark)
 
     def task_now(self) -> list[int]:
         """Pid of the task's process, if it has one at this moment."""
@@ -234,9 +238,17 @@ def parent_of(pid: int) -> int:
     return int(psutil.Process(pid).ppid())
 
 
-def members(supervisors: Collection[int]) -> list[int]:
-    """Whoever is there of the sessions that these supervisors began."""
-    return [pid for pid in psutil.pids() if _session(pid) in supervisors and is_running(pid)]
+def members(supervisors: Collection[int], mark: str) -> list[int]:
+    """Whoever is there of the sessions that these supervisors began.
+
+    :param mark: of who forked them; a session of the same number that is not theirs is somebody else's.
+    """
+    sessions = frozenset(supervisors)
+    return [
+        pid
+        for pid in psutil.pids()
+        if _session(pid) in sessions and is_running(pid) and _mark(pid) == mark
+    ]
 
 
 def with_parents(pids: AbstractSet[int]) -> set[int]:
@@ -258,6 +270,14 @@ def _session(pid: int) -> int:
         return os.getsid(pid)
     except (ProcessLookupError, PermissionError):
         return 0
+
+
+def _mark(pid: int) -> str:
+    """Empty for a process that is gone, or of somebody else."""
+    try:
+        return str(psutil.Process(pid).environ().get(FORKED_BY, ""))
+    except psutil.Error:
+        return ""
 
 
 def _status(pid: int) -> str:
