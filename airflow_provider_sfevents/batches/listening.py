@@ -32,8 +32,8 @@ from airflow_provider_sfevents.batches.heard import (
 )
 from airflow_provider_sfevents.exceptions import BatchClaimed, ReplayIdRefused, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Progress
+from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging import claims
-from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.marks import Anchor
 

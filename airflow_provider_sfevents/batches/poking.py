@@ -27,7 +27,7 @@ from airflow_provider_sfevents.exceptions import (
     Stopped,
 )
 from airflow_provider_sfevents.positions import stores
-from airflow_provider_sfevents.staging.chain import LATEST
+from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.batches.poking import Pending, find, poke
 from airflow_provider_sfevents.batches.sighting import Sight, sight
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging.chain import LATEST
+from airflow_provider_sfevents.pubsub.start import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,8 +52,6 @@ POLL_SECONDS = 10.0
 
 GATHER_SECONDS = 5.0
 """How long a wait that needs more events keeps the batch claimed and its file open after the first."""
-
-_ENDLESS = 7 * 24 * 3600.0  # seconds; the longest that bounds take, and then the wait begins anew
 
 
 def next_coming(
@@ -90,7 +88,7 @@ async def wait(
     :raises ReplayIdRefused: a worker has to choose where to go on.
     :raises SfEventsError: as `PubSubClient.fetch` does.
     """
-    bounds = Bounds(max_events=min_events, max_seconds=_ENDLESS, idle_seconds=_ENDLESS)
+    bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins anew
     before: Sight | None = None
     unstaged = ""
     while True:

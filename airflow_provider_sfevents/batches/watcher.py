@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ENDLESS = (
-    7 * 24 * 3600.0
-)  # seconds; the longest that bounds take, and then the watcher listens again
-
 _SOMEBODY_ELSES = (HELD, OVERTAKEN, MOVED)  # ends of a wait that leave the batch to another
 
 
@@ -159,11 +155,7 @@ class Watcher:
                 look.sight.plan,
                 client,
                 area,
-                Bounds(
-                    max_events=self.rules.max_events,
-                    max_seconds=_ENDLESS,
-                    idle_seconds=_ENDLESS,
-                ),
+                Bounds.by_count(self.rules.max_events),
                 run=self.request.run,
                 stop=stop,
                 max_wait=self.rules.max_wait,

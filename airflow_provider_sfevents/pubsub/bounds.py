@@ -52,6 +52,11 @@ class Bounds:
         if self.until is not None:
             object.__setattr__(self, "until", _in_utc(self.until))
 
+    @classmethod
+    def by_count(cls, max_events: int) -> Bounds:
+        """For who waits until enough has come: bounded by count, and by time only as far as bounds have to be."""
+        return cls(max_events=max_events, max_seconds=_MOST_SECONDS, idle_seconds=_MOST_SECONDS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
