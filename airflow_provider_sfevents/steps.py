@@ -14,10 +14,8 @@ EVENT = "airflow_provider_sfevents.step"
 """The audit event; its arguments are the step's name and what it is about."""
 
 AUTHENTICATED = "authenticated"  # a session is there, nothing else
-ORIGIN_WRITTEN = (
-    "origin-written"  # a first run's epoch is known to the staging area, not yet to the store
-)
-POSITION_BEGUN = "position-begun"
+POSITION_BEGUN = "position-begun"  # the store has the first position; the staging area not yet
+ORIGIN_WRITTEN = "origin-written"  # and there as well
 CLAIMED = "claimed"
 DELIVERED = "delivered"  # a delivery is in memory only
 PART_CLOSED = "part-closed"
