@@ -35,7 +35,6 @@ class Admin:
             Route("/emulator/events", answering(self._events), methods=["GET"]),
             Route("/emulator/connection", answering(self._connection), methods=["GET"]),
             Route("/emulator/events", answering(self._publish), methods=["POST"]),
-            Route("/emulator/changes", answering(self._change), methods=["POST"]),
             Route("/emulator/sample", answering(self._sample), methods=["POST"]),
             Route("/emulator/definitions", answering(self._define), methods=["POST"]),
         ]
@@ -88,12 +87,6 @@ class Admin:
             replay_ids = self._org.publish(asked["topic"], asked["events"], ids=ids)
         return {"replay_ids": [one.hex() for one in replay_ids]}
 
-    def _change(self, asked: Facts) -> Any:
-        replay_id = self._org.change(
-            asked["entity"], asked["change_type"], asked["record_ids"], asked.get("fields") or {}
-        )
-        return {"replay_ids": [replay_id.hex()]}
-
     def _sample(self, asked: Facts) -> Any:
         if not self._org.bus.topic("/event/Order__e"):
             define_sample(self._org)
@@ -106,6 +99,8 @@ class Admin:
                 return {"topic": self._org.define_event(name, asked["fields"])}
             case "entity":
                 return {"topic": self._org.define_entity(name, asked["fields"])}
+            case "object":
+                return {"topic": self._org.define_object(name, asked["fields"])}
             case "channel":
                 return {"topic": self._org.define_channel(name, asked["members"])}
-        raise EmulatorError(f"kind {asked['kind']!r} is none of event, entity, channel")
+        raise EmulatorError(f"kind {asked['kind']!r} is none of event, entity, object, channel")

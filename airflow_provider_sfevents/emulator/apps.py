@@ -10,6 +10,8 @@ from starlette.responses import PlainTextResponse, Response
 from airflow_provider_sfevents.emulator.admin import Admin
 from airflow_provider_sfevents.emulator.fault_admin import FaultAdmin
 from airflow_provider_sfevents.emulator.logins import Logins
+from airflow_provider_sfevents.emulator.record_admin import RecordAdmin
+from airflow_provider_sfevents.emulator.rest.routes import rest_routes
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -28,9 +30,13 @@ def login_app(state: State, endpoint: TokenEndpoint) -> Any:
 def my_domain_app(
     state: State, endpoint: TokenEndpoint, org: Org, *, connect: Connect, faults: FaultVerbs
 ) -> Any:
-    """Logins, and the emulator's own face for its command line."""
-    own = [*Admin(org, connect).routes(), *FaultAdmin(org, faults).routes()]
-    return _app(state, [*Logins(state, endpoint).routes(), *own])
+    """Logins, the REST API, and the emulator's own face for its command line."""
+    own = [
+        *Admin(org, connect).routes(),
+        *RecordAdmin(org).routes(),
+        *FaultAdmin(org, faults).routes(),
+    ]
+    return _app(state, [*Logins(state, endpoint).routes(), *rest_routes(state, org), *own])
 
 
 def _app(state: State, routes: list[Any]) -> Any:

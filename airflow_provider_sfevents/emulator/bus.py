@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from airflow_provider_sfevents.emulator import ids
@@ -19,7 +19,7 @@ from airflow_provider_sfevents.emulator.replay_log import IssuedPositions, Store
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.knobs import Knobs
@@ -47,11 +47,15 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """An event ready for the bus."""
+    """An event ready for the bus.
+
+    :param on_channels: what these channels carry in place of the payload.
+    """
 
     id: str
     schema_id: str
     payload: bytes
+    on_channels: Mapping[str, bytes] = field(default_factory=dict)
 
 
 class Journal(Protocol):
@@ -59,7 +63,7 @@ class Journal(Protocol):
 
     def topic(self, topic: Topic) -> None: ...
     def schema(self, schema_id: str, schema_json: str) -> None: ...
-    def events(self, events: Sequence[StoredEvent]) -> None: ...
+    def events(self, events: Sequence[StoredEvent], note: bytes = b"") -> None: ...
     def position(self, position: int, at: float) -> None: ...
     def renumbered(self, position: int, *, old_valid: bool) -> None: ...
 
@@ -88,6 +92,7 @@ class Bus:
         self._random = random.Random(f"{knobs.seed}:{name}")  # noqa: S311 - repeatable, guards nothing
         self._position = self._random.randint(1_000_000, 20_000_000)
         self._listeners: set[Callable[[], None]] = set()
+        self._notes: list[bytes] = []
 
     # --- what exists -------------------------------------------------------------------------------------------------
 
@@ -136,30 +141,56 @@ class Bus:
         :raises EmulatorError: for a topic nobody defined, or a channel.
         """
         with self.lock:
-            target = self._topics.get(topic)
-            if target is None or target.kind == "channel":
-                what = (
-                    "is a channel; publish to one of its members" if target else "was never defined"
-                )
-                raise EmulatorError(
-                    f"topic {topic!r} {what}; defined: {', '.join(self._topics) or 'none'}"
-                )
-            at = self._clock.timestamp()
-            stored = [self._stored(topic, event, at) for event in events]
-            for event in stored:
-                self.restore_event(event)
-            if self.journal:
-                self.journal.events(stored)
-        self.wake()
-        return [self.replay_id(event.position) for event in stored]
+            self._check_target(topic)
+            return self.commit([(topic, event) for event in events])
 
-    def _stored(self, topic: str, event: Encoded | pb.ProducerEvent, at: float) -> StoredEvent:
+    def commit(self, events: Sequence[tuple[str, Encoded]], note: bytes = b"") -> list[bytes]:
+        """Put events of several topics on the bus, in this order and all or none; their replay ids.
+
+        :param note: kept in the log with them, for whoever publishes; see `take_notes`.
+        :raises EmulatorError: for a topic nobody defined, or a channel.
+        """
+        with self.lock:
+            for topic, _ in events:
+                self._check_target(topic)
+            at = self._clock.timestamp()
+            stored = [copy for topic, event in events for copy in self._copies(topic, event, at)]
+            for one in stored:
+                self.restore_event(one)
+            if self.journal:
+                self.journal.events(stored, note)
+        self.wake()
+        return [self.replay_id(one.position) for one in stored if not one.channel]
+
+    def take_notes(self) -> list[bytes]:
+        """Hand over the notes read from the log, oldest first; the bus keeps none."""
+        with self.lock:
+            notes, self._notes = self._notes, []
+            return notes
+
+    def _check_target(self, topic: str) -> None:
+        target = self._topics.get(topic)
+        if target is None or target.kind == "channel":
+            what = "is a channel; publish to one of its members" if target else "was never defined"
+            raise EmulatorError(
+                f"topic {topic!r} {what}; defined: {', '.join(self._topics) or 'none'}"
+            )
+
+    def _copies(self, topic: str, event: Encoded, at: float) -> list[StoredEvent]:
         position = self._next_position()
-        produced = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=event.payload)
-        consumed = pb.ConsumerEvent(event=produced, replay_id=self.replay_id(position))
-        return StoredEvent(
-            position, at, topic, pb.FetchResponse(events=[consumed]).SerializeToString()
-        )
+        own = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=event.payload)
+        copies = [self._stored(position, topic, own, at)]
+        for channel, payload in event.on_channels.items():
+            other = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=payload)
+            copies.append(self._stored(position, topic, other, at, channel))
+        return copies
+
+    def _stored(
+        self, position: int, topic: str, event: pb.ProducerEvent, at: float, channel: str = ""
+    ) -> StoredEvent:
+        consumed = pb.ConsumerEvent(event=event, replay_id=self.replay_id(position))
+        wire = pb.FetchResponse(events=[consumed]).SerializeToString()
+        return StoredEvent(position, at, topic, wire, channel)
 
     def renumber(self, position: int, *, old_valid: bool) -> None:
         """Give all retained events new places, from this one on, as when an org moves.
@@ -168,10 +199,17 @@ class Bus:
         """
         with self.lock:
             self._purge()
-            own = [log for name, log in self._logs.items() if self._topics[name].kind != "channel"]
-            past = [event for log in own for event in log.last(len(log))]
+            past = [
+                event
+                for name, log in self._logs.items()
+                for event in log.last(len(log))
+                if event.channel or self._topics[name].kind != "channel"
+            ]
             self.restore_numbering(position, old_valid=old_valid)
-            moved = [self._moved(event) for event in sorted(past, key=lambda one: one.position)]
+            # An event comes before the copies that channels have of it.
+            past.sort(key=lambda one: (one.position, one.channel))
+            places = {old: self._next_position() for old in sorted({e.position for e in past})}
+            moved = [self._moved(event, places[event.position]) for event in past]
             for event in moved:
                 self.restore_event(event)
             if self.journal:
@@ -179,9 +217,9 @@ class Bus:
                 self.journal.events(moved)
         self.wake()
 
-    def _moved(self, event: StoredEvent) -> StoredEvent:
+    def _moved(self, event: StoredEvent, to: int) -> StoredEvent:
         [consumed] = pb.FetchResponse.FromString(event.wire).events
-        return self._stored(event.topic, consumed.event, event.published_at)
+        return self._stored(to, event.topic, consumed.event, event.published_at, event.channel)
 
     def _next_position(self) -> int:
         # Live ids step by one more often than not, and by a few otherwise.
@@ -289,7 +327,7 @@ class Bus:
     def restore_topic(self, topic: Topic) -> None:
         self._topics[topic.name] = topic
         if topic.kind == "channel":
-            self._logs[topic.name] = self._merged(topic.members)
+            self._logs[topic.name] = self._merged(topic.name, topic.members)
         else:
             self._logs.setdefault(topic.name, TopicLog())
         self._carriers = {
@@ -300,7 +338,13 @@ class Bus:
     def restore_schema(self, schema_id: str, schema_json: str) -> None:
         self._schemas[schema_id] = schema_json
 
+    def restore_note(self, note: bytes) -> None:
+        self._notes.append(note)
+
     def restore_event(self, event: StoredEvent) -> None:
+        if event.channel:
+            self._logs[event.channel].replace(event)
+            return
         for carrier in self._carriers[event.topic]:
             self._logs[carrier].append(event)
         self.restore_position(event.position, event.published_at)
@@ -317,12 +361,13 @@ class Bus:
         self._position = position
         self.numbering += 1
 
-    def _merged(self, members: Sequence[str]) -> TopicLog:
+    def _merged(self, name: str, members: Sequence[str]) -> TopicLog:
         """Gather what a channel carries of the past: ids are places on the bus, whoever looks."""
         log = TopicLog()
-        past = [event for name in members for event in self.retained(name)]
+        past = [event for member in members for event in self.retained(member)]
+        own = {event.position: event for event in self.retained(name) if event.channel}
         for event in sorted(past, key=lambda event: event.position):
-            log.append(event)
+            log.append(own.get(event.position, event))
         return log
 
     def _purge(self) -> None:

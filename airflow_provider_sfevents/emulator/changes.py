@@ -31,6 +31,7 @@ class Change:
     :param fields: values by field; for a compound a dict with the members that changed. None says: set to null.
     :param diff_fields: names of the given fields whose value is a unified diff.
     :param changed_fields: names instead of those that follow from `fields`.
+    :param commit_number: of the transaction; made from the time where it is not given.
     :param committed_at: aware; sent as whole seconds, as live orgs do.
     """
 
@@ -44,6 +45,7 @@ class Change:
     changed_fields: tuple[str, ...] | None = None
     transaction_key: str = field(default_factory=lambda: str(uuid.uuid4()))
     sequence_number: int = 1
+    commit_number: int | None = None
     origin: str = DEFAULT_ORIGIN
 
 
@@ -63,7 +65,8 @@ def to_record(change: Change, schema: Schema) -> dict[str, Any]:
         "sequenceNumber": change.sequence_number,
         "commitTimestamp": _commit_milliseconds(change),
         # Newer orgs number commits in nanoseconds or thereabouts: more than a double can hold.
-        "commitNumber": _commit_milliseconds(change) * 1_000_000 + change.sequence_number,
+        "commitNumber": change.commit_number
+        or _commit_milliseconds(change) * 1_000_000 + change.sequence_number,
         "commitUser": change.user_id,
         **_bitmaps(change, body, schema),
     }
@@ -83,7 +86,9 @@ def _check(change: Change) -> None:
 
 
 def _stamps(change: Change, schema: Schema) -> dict[str, Any]:
-    """System fields Salesforce fills in itself."""
+    """System fields Salesforce fills in itself; records that a wildcard stands for keep theirs."""
+    if any(record_id.endswith("*") for record_id in change.record_ids):
+        return {}
     at = _commit_milliseconds(change)
     modified: dict[str, Any] = {"LastModifiedDate": at}
     made = {

@@ -27,9 +27,15 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--state", help="state file of the running emulator")
     _start(commands.add_parser("start", help="run an emulator until it is interrupted"))
     _publish(commands.add_parser("publish", parents=[where], help="publish platform events"))
-    _change(commands.add_parser("change", parents=[where], help="publish a change event"))
+    _change(
+        commands.add_parser(
+            "change", parents=[where], help="change records, or publish a change event of one"
+        )
+    )
     _define(
-        commands.add_parser("define", parents=[where], help="define an event, entity or channel")
+        commands.add_parser(
+            "define", parents=[where], help="define an event, entity, object or channel"
+        )
     )
     look = commands.add_parser(
         "look", parents=[where], help="list topics, or the events of one, decoded"
@@ -38,6 +44,16 @@ def parser() -> argparse.ArgumentParser:
     look.add_argument(
         "--last", type=int, default=10, metavar="N", help="how many events (default 10)"
     )
+    records = commands.add_parser("records", parents=[where], help="list an object's records")
+    records.add_argument("entity", help="such as Account")
+    records.add_argument("--deleted", action="store_true", help="those in the recycle bin")
+    convert = commands.add_parser(
+        "convert", parents=[where], help="give a field another type, which loses its values"
+    )
+    convert.add_argument("entity", help="such as Employee__c")
+    convert.add_argument("field")
+    convert.add_argument("type", help="such as Text")
+    convert.add_argument("--gap", action="store_true", help="let a gap event say so")
     connection = commands.add_parser(
         "connection", parents=[where], help="print an Airflow connection as JSON"
     )
@@ -99,7 +115,11 @@ def _change(command: argparse.ArgumentParser) -> None:
     command.add_argument("entity", help="such as Account")
     command.add_argument("type", help="CREATE, UPDATE, DELETE, UNDELETE, GAP_UPDATE ...")
     command.add_argument(
-        "--record", action="append", required=True, metavar="ID", help="once for each record"
+        "--record",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="once for each record; none for CREATE to make one",
     )
     command.add_argument(
         "--set",
@@ -111,7 +131,7 @@ def _change(command: argparse.ArgumentParser) -> None:
 
 
 def _define(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kind", choices=("event", "entity", "channel"))
+    command.add_argument("kind", choices=("event", "entity", "object", "channel"))
     command.add_argument("name", help="Order__e, Account, /event/Sales__chn")
     command.add_argument(
         "parts", nargs="*", metavar="FIELD=TYPE", help="fields; of a channel the topics it carries"

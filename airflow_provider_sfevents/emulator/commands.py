@@ -27,6 +27,8 @@ def run(args: argparse.Namespace) -> Iterator[str]:
     commands = {
         "publish": _publish,
         "change": _change,
+        "records": _records,
+        "convert": _convert,
         "define": _define,
         "look": _look,
         "connection": _connection,
@@ -97,8 +99,24 @@ def _json(text: str, what: str) -> Any:
 
 def _change(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
     asked = {"entity": args.entity, "change_type": args.type.upper(), "record_ids": args.record}
-    [replay_id] = remote.post("changes", **asked, fields=_fields(args.set))["replay_ids"]
-    yield f"{args.entity}: {args.type.upper()} of {', '.join(args.record)} published, replay id {replay_id}"
+    done = remote.post("changes", **asked, fields=_fields(args.set))
+    whose = ", ".join(done["record_ids"]) or "no record"
+    last = done["replay_ids"][-1] if done["replay_ids"] else "none"
+    yield f"{args.entity}: {args.type.upper()} of {whose} published, replay id {last}"
+
+
+def _records(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
+    found = remote.get("records", entity=args.entity, deleted=args.deleted)["records"]
+    for record in found:
+        record.pop("attributes")
+        valued = {name: value for name, value in record.items() if value is not None}
+        yield json.dumps(valued, ensure_ascii=False)
+
+
+def _convert(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
+    asked = {"entity": args.entity, "field": args.field, "type": args.type}
+    remote.post("conversions", **asked, gap=args.gap)
+    yield f"{args.entity}.{args.field} is {args.type} now, and empty"
 
 
 def _fields(settings: list[str]) -> dict[str, Any]:

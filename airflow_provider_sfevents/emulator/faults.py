@@ -12,8 +12,8 @@ from airflow_provider_sfevents.emulator.frames import HOWS
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.knobs import Knobs
 
-LOGINS = ("token", "userinfo")
-TARGETS = ("Subscribe", "GetTopic", "GetSchema", "Publish", *LOGINS)
+OVER_HTTP = ("token", "userinfo", "rest")
+TARGETS = ("Subscribe", "GetTopic", "GetSchema", "Publish", *OVER_HTTP)
 STATUSES = (
     "OK",
     "CANCELLED",
@@ -185,7 +185,7 @@ def _check(fault: Fault) -> None:
 def _check_cut(fault: Fault) -> None:
     if fault.how not in HOWS:
         raise EmulatorError(f"fail_next: how={fault.how!r} is none of {', '.join(HOWS)}")
-    if fault.rpc in LOGINS:
+    if fault.rpc in OVER_HTTP:
         raise EmulatorError(
             f"fail_next: how={fault.how!r} is for RPCs; {fault.rpc} is HTTP, give it a status"
         )

@@ -67,6 +67,34 @@ _COMPOUNDS: dict[str, tuple[tuple[str, str], ...]] = {
 _STATE_CODES = (("StateCode", "DynamicEnum"), ("CountryCode", "DynamicEnum"))
 
 
+def canonical(name: str, kind: str) -> str:
+    """Type as Salesforce's schemas spell it: `DynamicEnum` for `Picklist`.
+
+    :param name: of the field, for the message.
+    :raises EmulatorError: for a type that Salesforce does not have.
+    """
+    spelt = _ALIASES.get(kind, kind)
+    if spelt not in _AVRO and spelt not in _COMPOUNDS and spelt != "Lookup":
+        known = sorted({*_AVRO, *_ALIASES, *_COMPOUNDS, "Lookup"})
+        raise EmulatorError(
+            f"field {name!r}: {kind!r} is not a type of Salesforce's; known: {', '.join(known)}"
+        )
+    return spelt
+
+
+def avro_type(kind: str) -> str:
+    """Avro type of a plain type's values, spelt as `canonical` does."""
+    return "string" if kind == "Lookup" else _AVRO[kind]
+
+
+def members(kind: str, *, state_picklists: bool) -> tuple[tuple[str, str], ...]:
+    """Members of a compound, by name and type; none for a plain type."""
+    found = list(_COMPOUNDS.get(kind, ()))
+    if kind == "Address" and state_picklists:
+        found[5:5] = _STATE_CODES
+    return tuple(found)
+
+
 class FieldTypes:
     """Makes the fields of one schema: a compound's record is defined where it is first used and named after that.
 
@@ -80,28 +108,24 @@ class FieldTypes:
         self._defined: set[str] = set()
         self._customs = 0
 
-    def field(self, name: str, kind: str) -> Field:
+    def field(self, name: str, kind: str, number: int | None = None) -> Field:
         """Make one field of a schema; it may be null.
 
+        :param number: which of the org's custom fields it is; the next one where it is not given.
         :raises EmulatorError: for a type that Salesforce does not have.
         """
-        kind = _ALIASES.get(kind, kind)
+        kind = canonical(name, kind)
         if kind in _COMPOUNDS:
-            return self._field(name, self._compound(kind), f"Data:{kind}")
+            return self._field(name, self._compound(kind), f"Data:{kind}", number)
         if kind == "Lookup":
-            return self._field(name, "string", "ForeignKey:EntityId")
-        if kind not in _AVRO:
-            known = sorted({*_AVRO, *_ALIASES, *_COMPOUNDS, "Lookup"})
-            raise EmulatorError(
-                f"field {name!r}: {kind!r} is not a type of Salesforce's; known: {', '.join(known)}"
-            )
+            return self._field(name, "string", "ForeignKey:EntityId", number)
         role = {"CreatedDate": "CreatedDate", "CreatedById": "CreatedBy"}.get(name, "Data")
-        return self._field(name, _AVRO[kind], f"{role}:{kind}")
+        return self._field(name, _AVRO[kind], f"{role}:{kind}", number)
 
-    def _field(self, name: str, avro: Any, doc: str) -> Field:
+    def _field(self, name: str, avro: Any, doc: str, number: int | None) -> Field:
         if name.endswith("__c"):
             self._customs += 1
-            doc = f"{doc}:{self._prefix}{self._customs:04d}"
+            doc = f"{doc}:{self._prefix}{number or self._customs:04d}"
         # Account.Name of an org with person accounts: text for a business, a record for a person.
         union = ["null", "string", avro] if doc.startswith("Data:Switchable") else ["null", avro]
         return {"name": name, "type": union, "doc": doc, "default": None}
@@ -110,14 +134,11 @@ class FieldTypes:
         if kind in self._defined:
             return kind
         self._defined.add(kind)
-        members = list(_COMPOUNDS[kind])
-        if kind == "Address" and self._state_picklists:
-            members[5:5] = _STATE_CODES
         return {
             "type": "record",
             "name": kind,
             "fields": [
                 {"name": name, "type": ["null", _AVRO[of]], "doc": f"Data:{of}", "default": None}
-                for name, of in members
+                for name, of in members(kind, state_picklists=self._state_picklists)
             ],
         }

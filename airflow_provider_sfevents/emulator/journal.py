@@ -30,7 +30,9 @@ _LOCK = "lock"
 _VERSION = 1
 _FRAME = struct.Struct(">II")  # length of the body, its CRC-32
 _PLACE = struct.Struct(">qdH")  # position, seconds since the epoch, length of the topic's name
+_LENGTH = struct.Struct(">I")
 _TOPIC, _SCHEMA, _EVENT, _POSITION, _NUMBERING = b"T", b"S", b"E", b"P", b"N"
+_COPY, _NOTED = b"V", b"C"  # a channel's own copy of an event; a note with the events it belongs to
 
 
 class BusLog:
@@ -47,8 +49,14 @@ class BusLog:
     def schema(self, schema_id: str, schema_json: str) -> None:
         self._write(_SCHEMA + json.dumps([schema_id, schema_json]).encode())
 
-    def events(self, events: Sequence[StoredEvent]) -> None:
-        self._write(*(_event_body(event) for event in events))
+    def events(self, events: Sequence[StoredEvent], note: bytes = b"") -> None:
+        bodies = [_event_body(event) for event in events]
+        if note:
+            # One record: after a kill the note is there with all its events, or neither is.
+            parts = (_LENGTH.pack(len(part)) + part for part in (note, *bodies))
+            self._write(_NOTED + b"".join(parts))
+        else:
+            self._write(*bodies)
 
     def position(self, position: int, at: float) -> None:
         self._write(_POSITION + _PLACE.pack(position, at, 0))
@@ -130,8 +138,18 @@ def write_orgs(folder: Path, value: dict[str, Any]) -> None:
 
 
 def _event_body(event: StoredEvent) -> bytes:
-    topic = event.topic.encode()
-    return _EVENT + _PLACE.pack(event.position, event.published_at, len(topic)) + topic + event.wire
+    kind = _COPY if event.channel else _EVENT
+    names = (f"{event.channel}\0{event.topic}" if event.channel else event.topic).encode()
+    return kind + _PLACE.pack(event.position, event.published_at, len(names)) + names + event.wire
+
+
+def _parts(content: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(content):
+        start = at + _LENGTH.size
+        [length] = _LENGTH.unpack_from(content, at)
+        at = start + length
+        yield content[start:at]
 
 
 def _bodies(content: bytes) -> Iterator[tuple[bytes, int]]:
@@ -148,11 +166,16 @@ def _bodies(content: bytes) -> Iterator[tuple[bytes, int]]:
 
 def _restore(bus: Bus, body: bytes) -> None:
     match body[:1]:
-        case b"E":
+        case b"E" | b"V":
             position, at, length = _PLACE.unpack_from(body, 1)
             name_at = 1 + _PLACE.size
-            topic = body[name_at : name_at + length].decode()
-            bus.restore_event(StoredEvent(position, at, topic, body[name_at + length :]))
+            channel, _, topic = body[name_at : name_at + length].decode().rpartition("\0")
+            bus.restore_event(StoredEvent(position, at, topic, body[name_at + length :], channel))
+        case b"C":
+            note, *events = _parts(body[1:])
+            bus.restore_note(note)
+            for event in events:
+                _restore(bus, event)
         case b"P":
             position, at, _ = _PLACE.unpack_from(body, 1)
             bus.restore_position(position, at)

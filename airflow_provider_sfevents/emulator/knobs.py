@@ -81,6 +81,15 @@ class Knobs:
     """Whether addresses have StateCode and CountryCode; depends on the org."""
     change_event_ids: bool = True
     """Whether a change event carries a UUID as its id. Documented: absent; live logs of two sources: there."""
+    person_accounts: bool = False
+    """Whether an account may be a person: its name is text or a record then, and a contact stands behind it."""
+    records_per_event: int = 200
+    """Most records that share a change event where the same was done to them in one transaction; 1: each has its own.
+    Documented without a number; live events had 2 and 3."""
+    overflow_changes: int = 100_000
+    """Changes of one transaction before the rest becomes one GAP_OVERFLOW for each object (Change Data Capture guide)."""
+    diff_hash: Literal["own", "lf"] = "own"
+    """Over which line breaks the SHA-256 in a diff is taken: the value's own (guide, v67), or line feeds (an older page)."""
     rpc_id_style: Literal["uuid", "hex32"] = "uuid"
     """Live services show both."""
     rst_stream_error: Literal[
@@ -93,6 +102,12 @@ class Knobs:
     """A larger event is refused in its own result, the others are published (Pub/Sub API guide, allocations)."""
     max_request_bytes: int = 4 * MEGABYTE
     """A larger request ends with UNAVAILABLE from the proxy in front of the service (live logs)."""
+
+    # --- REST and Bulk API -------------------------------------------------------------------------------------------
+    query_batch: int = 2_000
+    """Records in one answer to a query (REST API guide). The header Sforce-Query-Options asks for less, 200 at least."""
+    bulk_polls: int = 0
+    """How often a bulk job is said to be in progress before it is complete."""
 
     # --- Logins ------------------------------------------------------------------------------------------------------
     token_idle_hours: float = 2.0
@@ -119,6 +134,9 @@ class Knobs:
             "max_streams_per_connection",
             "retention_hours",
             "replay_id_gap",
+            "records_per_event",
+            "overflow_changes",
+            "query_batch",
         ):
             if getattr(self, name) <= 0:
                 raise ValueError(f"Knobs({name}={getattr(self, name)!r}) must be more than 0")

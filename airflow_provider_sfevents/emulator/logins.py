@@ -64,7 +64,7 @@ class Logins:
             await self._check("userinfo")
         except Refusal as refusal:
             return _failed(refusal)
-        session = self._state.sessions.find(_bearer(request))
+        session = self._state.sessions.find(bearer(request))
         if session is None:
             return PlainTextResponse("Bad_OAuth_Token", status_code=403)
         return JSONResponse(user_info(session), headers=_NO_STORE)
@@ -90,7 +90,7 @@ class Logins:
         )
 
 
-def _bearer(request: Request) -> str:
+def bearer(request: Request) -> str:
     """Token, from its header or, as documented too, from a parameter."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() in {"bearer", "oauth"}:

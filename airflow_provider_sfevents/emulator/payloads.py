@@ -86,6 +86,15 @@ def milliseconds(moment: datetime) -> int:
     return (aware - _EPOCH) // _MILLISECOND
 
 
+def to_wire(value: Any, kind: str) -> Any:
+    """Turn a plain value into what a payload holds; text is read as the kind says.
+
+    :param kind: an Avro type, or `DateTime`, `DateOnly`, `TimeOnly`, `Birthday`.
+    :raises EmulatorError: for text that is none of this kind.
+    """
+    return _plain(_read(value, kind) if isinstance(value, str) else value)
+
+
 def _kind(field: Schema) -> str:
     """What its values are: a time of some sort, by the `doc` hint, or else the Avro type."""
     hint = str(field.get("doc", "")).split(":")[1:2]
@@ -98,7 +107,7 @@ def _kind(field: Schema) -> str:
 def _to_avro(value: Any, kind: Kind) -> Any:
     """Turn a value into what fastavro takes; text is read as the field's type says."""
     if isinstance(kind, str):
-        return _plain(_read(value, kind) if isinstance(value, str) else value)
+        return to_wire(value, kind)
     # A compound. A person account's Name is a record, a business account's is text.
     if not isinstance(value, Mapping):
         return value

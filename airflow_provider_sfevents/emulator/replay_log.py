@@ -19,12 +19,14 @@ class StoredEvent:
     :param topic: the topic it was published to; channels carry it too.
     :param wire: a FetchResponse with this event alone. Encoded messages merge when they are put one after the other,
         so a response is these bytes joined.
+    :param channel: the one channel that carries this copy in place of the event itself; empty for the event.
     """
 
     position: int
     published_at: float
     topic: str
     wire: bytes
+    channel: str = ""
 
 
 class TopicLog:
@@ -40,6 +42,12 @@ class TopicLog:
     def append(self, event: StoredEvent) -> None:
         self._positions.append(event.position)
         self._events.append(event)
+
+    def replace(self, copy: StoredEvent) -> None:
+        """Carry this copy in place of the event that has its place, if there is one."""
+        at = bisect_left(self._positions, copy.position)
+        if at < len(self._positions) and self._positions[at] == copy.position:
+            self._events[at] = copy
 
     def after(self, position: int, limit: int) -> list[StoredEvent]:
         """At most `limit` events strictly after this place."""

@@ -71,13 +71,20 @@ def change_event_name(entity: str) -> str:
 
 
 def change_event_schema(
-    entity: str, fields: Mapping[str, str], types: FieldTypes, *, snapshot: bool
+    entity: str,
+    fields: Mapping[str, str],
+    types: FieldTypes,
+    *,
+    snapshot: bool,
+    numbers: Mapping[str, int] | None = None,
 ) -> Schema:
-    """Write the schema of an entity's change events: the header, then the entity's fields, all of which may be null."""
-    return _record(
-        change_event_name(entity),
-        [_header(snapshot=snapshot), *(types.field(name, kind) for name, kind in fields.items())],
-    )
+    """Write the schema of an entity's change events: the header, then the entity's fields, all of which may be null.
+
+    :param numbers: of custom fields, by name; counted where they are not given.
+    """
+    known = numbers or {}
+    own = [types.field(name, kind, known.get(name)) for name, kind in fields.items()]
+    return _record(change_event_name(entity), [_header(snapshot=snapshot), *own])
 
 
 def evolved(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import uuid
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
+
+from typing_extensions import override
 
 from airflow_provider_sfevents.emulator import schemas
 from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic, with_member
@@ -15,6 +17,10 @@ from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.field_types import FieldTypes
 from airflow_provider_sfevents.emulator.payloads import codec_for, milliseconds
 from airflow_provider_sfevents.emulator.seen import describe
+from airflow_provider_sfevents.emulator.sobjects import defining
+from airflow_provider_sfevents.emulator.sobjects.arranging import NO_RECORD
+from airflow_provider_sfevents.emulator.sobjects.database import Database
+from airflow_provider_sfevents.emulator.sobjects.verbs import RecordVerbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,20 +36,33 @@ _FAR = 1_000_000  # places; no bus of a test gives out so many
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the verbs work on."""
+    """What the verbs work on.
+
+    :param database: the org's objects and records, as its bus has kept them.
+    """
 
     identity: Identity
     bus: Bus
     clock: Clock
     records: Records
+    database: Database = field(init=False)
+
+    def __post_init__(self) -> None:
+        made = Database(bus=self.bus, clock=self.clock, user_id=self.identity.user_id)
+        object.__setattr__(self, "database", made)
 
 
-class OrgVerbs(ABC):
+class OrgVerbs(RecordVerbs):
     """What a test does to one org, and asks it. Safe to use from any thread."""
 
     @property
     @abstractmethod
     def _parts(self) -> Parts: ...
+
+    @property
+    @override
+    def database(self) -> Database:
+        return self._parts.database
 
     # --- what exists -------------------------------------------------------------------------------------------------
 
@@ -107,6 +126,10 @@ class OrgVerbs(ABC):
     ) -> str:
         """Change the fields of an event or entity; the new schema id. Events on the bus keep theirs."""
         topic = self._find(name)
+        with self.database.lock:
+            if sobject := self.database.defined(topic.record):
+                made = defining.evolved(sobject, add or {}, remove, self.database.objects)
+                return self.database.put(made)
         schema = schemas.evolved(self._schema(topic), add or {}, remove, self._types())
         schema_id = self._add_schema(schema)
         self._parts.bus.define(replace(topic, schema_id=schema_id))
@@ -187,6 +210,7 @@ class OrgVerbs(ABC):
             **{
                 "user_id": self._parts.identity.user_id,
                 "committed_at": self._parts.clock.now(),
+                "commit_number": self.database.next_commit_number(),
                 **header,
             },
         )
@@ -195,6 +219,22 @@ class OrgVerbs(ABC):
         if event_id is None:
             event_id = str(uuid.uuid4()) if self._parts.bus.knobs.change_event_ids else ""
         return self._append(target.name, [payload], target.schema_id, [event_id])[0]
+
+    def gap(
+        self, entity: str, change_type: str, record_ids: str | Sequence[str] = (), **header: Any
+    ) -> bytes:
+        """Publish a gap event, with no change behind it; its replay id.
+
+        :param change_type: `GAP_UPDATE` and its like, or `GAP_OVERFLOW`, which has no records.
+        :param header: as for `change`.
+        """
+        if not change_type.startswith("GAP_"):
+            raise EmulatorError(
+                f"change type {change_type!r} is none of a gap; those begin with GAP_"
+            )
+        if change_type == "GAP_OVERFLOW":
+            record_ids = NO_RECORD
+        return self.change(entity, change_type, record_ids, **header)
 
     # --- what befalls the org ----------------------------------------------------------------------------------------
 

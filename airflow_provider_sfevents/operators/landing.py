@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from dataclasses import dataclass
@@ -13,6 +14,9 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.spark import preflight
+from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
+from airflow_provider_sfevents.spark.ordering import check_order
+from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.staging.places import ensure_spark_can_read
 
 if TYPE_CHECKING:
@@ -20,13 +24,16 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
-TABLE_FORMATS = ("parquet",)
-
 BATCH_KEY = "sfevents_batch_id"
 """In the task's state store: the batch that the Spark job kept for resuming was submitted for."""
 
 QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 """Else every task log holds some hundred lines of Spark's own, each logged again by Airflow."""
+
+LIMITS = {
+    f"spark.{process}.defaultJavaOptions": LIMITS_JAVA_OPTIONS for process in ("driver", "executor")
+}
+"""So that Spark's own decoder can be used where its jar is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,32 +54,71 @@ class Submission:
     def conf(self, given: Mapping[Any, Any], events: int | None) -> dict[Any, Any]:
         """Settings for a quiet log and a quick start, under what the user has set.
 
-        Not in cluster mode, where Airflow's hook reads the driver's id from Spark's lines.
+        No quiet in cluster mode, where Airflow's hook reads the driver's id from Spark's lines.
 
         :param events: that the job will land; None for a user's own job, of which nothing is known.
         """
+        limits = {} if events is None else LIMITS
         if self.deploy_mode == "cluster":
-            return dict(given)
+            return {**limits, **given}
         quick = {} if events is None else preflight.quick_start(self.master, events, given)
-        return {**QUIET, **quick, **given}
+        return {**QUIET, **limits, **quick, **given}
 
 
-def check_arguments(
-    table: str | None, table_format: str, max_quarantined: int | None, application: str
-) -> None:
-    """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
-    if not table and not application:
-        raise ConfigurationError(
-            "table is missing: give the root URL of the tables, or an `application` of your own."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a task wants of a landing, as its author wrote it; `spark.landing.Order` says what each means.
+
+    :param table: None with a job of the user's own.
+    """
+
+    table: str | None
+    table_format: str
+    partition_by: str
+    landing_folder: str | None
+    max_quarantined: int | None
+    keep_payload: bool
+    decimals: Mapping[str, str] | None
+    on_type_change: str
+    decoder: str
+
+    def check(self, application: str) -> None:
+        """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
+        if not self.table and not application:
+            raise ConfigurationError(
+                "table is missing: give the root URL of the tables (for Delta and Iceberg, also a namespace of a catalog), or an "
+                "`application` of your own."
+            )
+        if self.max_quarantined is not None and self.max_quarantined < 0:
+            raise ConfigurationError(
+                f"max_quarantined={self.max_quarantined} is below 0; 0 lands only batches that decode whole."
+            )
+        check_order(
+            # What a template makes of it the job checks.
+            "/lake/tables" if not self.table or "{{" in self.table else self.table,
+            self.table_format,
+            self.partition_by,
+            self.decimals or {},
+            self.on_type_change,
+            self.decoder,
         )
-    if table_format not in TABLE_FORMATS:
-        raise ConfigurationError(
-            f"table_format={table_format!r} is not known; give {' or '.join(TABLE_FORMATS)}."
-        )
-    if max_quarantined is not None and max_quarantined < 0:
-        raise ConfigurationError(
-            f"max_quarantined={max_quarantined} is below 0; 0 lands only batches that decode whole."
-        )
+
+    def arguments(self) -> list[str]:
+        """For the job of this package; those alone that say something else than its defaults."""
+        said = ["--table", str(self.table), "--format", self.table_format]
+        if self.max_quarantined is not None:
+            said += ["--max-quarantined", str(self.max_quarantined)]
+        if self.keep_payload:
+            said += ["--keep-payload"]
+        for option, value, usual in (
+            ("--partition-by", self.partition_by, naming.EVENT_DATE),
+            ("--landing-folder", self.landing_folder or "", ""),
+            ("--decimals", json.dumps(dict(self.decimals or {})), "{}"),
+            ("--on-type-change", self.on_type_change, "new_column"),
+            ("--decoder", self.decoder, "auto"),
+        ):
+            said += [] if value == usual else [option, value]
+        return said
 
 
 def require_connection(conn_id: str) -> None:
@@ -114,18 +160,6 @@ def plan_submission(
         binary=launcher.binary,
         env={} if deploy_mode == "cluster" else _env(launcher, java, environ, master),
     )
-
-
-def arguments(
-    manifest_url: str, table: str | None, table_format: str, max_quarantined: int | None
-) -> list[str]:
-    """Of the job of this package, for one batch; with no table, of a user's own."""
-    said = ["--manifest", manifest_url]
-    if table:
-        said += ["--table", table, "--format", table_format]
-    if table and max_quarantined is not None:
-        said += ["--max-quarantined", str(max_quarantined)]
-    return said
 
 
 def joined(*py_files: str | None) -> str:

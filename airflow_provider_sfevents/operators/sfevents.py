@@ -26,7 +26,7 @@ from airflow_provider_sfevents.positions.opening import open_store
 from airflow_provider_sfevents.staging.places import spark_url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow.sdk import Context
 
@@ -43,8 +43,17 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     Result: `batch_id`, `sequence`, `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `tables` (rows by table)
     and `adopted`; also the `extra` of the events of the task's outlet assets.
 
-    :param table: root URL of the tables, one for each event type. (templated)
-    :param table_format: `parquet`.
+    :param table: root URL of the tables, one for each event type; for Delta and Iceberg also the name of a namespace in a catalog, such
+        as `lake.salesforce`. What holds a `/` is a URL. (templated)
+    :param table_format: `parquet`, `delta` or `iceberg`. The last two need their jar: `packages`, or `jars`.
+    :param partition_by: how tables are partitioned when they are made: `event_date`; for Delta and Iceberg also `none`, for Iceberg
+        `event_month`.
+    :param landing_folder: URL of the folder for files on their way and marks of what has landed. Default: the root, or the namespace's
+        location. (templated)
+    :param keep_payload: keep each event's raw bytes in the column `raw_payload`.
+    :param decimals: numbers to land as decimals, by field: `{"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}`.
+    :param on_type_change: what becomes of a field that changes in kind: `new_column`, or `quarantine` for its events.
+    :param decoder: `jvm`, `arrow`, `python`, or `auto`: the quickest that is there.
     :param max_quarantined: how many events of a batch may fail to decode before the task fails instead of landing it.
         Default: fail when no event of the batch decodes.
     :param spark_conn_id: connection of type `spark`; it has to exist.
@@ -54,6 +63,7 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         *FetchesBatch.template_fields,
         *SparkSubmitOperator.template_fields,
         "table",
+        "landing_folder",
     )
 
     # What SparkSubmitOperator makes of its arguments.
@@ -68,7 +78,13 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         *,
         table: str | None = None,
         table_format: str = "parquet",
+        partition_by: str = "event_date",
+        landing_folder: str | None = None,
         max_quarantined: int | None = None,
+        keep_payload: bool = False,
+        decimals: Mapping[str, str] | None = None,
+        on_type_change: str = "new_column",
+        decoder: str = "auto",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None:
@@ -78,8 +94,14 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         self._conn_id = spark_conn_id
         self.table = table
         self.table_format = table_format
+        self.partition_by = partition_by
+        self.landing_folder = landing_folder
         self.max_quarantined = max_quarantined
-        landing.check_arguments(table, table_format, max_quarantined, self.application)
+        self.keep_payload = keep_payload
+        self.decimals = decimals
+        self.on_type_change = on_type_change
+        self.decoder = decoder
+        self._wanted().check(self.application)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
@@ -93,6 +115,19 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
             done = commit(staged, context, self.outlets, self.keep_batches)
         fail_after_landing(staged)
         return done
+
+    def _wanted(self) -> landing.Wanted:
+        return landing.Wanted(
+            table=self.table,
+            table_format=self.table_format,
+            partition_by=self.partition_by,
+            landing_folder=self.landing_folder,
+            max_quarantined=self.max_quarantined,
+            keep_payload=self.keep_payload,
+            decimals=self.decimals,
+            on_type_change=self.on_type_change,
+            decoder=self.decoder,
+        )
 
     def _plan(self) -> landing.Submission:
         landing.require_connection(self._conn_id)
@@ -115,12 +150,8 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
                 context, self.external_id_key, staged.manifest.batch_id, again=staged.again
             )
         users = bool(self.application)
-        arguments = landing.arguments(
-            spark_url(staged.folder.manifest_url),
-            None if users else self.table,
-            self.table_format,
-            self.max_quarantined,
-        )
+        arguments = ["--manifest", spark_url(staged.folder.manifest_url)]
+        arguments += [] if users else self._wanted().arguments()
         self.application = self.application or job.application
         self.application_args = [*arguments, *landing.texts(self.application_args)]
         self.py_files = landing.joined(self.py_files, job.py_files)

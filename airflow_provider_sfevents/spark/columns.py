@@ -7,6 +7,7 @@ year 58,000) makes the whole column fail; only then are the records looked at on
 from __future__ import annotations
 
 import json
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ _ARROW = {
 # Years 1 to 9999 in milliseconds: what Python, pandas and most SQL engines can show.
 FIRST_INSTANT_MS = -62_135_596_800_000
 LAST_INSTANT_MS = 253_402_300_799_999
-_DAY_MS = 86_400_000
+DAY_MS = 86_400_000
 
 
 def arrow_type(kind: FieldType) -> pa.DataType:
@@ -43,6 +44,8 @@ def arrow_type(kind: FieldType) -> pa.DataType:
     if kind.item is not None:
         item = arrow_type(kind.item)
         return pa.list_(item) if kind.kind == "array" else pa.map_(pa.string(), item)
+    if kind.kind == "decimal":
+        return pa.decimal128(kind.precision, kind.scale)
     return _ARROW[kind.kind]
 
 
@@ -87,6 +90,30 @@ def _array(values: list[Any], kind: FieldType) -> pa.Array:
     return pa.array(values, arrow_type(kind)) if build is None else build(values, kind)
 
 
+def instants(millis: pa.Array) -> pa.Array:
+    """Timestamps of whole milliseconds since 1970, which must be within `FIRST_INSTANT_MS` and `LAST_INSTANT_MS`."""
+    return millis.cast(pa.timestamp("ms", tz="UTC")).cast(_INSTANT)
+
+
+def clock_texts(millis: pa.Array) -> pa.Array:
+    """`HH:mm:ss.SSS` of milliseconds since midnight, which must be less than a day."""
+    return millis.cast(pa.int32()).cast(pa.time32("ms")).cast(pa.string())
+
+
+def fitting_decimal(number: float, kind: FieldType) -> Decimal:
+    """Round a number to a decimal's scale, half to even; a double counts as its shortest text, not as the binary fraction behind it.
+
+    :raises ValueError: it has more digits than the decimal, or is not finite.
+    """
+    digits = Decimal(number) if isinstance(number, int) else Decimal(repr(number))
+    unit = Decimal(1).scaleb(-kind.scale)
+    context = Context(prec=kind.precision, rounding=ROUND_HALF_EVEN, traps=[])
+    rounded = digits.quantize(unit, context=context)
+    if not rounded.is_finite():
+        raise ValueError(f"{number!r} is no finite number that {kind.sql()} can hold")
+    return rounded
+
+
 def _instants(values: list[int | None], _kind: FieldType) -> pa.Array:
     millis = pa.array(values, pa.int64())
     bounds = pc.min_max(millis)
@@ -94,7 +121,7 @@ def _instants(values: list[int | None], _kind: FieldType) -> pa.Array:
     if first is not None and not FIRST_INSTANT_MS <= first <= last <= LAST_INSTANT_MS:
         beyond = first if first < FIRST_INSTANT_MS else last
         raise ValueError(f"{beyond} ms since 1970 is not in the years 1 to 9999")
-    return millis.cast(pa.timestamp("ms", tz="UTC")).cast(_INSTANT)
+    return instants(millis)
 
 
 def _dates(values: list[int | None], kind: FieldType) -> pa.Array:
@@ -102,15 +129,15 @@ def _dates(values: list[int | None], kind: FieldType) -> pa.Array:
 
 
 def _times(values: list[int | None], _kind: FieldType) -> pa.Array:
-    return pa.array([None if value is None else _clock(value) for value in values], pa.string())
+    for value in values:
+        if value is not None and not 0 <= value < DAY_MS:
+            raise ValueError(f"{value} ms is not a time of day")
+    return clock_texts(pa.array(values, pa.int64()))
 
 
-def _clock(millis: int) -> str:
-    if not 0 <= millis < _DAY_MS:
-        raise ValueError(f"{millis} ms is not a time of day")
-    seconds, thousandths = divmod(millis, 1000)
-    minutes, second = divmod(seconds, 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}.{thousandths:03d}"
+def _decimals(values: list[float | None], kind: FieldType) -> pa.Array:
+    found = [None if value is None else fitting_decimal(value, kind) for value in values]
+    return pa.array(found, arrow_type(kind))
 
 
 def _texts_of_json(values: list[Any], _kind: FieldType) -> pa.Array:
@@ -158,6 +185,7 @@ _BUILDERS: dict[Kind, Callable[[list[Any], FieldType], pa.Array]] = {
     "timestamp": _instants,
     "date": _dates,
     "time": _times,
+    "decimal": _decimals,
     "json": _texts_of_json,
     "struct": _structs,
     "array": _nested,

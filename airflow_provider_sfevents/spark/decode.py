@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +16,13 @@ from airflow_provider_sfevents.spark.bitmaps import Layout, field_names
 from airflow_provider_sfevents.spark.fieldtypes import record_fields, without_logical_types
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 HEADER = "ChangeEventHeader"
-_BITMAPS = ("changedFields", "nulledFields", "diffFields")
+BITMAPS = ("changedFields", "nulledFields", "diffFields")
 _REASON_LENGTH = 500
+# fastavro names the stream it reads from, by where that lies in memory; the same event shall have the same reason each time.
+_ADDRESS = re.compile(r"( from)? <[^<>]* at 0x[0-9a-f]+>")
 
 
 class Undecodable(Exception):  # noqa: N818 - an answer, not a failure
@@ -42,9 +45,7 @@ class Decoder:
         except (SchemaParseException, UnknownType) as error:
             raise ValueError(f"it is not an Avro schema: {error}") from error
         self._read = schemaless_reader
-        self._names = _cached_names(
-            tuple((name, kind.member_names()) for name, kind in record_fields(raw))
-        )
+        self._names = names_of_bitmaps(schema_json)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Make the event's record; in its change event header names stand in place of bitmaps.
@@ -64,7 +65,7 @@ class Decoder:
                 f"{left} of {len(payload)} bytes are left over after decoding with the event's schema"
             )
         header = record.get(HEADER)
-        if header is not None:
+        if isinstance(header, dict):
             self._name_fields(header)
         return record
 
@@ -84,7 +85,7 @@ class Decoder:
         return records, good, reasons
 
     def _name_fields(self, header: dict[str, Any]) -> None:
-        for key in _BITMAPS:
+        for key in BITMAPS:
             if not header.get(key):
                 continue
             try:
@@ -93,8 +94,18 @@ class Decoder:
                 raise Undecodable(f"{key}: {error}"[:_REASON_LENGTH]) from error
 
 
-def _cached_names(layout: Layout) -> Any:
-    """Few combinations of fields make up most changes, so that most bitmaps need not be read twice."""
+def bitmap_layout(schema_json: str) -> Layout:
+    """What the bits of this schema's bitmaps stand for."""
+    fields = record_fields(json.loads(schema_json))
+    return tuple((name, kind.member_names()) for name, kind in fields)
+
+
+def names_of_bitmaps(schema_json: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """What makes field names of the bitmaps of one list, for events of this schema; it raises ValueError where it cannot.
+
+    It remembers: few combinations of fields make up most changes, so that most bitmaps need not be read twice.
+    """
+    layout = bitmap_layout(schema_json)
 
     @lru_cache(maxsize=4096)
     def names(elements: tuple[str, ...]) -> tuple[str, ...]:
@@ -113,4 +124,5 @@ def _reason(error: Exception) -> str:
             said = "the payload holds text that is not UTF-8"
         case _:
             said = "the payload does not fit the event's schema"
-    return f"{said} ({type(error).__name__}: {error})"[:_REASON_LENGTH]
+    detail = _ADDRESS.sub("", str(error))
+    return f"{said} ({type(error).__name__}: {detail})"[:_REASON_LENGTH]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark.decoders.on_executor import check_wheels, payload_decoder
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from airflow_provider_sfevents.spark.decode import Decoder
-    from airflow_provider_sfevents.spark.fieldtypes import Column
+    from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
+    from airflow_provider_sfevents.spark.decoders.reference import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.plan import EventType
 
 # What both functions pass through, and what they add, before the payload's own columns.
@@ -41,6 +42,7 @@ class Task:
     :param names: event type by schema id.
     :param first_ordinals: of each staged file, ascending.
     :param left_out: ordinals of events to pass over as if they were not there.
+    :param decoder: which one decodes; `arrow` and `python` give the same.
     """
 
     types: tuple[EventType, ...]
@@ -49,6 +51,7 @@ class Task:
     first_ordinals: tuple[int, ...]
     keep_payload: bool = False
     left_out: frozenset[int] = frozenset()
+    decoder: OnExecutor = "python"
 
 
 def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -56,13 +59,13 @@ def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     decode = _Decoding(task)
     for batch in _wanted(task, batches):
         for schema_id, rows in _by_schema(batch):
-            arrays, good, times, _ = decode(schema_id, rows)
-            if good:
-                kept = _taken(rows, good)
+            found = decode(schema_id, rows)
+            if len(found.rows):
+                kept = _taken(rows, found.rows)
                 raw = [kept.column(layout.PAYLOAD)] if task.keep_payload else []
                 yield _batch(
-                    [*_leading(kept, times, task.first_ordinals), *arrays, *raw],
-                    decode.names(schema_id, task),
+                    [*_leading(kept, found.times, task.first_ordinals), *found.arrays, *raw],
+                    decode.names(schema_id),
                 )
 
 
@@ -81,7 +84,7 @@ def undecodable(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
                     pa.array([task.names[schema_id]] * len(bad)),
                     pa.array([reasons[index] for index in bad]),
                 ]
-                leading = _leading(kept, [None] * len(bad), task.first_ordinals)
+                leading = _leading(kept, pa.nulls(len(bad), pa.int64()), task.first_ordinals)
                 yield _batch([*leading, *said, kept.column(layout.PAYLOAD)], QUARANTINE_NAMES)
 
 
@@ -94,40 +97,25 @@ class _Decoding:
     """The decoders of one task, made when the first row asks for them."""
 
     def __init__(self, task: Task) -> None:
-        _check_wheels()
+        check_wheels(task.decoder)
         self._task = task
         self._types = {schema_id: kind for kind in task.types for schema_id in kind.schemas}
-        self._decoders: dict[str, Decoder] = {}
+        self._decoders: dict[str, PayloadDecoder] = {}
 
-    def __call__(
-        self, schema_id: str, rows: pa.RecordBatch
-    ) -> tuple[list[pa.Array], list[int], list[int | None], dict[int, str]]:
-        """Payload columns, the indexes of the rows they stand for, those rows' event times in ms, the others' reasons."""
-        from airflow_provider_sfevents.spark.columns import build_columns
-
-        records, good, reasons = self._decoder(schema_id).decode_all(
-            rows.column(layout.PAYLOAD).to_pylist()
-        )
-        arrays, fitting, misfits = build_columns(records, self._columns(schema_id))
-        reasons |= {good[index]: reason for index, reason in misfits.items()}
-        times = [_event_time(records[index]) for index in fitting]
-        return arrays, [good[index] for index in fitting], times, reasons
+    def __call__(self, schema_id: str, rows: pa.RecordBatch) -> Decoded:
+        return self._decoder(schema_id)(rows.column(layout.PAYLOAD).to_pylist())
 
     def reasons(self, schema_id: str, rows: pa.RecordBatch) -> dict[int, str]:
         if schema_id in self._task.refused:
             return dict.fromkeys(range(rows.num_rows), self._task.refused[schema_id])
-        return self(schema_id, rows)[3]
+        return self(schema_id, rows).reasons
 
-    def names(self, schema_id: str, task: Task) -> tuple[str, ...]:
-        own = tuple(column.name for column in self._columns(schema_id))
-        return (*LEADING_NAMES, *own, *([envelope.RAW_PAYLOAD] if task.keep_payload else []))
+    def names(self, schema_id: str) -> tuple[str, ...]:
+        own = tuple(column.name for column in self._types[schema_id].columns)
+        raw = [envelope.RAW_PAYLOAD] if self._task.keep_payload else []
+        return (*LEADING_NAMES, *own, *raw)
 
-    def _columns(self, schema_id: str) -> Sequence[Column]:
-        return self._types[schema_id].columns
-
-    def _decoder(self, schema_id: str) -> Decoder:
-        from airflow_provider_sfevents.spark.decode import Decoder
-
+    def _decoder(self, schema_id: str) -> PayloadDecoder:
         if schema_id not in self._types:
             raise StagingError(
                 f"A staged event names schema {schema_id!r}, which the manifest does not: the batch's files are not those the manifest "
@@ -135,7 +123,10 @@ class _Decoding:
                 "says what to do about a damaged one."
             )
         if schema_id not in self._decoders:
-            self._decoders[schema_id] = Decoder(self._types[schema_id].schemas[schema_id])
+            kind = self._types[schema_id]
+            self._decoders[schema_id] = payload_decoder(
+                self._task.decoder, kind.schemas[schema_id], kind.columns_of(schema_id)
+            )
         return self._decoders[schema_id]
 
 
@@ -155,18 +146,12 @@ def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
 
 def _by_schema(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Split rows by schema; nearly always there is one, and then nothing is copied."""
-    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    ids = batch.column(layout.SCHEMA_ID).to_pylist()
-    found = dict.fromkeys(ids)
+    ids = batch.column(layout.SCHEMA_ID)
+    found = pc.unique(ids).to_pylist()
     for schema_id in found:
-        if len(found) == 1:
-            yield schema_id, batch
-        else:
-            yield (
-                schema_id,
-                batch.take(pa.array([row for row, other in enumerate(ids) if other == schema_id])),
-            )
+        yield schema_id, batch if len(found) == 1 else batch.filter(pc.equal(ids, schema_id))
 
 
 def _taken(rows: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:
@@ -176,19 +161,17 @@ def _taken(rows: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:
 
 
 def _leading(
-    rows: pa.RecordBatch, times: Sequence[int | None], first_ordinals: Sequence[int]
+    rows: pa.RecordBatch, times: pa.Array, first_ordinals: Sequence[int]
 ) -> list[pa.Array]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    when = pa.array(times, pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+    from airflow_provider_sfevents.spark.columns import instants
+
+    when = instants(times)
     received = rows.column(layout.RECEIVED_AT).cast(pa.timestamp("us", tz="UTC"))
-    date = pc.coalesce(when, received).cast(pa.date32())
-    ordinals = rows.column(layout.ORDINAL)
-    part = pa.array(
-        [bisect_right(first_ordinals, ordinal) - 1 for ordinal in ordinals.to_pylist()], pa.int32()
-    )
     passed = {name: rows.column(name) for name in _PASSED}
+    ordinals = rows.column(layout.ORDINAL)
     return [
         passed[layout.EVENT_ID],
         when,
@@ -196,40 +179,25 @@ def _leading(
         passed[layout.REPLAY_ID],
         passed[layout.SCHEMA_ID],
         ordinals,
-        date,
-        part,
+        pc.coalesce(when, received).cast(pa.date32()),
+        _parts(ordinals, first_ordinals),
     ]
 
 
-def _event_time(record: dict[str, Any]) -> int | None:
-    """Milliseconds since 1970: when the change was committed, or the event created; None where that cannot be read."""
-    from airflow_provider_sfevents.spark.columns import FIRST_INSTANT_MS, LAST_INSTANT_MS
-    from airflow_provider_sfevents.spark.decode import HEADER
+def _parts(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
+    """Place of the staged file that each comes from; nearly always that is one file."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
 
-    header = record.get(HEADER)
-    value = header.get("commitTimestamp") if isinstance(header, dict) else record.get("CreatedDate")
-    return (
-        value if isinstance(value, int) and FIRST_INSTANT_MS <= value <= LAST_INSTANT_MS else None
-    )
+    bounds = pc.min_max(ordinals)
+    first, last = (bisect_right(first_ordinals, bounds[end].as_py()) - 1 for end in ("min", "max"))
+    if first == last:
+        return pa.repeat(pa.scalar(first, pa.int32()), len(ordinals))
+    parts = [bisect_right(first_ordinals, ordinal) - 1 for ordinal in ordinals.to_pylist()]
+    return pa.array(parts, pa.int32())
 
 
 def _batch(arrays: list[pa.Array], names: Sequence[str]) -> pa.RecordBatch:
     import pyarrow as pa
 
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
-
-
-def _check_wheels() -> None:
-    """Fail in one line, with the remedy, where decoding could only fail in many.
-
-    :raises ConfigurationError: an executor's Python lacks what decoding needs.
-    """
-    import sys
-    from importlib.util import find_spec
-
-    missing = [name for name in ("fastavro", "pyarrow") if find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(
-            f"The executors' Python ({sys.executable}) has no {' and no '.join(missing)}. Install it on every executor, or ship an "
-            'environment that has it with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
-        )

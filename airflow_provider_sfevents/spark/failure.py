@@ -10,6 +10,8 @@ import re
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.spark.tables import coordinates
+from airflow_provider_sfevents.spark.tables.conflicts import java_text
 
 _OURS = re.compile(r"airflow_provider_sfevents\.exceptions\.\w+: (?P<said>.+)")
 _NO_PACKAGE = re.compile(
@@ -28,11 +30,16 @@ _UNREADABLE = re.compile(
 _PATH = re.compile(r"(?:file:|s3a?:|hdfs:|gs:|abfss?:)?/[^\s:\]]+")
 
 
+_WRONG_JAR = re.compile(
+    r"(?:NoSuchMethodError|NoClassDefFoundError|IncompatibleClassChangeError|AbstractMethodError)[^\n]*"
+)
+
+
 def one_line(error: BaseException) -> str:
     """Name the cause and the remedy; empty when this is nothing we know, so that the traceback is worth its length."""
     if isinstance(error, SfEventsError):
         return " ".join(str(error).split())
-    text = str(error)
+    text = java_text(error)
     if said := _OURS.search(text):
         return said["said"].strip()
     if name := _NO_PACKAGE.search(text):
@@ -42,7 +49,17 @@ def one_line(error: BaseException) -> str:
             f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow and fastavro, the driver "
             'pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
         )
-    return _of_files(text)
+    return _of_jars(text) or _of_files(text)
+
+
+def _of_jars(text: str) -> str:
+    wrong = _WRONG_JAR.search(text)
+    if wrong is None or not re.search("delta|iceberg", text, re.IGNORECASE):
+        return ""
+    return (
+        f"A jar of Delta or Iceberg was built for another Spark ({wrong[0].strip()[:200]}). Use the builds for this one: for Spark 4.1 "
+        f"{coordinates.DELTA} and {coordinates.ICEBERG}."
+    )
 
 
 def _of_files(text: str) -> str:

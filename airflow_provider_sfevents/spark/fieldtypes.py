@@ -19,6 +19,7 @@ Kind = Literal[
     "int",
     "long",
     "double",
+    "decimal",
     "string",
     "binary",
     "date",
@@ -51,12 +52,6 @@ _BY_DOC: Mapping[str, Kind] = {
     "TimeOnly": "time",
 }
 
-_WIDER: Mapping[tuple[Kind, Kind], Kind] = {
-    ("int", "long"): "long",
-    ("int", "double"): "double",
-    ("long", "double"): "double",
-}
-
 _SQL: Mapping[Kind, str] = {
     "boolean": "boolean",
     "int": "int",
@@ -79,16 +74,22 @@ class Untypeable(Exception):  # noqa: N818 - an answer, not a failure
 class FieldType:
     """A column type.
 
-    :param kind: `time` is text `HH:mm:ss.SSS`; `json` is text too, for unions that no column type has.
-    :param members: of a struct, in the schema's order.
+    :param kind: `time` is text `HH:mm:ss.SSS`; `json` is text too, for unions that no column type has. `decimal` is filled from
+        ints, longs and doubles: from the shortest decimal text of a double (its `repr`), rounded half to even to the scale. A value
+        that then has more digits than the precision, or is no finite number, does not fit.
+    :param members: of a struct; in the schema's order, or in the order in which the table got them.
     :param item: of an array or the values of a map.
-    :param text_member: of a struct that may be plain text instead: the member that holds the text, last of the members.
+    :param text_member: of a struct that may be plain text instead: the name of the member that holds the text.
+    :param precision: of a decimal, 1 to 38: its digits, those after the point among them.
+    :param scale: of a decimal: digits after the point.
     """
 
     kind: Kind
     members: tuple[tuple[str, FieldType], ...] = ()
     item: FieldType | None = None
     text_member: str = ""
+    precision: int = 0
+    scale: int = 0
 
     def sql(self) -> str:
         """As Spark's DDL spells it."""
@@ -101,6 +102,8 @@ class FieldType:
                 if self.kind == "array"
                 else f"map<string, {self.item.sql()}>"
             )
+        if self.kind == "decimal":
+            return f"decimal({self.precision},{self.scale})"
         return _SQL[self.kind]
 
     def member_names(self) -> tuple[str, ...]:
@@ -110,7 +113,10 @@ class FieldType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table, and the field of the event it is filled from."""
+    """A column of a table, and the field of the event it is filled from.
+
+    :param field: its name; empty for a column that an event has nothing for.
+    """
 
     name: str
     field: str
@@ -132,39 +138,6 @@ def record_fields(schema: Mapping[str, Any]) -> Fields:
     """
     namespace = schema.get("namespace", "")
     return _Reader().record(schema, namespace).members
-
-
-def merged(one: Fields, other: Fields) -> Fields:
-    """Columns that hold both: those of `one` first, then what only `other` has; numbers widened.
-
-    :raises Untypeable: a field has kinds that do not go together.
-    """
-    theirs = dict(other)
-    both = tuple(
-        (name, _merged_type(name, kind, theirs[name]) if name in theirs else kind)
-        for name, kind in one
-    )
-    ours = dict(one)
-    union = both + tuple((name, kind) for name, kind in other if name not in ours)
-    _refuse_twins(name for name, _ in union)
-    return union
-
-
-def _merged_type(name: str, one: FieldType, other: FieldType) -> FieldType:
-    if one == other:
-        return one
-    wider = _WIDER.get((one.kind, other.kind)) or _WIDER.get((other.kind, one.kind))
-    if wider:
-        return FieldType(kind=wider)
-    if one.kind != other.kind or one.text_member != other.text_member:
-        raise Untypeable(
-            f"field {name} is {one.sql()} in one schema of this batch and {other.sql()} in another"
-        )
-    if one.item is not None and other.item is not None:
-        return FieldType(kind=one.kind, item=_merged_type(name, one.item, other.item))
-    return FieldType(
-        kind="struct", members=merged(one.members, other.members), text_member=one.text_member
-    )
 
 
 def _refuse_twins(names: Iterator[str]) -> None:
@@ -216,7 +189,9 @@ class _Reader:
     def _complex(self, avro: Mapping[str, Any], namespace: str, name: str) -> FieldType:
         match avro["type"]:
             case "record":
-                return self.record(avro, namespace)
+                found = self.record(avro, namespace)
+                # Parquet has no record without members.
+                return found if found.members else FieldType(kind="json")
             case "array":
                 return FieldType(kind="array", item=self._type(avro["items"], namespace, name))
             case "map":

@@ -68,6 +68,38 @@ class Files:
         self.write_in_place(temporary, text)
         self.move(temporary, url)
 
+    def create(self, url: str, text: str, temporary: str) -> bool:
+        """Make a file that is not there yet; whether it was this call that made it.
+
+        :param temporary: another place in the same folder, for disks: what is linked from there is whole at once.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        with _named(url):
+            path, fs = self._at(url)
+            fs.mkdirs(path.getParent())
+            local = self._is(fs, f"{_FS}.RawLocalFileSystem")
+            try:
+                if local:
+                    self.write_in_place(temporary, text)
+                    made, target = self._at(temporary)[0], path
+                    nio = self._jvm.java.nio.file.Files
+                    nio.createLink(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
+                else:
+                    stream = fs.create(path, False)  # noqa: FBT003 - not over another one
+                    stream.write(bytearray(text.encode()))
+                    stream.close()
+            except Py4JJavaError as error:
+                taken = ("java.nio.file", f"{_FS}")
+                names = [f"{package}.FileAlreadyExistsException" for package in taken]
+                if not any(self._is(error.java_exception, name) for name in names):
+                    raise
+                return False
+            finally:
+                if local:
+                    self.remove(temporary)
+        return True
+
     def write_in_place(self, url: str, text: str) -> None:
         """Write a file where nobody reads it yet; its folder is made if need be."""
         with _named(url):

@@ -23,15 +23,16 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark import envelope, publish
 from airflow_provider_sfevents.spark.decode import HEADER
+from airflow_provider_sfevents.spark.tables.interface import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Set as AbstractSet
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from airflow_provider_sfevents.spark.hadoop import Files
     from airflow_provider_sfevents.spark.plan import BatchPlan, EventType
     from airflow_provider_sfevents.spark.staged import StagedBatch
+    from airflow_provider_sfevents.spark.tables.interface import Tables
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +66,8 @@ class Source:
     days: int
 
 
-Standing = dict[tuple[str, Source], dict[str, frozenset[str]]]
-"""Names of the files of other batches, by folder, for each table of the batch and each source it is compared with."""
+Compared = dict[tuple[str, Source], Standing]
+"""What is standing, for each table of the batch and each source it is compared with."""
 
 
 def sources(plan: BatchPlan, table: str, topic: str) -> tuple[Source, ...]:
@@ -90,11 +91,8 @@ def sources(plan: BatchPlan, table: str, topic: str) -> tuple[Source, ...]:
     )
 
 
-def date_folders(dates: Iterable[str], days: int) -> list[str]:
-    """Partitions around these dates, as folders' names.
-
-    :param dates: ISO-8601.
-    """
+def dates_around(dates: Iterable[str], days: int) -> list[str]:
+    """Dates that are so near to these, and these; ISO-8601, as are the given ones."""
     ordinals = {
         near
         for text in dates
@@ -102,41 +100,37 @@ def date_folders(dates: Iterable[str], days: int) -> list[str]:
         for near in range(at - days, at + days + 1)
         if 1 <= near <= date.max.toordinal()
     }
-    return [f"{envelope.EVENT_DATE}={date.fromordinal(at).isoformat()}" for at in sorted(ordinals)]
+    return [date.fromordinal(at).isoformat() for at in sorted(ordinals)]
 
 
 class Comparison:
     """Compares what an attempt wrote with what stands in the tables.
 
-    :param root: of the tables.
     :param folder: of the attempt.
     """
 
-    def __init__(
-        self, spark: SparkSession, files: Files, batch: StagedBatch, *, root: str, folder: str
-    ) -> None:
-        self._spark = _own_session(spark)
-        self._files = files
+    def __init__(self, tables: Tables, batch: StagedBatch, *, folder: str) -> None:
+        self._spark = tables.spark
+        self._tables = tables
         self._batch = batch
-        self._root = root
         self._folder = folder
 
-    def standing(self, written: Iterable[str]) -> Standing:
-        """Look which files there are that may hold what was written; equal answers mean that none has come.
+    def standing(self, written: Iterable[str]) -> Compared:
+        """Look what there is that may hold what was written; equal answers mean that nothing has come.
 
         :param written: paths relative to the attempt's folder.
         """
-        dates: dict[str, set[str]] = {}
-        for path in written:
-            dates.setdefault(publish.table_of(path), set()).add(publish.date_of(path))
+        dates = self._dates(written)
         manifest = self._batch.manifest
         return {
-            (table, source): self._others(source, dates[table])
+            (table, source): self._tables.standing(
+                source.table, self._around(dates[table], source), manifest.batch_id
+            )
             for table in sorted(dates)
             for source in sources(self._batch.plan, table, manifest.topic)
         }
 
-    def duplicates(self, written: Mapping[str, int], standing: Standing) -> dict[str, set[int]]:
+    def duplicates(self, written: Mapping[str, int], standing: Compared) -> dict[str, set[int]]:
         """Ordinals, by table, of the events that were written and must not land.
 
         :param written: rows by path relative to the attempt's folder.
@@ -144,13 +138,13 @@ class Comparison:
         if not written or (sum(written.values()) == 1 and not any(standing.values())):
             return {}
         found: dict[str, set[int]] = {}
-        for table in sorted(set(map(publish.table_of, written))):
+        for table, dates in sorted(self._dates(written).items()):
             ours = self._written(table)
             known = {
                 identity
-                for (compared, source), folders in standing.items()
-                if compared == table and folders
-                for identity in self._known(ours, source, folders)
+                for (compared, source), there in standing.items()
+                if compared == table and there
+                for identity in self._known(ours, source, there, self._around(dates, source))
             }
             if repeated := repetitions(_rows(ours), known):
                 found[table] = set(repeated)
@@ -162,34 +156,30 @@ class Comparison:
                 )
         return found
 
-    def _others(self, source: Source, dates: Iterable[str]) -> dict[str, frozenset[str]]:
-        """Files of other batches, by folder."""
-        table = f"{self._root}/{source.table}"
-        if self._batch.manifest.overlaps:
-            found = {table: frozenset(self._files.walk(table))}
-        else:
-            folders = [f"{table}/{name}" for name in date_folders(dates, source.days)]
-            found = {folder: frozenset(self._files.names(folder)) for folder in folders}
-        others = {folder: self._not_ours(names) for folder, names in found.items()}
-        return {folder: names for folder, names in others.items() if names}
+    def _dates(self, written: Iterable[str]) -> dict[str, set[str]]:
+        """Dates by table."""
+        dates: dict[str, set[str]] = {}
+        for path in written:
+            dates.setdefault(publish.table_of(path), set()).add(publish.date_of(path))
+        return dates
 
-    def _not_ours(self, names: Iterable[str]) -> frozenset[str]:
-        own = publish.names_of(self._batch.manifest.batch_id)
-        return frozenset(
-            name for name in names if name.endswith(".parquet") and not own.fullmatch(name)
-        )
+    def _around(self, dates: Iterable[str], source: Source) -> list[str] | None:
+        """Where events of these dates may stand; None: anywhere."""
+        return None if self._batch.manifest.overlaps else dates_around(dates, source.days)
 
     def _written(self, table: str) -> DataFrame:
         natural = any(kind.name == table and _is_natural(kind) for kind in self._batch.plan.types)
         rows = self._spark.read.schema(_sql(natural=natural)).parquet(f"{self._folder}/{table}")
         return _identified(rows, natural=natural).select(_IDENTITY, envelope.ORDINAL)
 
-    def _known(self, ours: DataFrame, source: Source, folders: Iterable[str]) -> Iterable[str]:
-        """Identities of ours that stand in these folders, in rows of other batches of the same org and topic."""
+    def _known(
+        self, ours: DataFrame, source: Source, standing: Standing, dates: list[str] | None
+    ) -> Iterable[str]:
+        """Identities of ours that stand there, in rows of other batches of the same org and topic."""
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
         manifest = self._batch.manifest
-        rows = self._spark.read.schema(_sql(natural=source.natural)).parquet(*folders)
+        rows = self._tables.known(source.table, standing, dates, _sql(natural=source.natural))
         others = rows.where(
             (F.col(envelope.ORG_ID) == manifest.org_id)
             & (F.col(envelope.TOPIC) == manifest.topic)
@@ -257,17 +247,3 @@ def _is_natural(kind: EventType) -> bool:
 
 def _sql(*, natural: bool) -> str:
     return f"{_ROW_SQL}, {_HEADER_SQL}" if natural else _ROW_SQL
-
-
-def _own_session(spark: SparkSession) -> SparkSession:
-    """Make a session that skips no file, whatever the cluster's defaults are, and that is quick with many small ones."""
-    session = spark.newSession()
-    settings = {
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
-        "spark.sql.files.openCostInBytes": "65536",
-        "spark.sql.parquet.filterPushdown": "false",
-    }
-    for key, value in settings.items():
-        session.conf.set(key, value)
-    return session

@@ -1,6 +1,6 @@
 """The job `spark-submit` runs: land one staged batch. See `docs/spark.md`.
 
-spark-submit --py-files sfevents.zip land.py --manifest URL --table ROOT
+spark-submit --py-files sfevents.zip land.py --manifest URL --table ROOT_OR_NAMESPACE
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-logger = logging.getLogger("sfevents")
+    from airflow_provider_sfevents.spark.landing import Order
 
-FORMATS = ("parquet",)
+logger = logging.getLogger("sfevents")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when the batch has landed and its receipt is written; 1, after one line that says why, otherwise."""
     logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s", level=logging.WARNING)
     logging.getLogger("airflow_provider_sfevents").setLevel(logging.INFO)
-    options = _parser().parse_args(arguments)
     try:
         from airflow_provider_sfevents import steps
+        from airflow_provider_sfevents.exceptions import ConfigurationError
         from airflow_provider_sfevents.spark.failure import one_line
-        from airflow_provider_sfevents.spark.landing import Order, land
+        from airflow_provider_sfevents.spark.landing import land
         from airflow_provider_sfevents.spark.landing_steps import BEGAN
     except ModuleNotFoundError as missing:
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
@@ -36,13 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             missing,
         )
         return 1
-    order = Order(
-        manifest_url=options.manifest,
-        table=options.table,
-        max_quarantined=options.max_quarantined,
-        keep_payload=options.keep_payload,
-    )
-    spark = _session()
+    try:
+        order = order_of(arguments)
+    except ConfigurationError as mistake:
+        logger.error("Not landed: %s", mistake)  # noqa: TRY400 - as above
+        return 1
+    spark = _session(order.table_format)
     steps.reached(BEGAN, order.manifest_url)
     _say_it_once(spark)
     try:
@@ -70,10 +69,43 @@ def _parser() -> argparse.ArgumentParser:
         "--table",
         required=True,
         metavar="ROOT",
-        help="folder of the tables; each event type gets one below it",
+        help="folder of the tables, one below it for each event type; or, for delta and iceberg, the name of a namespace in a catalog",
     )
     parser.add_argument(
-        "--format", choices=FORMATS, default=FORMATS[0], help="table format (default: %(default)s)"
+        "--format",
+        default="parquet",
+        metavar="FORMAT",
+        help="table format: parquet, delta or iceberg (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--partition-by",
+        default="event_date",
+        metavar="HOW",
+        help="how new tables are partitioned: event_date, none (delta, iceberg) or event_month (iceberg) (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--landing-folder",
+        default="",
+        metavar="URL",
+        help="where files on their way and marks go (default: the root, or the namespace's location)",
+    )
+    parser.add_argument(
+        "--decimals",
+        default="{}",
+        metavar="JSON",
+        help='numbers to land as decimals, by field: {"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}',
+    )
+    parser.add_argument(
+        "--on-type-change",
+        default="new_column",
+        metavar="WHAT",
+        help="what becomes of a field that changes in kind: new_column or quarantine (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--decoder",
+        default="auto",
+        metavar="WHICH",
+        help="jvm, arrow, python, or auto: the quickest that is there (default: %(default)s)",
     )
     parser.add_argument(
         "--max-quarantined",
@@ -89,11 +121,53 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _session() -> SparkSession:
-    """Get the session `spark-submit` configured; master, name and all come from there."""
+def order_of(arguments: Sequence[str] | None) -> Order:
+    """Read the command line.
+
+    :raises ConfigurationError: for options that cannot work, before Spark starts.
+    """
+    from airflow_provider_sfevents.spark.landing import Order
+    from airflow_provider_sfevents.spark.ordering import check_order, decimals_of
+
+    options = _parser().parse_args(arguments)
+    order = Order(
+        manifest_url=options.manifest,
+        table=options.table,
+        table_format=options.format,
+        partition_by=options.partition_by,
+        landing_folder=options.landing_folder,
+        max_quarantined=options.max_quarantined,
+        keep_payload=options.keep_payload,
+        decimals=decimals_of(options.decimals),
+        on_type_change=options.on_type_change,
+        decoder=options.decoder,
+    )
+    check_order(
+        order.table,
+        order.table_format,
+        order.partition_by,
+        order.decimals,
+        order.on_type_change,
+        order.decoder,
+    )
+    return order
+
+
+def _session(table_format: str) -> SparkSession:
+    """Get the session `spark-submit` configured; master, name and all come from there.
+
+    What Delta has to have from the start is added to it.
+    """
+    from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-    return SparkSession.builder.getOrCreate()
+    from airflow_provider_sfevents.spark.tables import delta, naming
+
+    builder = SparkSession.builder
+    if table_format == naming.DELTA:
+        given = SparkConf()
+        builder = builder.config(map=delta.from_the_start(dict(given.getAll())))
+    return builder.getOrCreate()
 
 
 def _say_it_once(spark: SparkSession) -> None:

@@ -13,10 +13,10 @@ FOLDER = "landing-folder"  # the attempt's own is about to be made; about: the b
 WRITE = "landing-write"  # about: the table; a second time where duplicates were found
 COMPARE = "landing-compare"  # what was written, with what the tables hold; about: the batch
 CLEAR = "landing-clear"  # about: the folder of an attempt at an older form of the batch
-MOVE = "landing-move"  # about: the file's new place, relative to the table root
-REMOVE = (
-    "landing-remove"  # about: a file of an earlier landing of the batch, relative to the table root
-)
+# About: the file's new place, relative to the table root; for Delta and Iceberg the table that a commit is about to be made to.
+MOVE = "landing-move"
+# What an earlier landing of the batch has left. About: a file, relative to the table root; for Delta and Iceberg a table.
+REMOVE = "landing-remove"
 LANDED = "landing-landed"  # about: the batch
 CLEAN = "landing-clean"  # about: the batch
 RECEIPT_NEXT = "receipt-next"  # about: the batch

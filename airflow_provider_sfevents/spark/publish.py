@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
@@ -55,6 +55,7 @@ class Landed:
     :param staged_at: when the manifest was written that it was landed from: which form of the batch this is. Empty in marks of
         releases that did not tell forms apart.
     :param start: of that manifest, as is `end`.
+    :param drift: what changed in the tables' columns with it (`drift.Drift.to_dict`).
     """
 
     batch_id: str
@@ -71,6 +72,7 @@ class Landed:
     staged_at: str = ""
     start: str = ""
     end: str = ""
+    drift: tuple[Mapping[str, Any], ...] = ()
 
     def to_json(self) -> str:
         """One line, so that Spark and DuckDB read the folder as it is."""
@@ -82,7 +84,8 @@ class Landed:
         try:
             value = json.loads(text)
             value.pop("version")
-            return cls(**{**value, "files": tuple(value["files"])})
+            listed = {"files": tuple(value["files"]), "drift": tuple(value.get("drift", ()))}
+            return cls(**{**value, **listed})
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise StagingError(
                 f"{where} does not say what has landed: {error}. Delete it and run the task again, which lands the batch again."

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
 from airflow_provider_sfevents.spark import envelope, publish
+from airflow_provider_sfevents.spark.decoding import chosen
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.staged import StagedBatch, open_batch, write_receipt_file
+from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.opening import open_tables
 from airflow_provider_sfevents.staging.manifest import Receipt
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.plan import EventType
+    from airflow_provider_sfevents.spark.tables.interface import Tables
 
 _LANDED_SQL = "batch_id string"
 
@@ -33,16 +37,18 @@ def read_batch(
     event_type: str | None = None,
     *,
     keep_payload: bool = False,
+    decoder: str = "auto",
 ) -> DataFrame:
     """Read the decoded events of a staged batch: the columns `land.py` would land, in no particular order.
 
     Events that cannot be decoded are left out; `read_undecodable` has them.
 
     :param event_type: which one, where the batch holds several.
+    :param decoder: `jvm`, `arrow`, `python`, or `auto`: the quickest that is there.
     :raises ConfigurationError: the batch holds several event types and none was named, or not this one.
     :raises StagingError: the batch is not whole.
     """
-    batch = open_batch(spark, Files(spark), manifest_url)
+    batch = open_batch(spark, Files(spark), manifest_url, decoder=chosen(spark, decoder))
     return batch.decoded(spark, _chosen(batch, event_type), keep_payload=keep_payload).drop(
         envelope.PART
     )
@@ -95,41 +101,74 @@ def write_receipt(
 
 
 def read_table(
-    spark: SparkSession, root: str, event_type: str, *, landed_only: bool = False
+    spark: SparkSession,
+    root: str,
+    event_type: str,
+    *,
+    landed_only: bool = False,
+    table_format: str | None = None,
+    landing_folder: str = "",
 ) -> DataFrame:
-    """Read a landed table, with the columns of all its files.
+    """Read a landed table; for Parquet with the columns of all its files.
 
-    :param root: what was given to the landing as its table.
-    :param landed_only: leave out a batch whose landing is not complete, of which parts may already be visible.
+    :param root: what was given to the landing as its table: a URL, or a namespace's name.
+    :param landed_only: leave out a batch whose landing is not complete: of which parts may already be visible (Parquet), or which is in
+        some of its tables only (Delta, Iceberg).
+    :param table_format: default: what lies below the root; by name it has to be given.
+    :param landing_folder: the same as the landing's.
     :raises ConfigurationError: there is no such table.
     """
-    return _read(spark, root, event_type, landed_only=landed_only)
+    tables = _opened(spark, root, event_type, table_format, landing_folder)
+    return _landed(tables, event_type) if landed_only else tables.read(event_type)
 
 
-def read_quarantine(spark: SparkSession, root: str, *, landed_only: bool = False) -> DataFrame:
+def read_quarantine(
+    spark: SparkSession,
+    root: str,
+    *,
+    landed_only: bool = False,
+    table_format: str | None = None,
+    landing_folder: str = "",
+) -> DataFrame:
     """Read the events that could not be decoded when they landed, of all tables below a root.
 
     :raises ConfigurationError: there are none.
     """
-    return _read(spark, root, publish.QUARANTINE, landed_only=landed_only)
-
-
-def _read(spark: SparkSession, root: str, table: str, *, landed_only: bool) -> DataFrame:
-    files = Files(spark)
-    root = root.rstrip("/")
-    names = files.names(root)
-    if table not in names:
-        known = ", ".join(name for name in names if not name.startswith(("_", "."))) or "none"
-        raise ConfigurationError(f"{root} has no table {table}; it has: {known}.")
-    # What has landed is listed before the table's files: a batch landing meanwhile is missing as a whole.
-    landed = (
-        spark.read.schema(_LANDED_SQL).json(f"{root}/{publish.LANDED}/*.json")
-        if landed_only
-        else None
+    return read_table(
+        spark,
+        root,
+        publish.QUARANTINE,
+        landed_only=landed_only,
+        table_format=table_format,
+        landing_folder=landing_folder,
     )
-    rows = spark.read.option("mergeSchema", "true").parquet(f"{root}/{table}")
-    if landed is None:
-        return rows
+
+
+def _opened(
+    spark: SparkSession, root: str, table: str, table_format: str | None, landing_folder: str
+) -> Tables:
+    files = Files(spark)
+    found = table_format or _format_of(files, root, table)
+    return open_tables(spark, files, root, found, landing_folder=landing_folder, reading=True)
+
+
+def _format_of(files: Files, root: str, table: str) -> str:
+    """:raises ConfigurationError: it cannot be seen."""
+    if naming.looks_named(root):
+        raise ConfigurationError(
+            f"{root!r} reads like a name in a catalog: say whether its tables are table_format='delta' or 'iceberg'."
+        )
+    folder = f"{root.rstrip('/')}/{table}"
+    if files.exists(f"{folder}/_delta_log"):
+        return naming.DELTA
+    return naming.ICEBERG if files.exists(f"{folder}/metadata") else naming.PARQUET
+
+
+def _landed(tables: Tables, table: str) -> DataFrame:
+    """Rows of the batches that have landed."""
+    # What has landed is listed before the table's files: a batch landing meanwhile is missing as a whole.
+    landed = tables.spark.read.schema(_LANDED_SQL).json(f"{tables.root}/{publish.LANDED}/*.json")
+    rows = tables.read(table)
     return rows.join(landed, on=envelope.BATCH_ID, how="left_semi").select(
         *map(quoted, rows.columns)
     )

@@ -30,7 +30,8 @@ def application() -> Path:
 def shipped_modules() -> tuple[str, ...]:
     """List the modules the job consists of, as paths below the package, sorted."""
     room = Path(str(files(PACKAGE))) / "spark"
-    return tuple(sorted([*_SHARED, *(f"spark/{path.name}" for path in room.glob("*.py"))]))
+    here = (f"spark/{path.relative_to(room).as_posix()}" for path in room.rglob("*.py"))
+    return tuple(sorted([*_SHARED, *here]))
 
 
 def py_files(folder: Path) -> Path:

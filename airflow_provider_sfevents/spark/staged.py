@@ -8,18 +8,27 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark import envelope, executor
+from airflow_provider_sfevents.spark import decoding, envelope, executor
+from airflow_provider_sfevents.spark.decoders.choice import PYTHON, Choice
 from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.plan import BatchPlan, EventType, plan_batch
+from airflow_provider_sfevents.spark.plan import (
+    BatchPlan,
+    EventType,
+    nothing_recorded,
+    plan_batch,
+)
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from airflow_provider_sfevents.spark.evolution import OnTypeChange
+    from airflow_provider_sfevents.spark.fieldtypes import FieldType
     from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.recorded import Recorded
 
 STAGED_SQL = (
     f"{layout.ORDINAL} bigint, {layout.EVENT_ID} string, {layout.REPLAY_ID} binary, {layout.SCHEMA_ID} string, "
@@ -40,6 +49,7 @@ class StagedBatch:
     :param url: of its manifest.
     :param text: the manifest as it was read.
     :param largest_file: bytes.
+    :param decoder: which decodes its events; the result is the same with each.
     """
 
     url: str
@@ -47,6 +57,7 @@ class StagedBatch:
     manifest: Manifest
     plan: BatchPlan
     largest_file: int
+    decoder: Choice = PYTHON
 
     @property
     def folder(self) -> str:
@@ -80,12 +91,8 @@ class StagedBatch:
         :param left_out: ordinals of events to pass over.
         """
         task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
-        columns = [f"{quoted(column.name)} {column.type.sql()}" for column in event_type.columns]
-        columns += [f"{envelope.RAW_PAYLOAD} binary"] if keep_payload else []
         rows = self.rows(spark, event_type.schemas, self.manifest.parts)
-        found = rows.mapInArrow(
-            partial(executor.decoded, task), ", ".join([executor.LEADING_SQL, *columns])
-        )
+        found = decoding.decoded(rows, task, jvm=self.decoder.jvm)
         own = [column.name for column in event_type.columns] + (
             [envelope.RAW_PAYLOAD] if keep_payload else []
         )
@@ -99,7 +106,7 @@ class StagedBatch:
         """Find the events of these files that do not decode, with their raw payload and the reason."""
         task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
         rows = self.rows(spark, self.manifest.schemas, parts)
-        found = rows.mapInArrow(partial(executor.undecodable, task), executor.QUARANTINE_SQL)
+        found = decoding.undecodable(rows, task, jvm=self.decoder.jvm)
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
         return found.select(*self._envelope(), *own, envelope.EVENT_DATE, envelope.PART)
 
@@ -118,6 +125,7 @@ class StagedBatch:
             first_ordinals=tuple(part.first_ordinal for part in self.manifest.parts),
             keep_payload=keep_payload,
             left_out=left_out,
+            decoder=self.decoder.on_executor,
         )
 
     def _envelope(self) -> list[Column]:
@@ -133,16 +141,31 @@ class StagedBatch:
         return [of_batch.get(name, F.col(name)).alias(name) for name in envelope.ENVELOPE]
 
 
-def open_batch(spark: SparkSession, files: Files, manifest_url: str) -> StagedBatch:
-    """Read a manifest and make sure that what it names is there, complete.
-
-    :raises StagingError: something is missing or does not match; nothing has been written.
-    """
+def ensure_staged(files: Files, manifest_url: str) -> None:
+    """:raises StagingError: there is no such manifest."""
     if not files.exists(manifest_url):
         raise StagingError(
             f"There is no manifest at {manifest_url}. Spark must reach the staging area under this very URL: check that it is shared "
             "with the Spark driver and executors, and that the batch has not been swept."
         )
+
+
+def open_batch(
+    spark: SparkSession,
+    files: Files,
+    manifest_url: str,
+    *,
+    recorded: Callable[[str], Recorded] = nothing_recorded,
+    decimals: Mapping[str, FieldType] | None = None,
+    on_type_change: OnTypeChange = "new_column",
+    decoder: Choice = PYTHON,
+) -> StagedBatch:
+    """Read a manifest and make sure that what it names is there, complete.
+
+    :param recorded: the columns that tables have already (`plan_batch`, as are the others).
+    :raises StagingError: something is missing or does not match; nothing has been written.
+    """
+    ensure_staged(files, manifest_url)
     text = files.read_text(manifest_url)
     manifest = Manifest.from_json(text, manifest_url)
     folder = manifest_url.rpartition("/")[0]
@@ -157,9 +180,17 @@ def open_batch(spark: SparkSession, files: Files, manifest_url: str) -> StagedBa
         manifest=manifest,
         plan=BatchPlan(types=(), refused={}, names={}),
         largest_file=max(sizes, default=0),
+        decoder=decoder,
     )
     schemas, unknown = _schemas(files, folder, manifest.schemas)
-    plan = plan_batch(schemas, partial(_events_by_schema, spark, looked_at), unknown)
+    plan = plan_batch(
+        schemas,
+        partial(_events_by_schema, spark, looked_at),
+        unknown,
+        recorded=recorded,
+        decimals=decimals,
+        on_type_change=on_type_change,
+    )
     return replace(looked_at, plan=plan)
 
 

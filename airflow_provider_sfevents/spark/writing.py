@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_ROWS_PER_ARROW_BATCH = 10_000
+_BYTES_PER_ARROW_BATCH = 64 * 1024 * 1024
+
 
 class AttemptWriter:
     """Writes a batch's tables below the folder of an attempt.
 
-    :param spark: a session in which one task reads one staged file (`landing` makes it).
+    :param spark: a session in which one task reads one staged file (`reading_session`).
     :param folder: the attempt's.
     """
 
@@ -46,6 +49,15 @@ class AttemptWriter:
         self._left_out: frozenset[int] = frozenset()
         self._lacking: list[Part] = []
         self._written: dict[str, dict[str, int]] = {}
+
+    def first_reason(self) -> str:
+        """Why the first event of the quarantine that was written does not decode."""
+        found = (
+            self._spark.read.parquet(f"{self._folder}/{publish.QUARANTINE}/*")
+            .orderBy(envelope.ORDINAL)
+            .first()
+        )
+        return str(found[envelope.REASON]) if found else "unknown"
 
     @property
     def written(self) -> dict[str, int]:
@@ -123,3 +135,28 @@ class AttemptWriter:
         for path, rows in self.written.items():
             decoded[publish.part_of(path)] += rows
         return [part for index, part in enumerate(parts) if decoded[index] != part.events]
+
+
+def reading_session(spark: SparkSession, batch: StagedBatch) -> SparkSession:
+    """Make a session whose settings let the result follow from the batch alone, whatever the cluster's defaults are.
+
+    One task reads exactly one staged file: none is larger than a split, and opening a second one never pays.
+    """
+    session = spark.newSession()
+    split = str(max(batch.largest_file, 1))
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default, INT96, is read by few
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.files.maxPartitionBytes": split,
+        "spark.sql.files.openCostInBytes": split,
+        "spark.sql.files.maxRecordsPerFile": "0",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_PER_ARROW_BATCH),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_PER_ARROW_BATCH),
+    }
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    session.conf.unset("spark.sql.files.maxPartitionNum")
+    return session

@@ -16,10 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
+from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 from airflow_provider_sfevents.spark.java import find_java
 from airflow_provider_sfevents.spark.preflight import quick_start
+from airflow_provider_sfevents.spark.tables import delta
+from airflow_provider_sfevents.spark.tables.sessions import EXTENSIONS
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
+from tests.harness.jars import Jars, NoJars, jars, or_skip
+from tests.spark.lakes import Tables, by_path
+
+__all__ = ["jars"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +42,8 @@ FIRST_DAY_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """One session for all tests: starting a JVM takes longer than most of them."""
+def spark(jars: Jars) -> Iterator[Any]:
+    """One session for all tests: starting a JVM takes longer than most of them. With the jars of all formats, where they can be had."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -52,10 +59,20 @@ def spark() -> Iterator[Any]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "OFF")
+        .config("spark.driver.defaultJavaOptions", LIMITS_JAVA_OPTIONS)
+        .config(map=_with_jars(jars))
         .getOrCreate()
     )
     yield session
     session.stop()
+
+
+def _with_jars(jars: Jars) -> dict[str, str]:
+    try:
+        paths = [*jars.delta, *jars.iceberg, *jars.spark_avro]
+    except NoJars:
+        return {}  # whoever needs them asks for them, and is skipped
+    return {"spark.jars": ",".join(map(str, paths)), EXTENSIONS: delta.EXTENSION}
 
 
 def _schema(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
@@ -260,10 +277,9 @@ class Lake:
     root: Path
 
     def files(self) -> list[str]:
-        """Every file, hidden ones too, relative to the root."""
-        return sorted(
-            str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()
-        )
+        """Every file, hidden ones too, relative to the root; what is recorded of columns and schemas is not counted among them."""
+        paths = [path.relative_to(self.root) for path in self.root.rglob("*") if path.is_file()]
+        return sorted(str(path) for path in paths if path.parts[0] not in {"_types", "_schemas"})
 
     def rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
         """What DuckDB finds in a table, in the batches' order."""
@@ -302,3 +318,17 @@ def staging(tmp_path: Path) -> Staging:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "my lake")
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def table_format(request: pytest.FixtureRequest, jars: Jars) -> str:
+    """Each that has commits; skipped where its jars cannot be had."""
+    name: str = request.param
+    or_skip(lambda: getattr(jars, name))
+    return name
+
+
+@pytest.fixture
+def tables(table_format: str, spark: Any, tmp_path: Path) -> Tables:
+    """By path, in a folder with a space in its name."""
+    return by_path(table_format, spark, tmp_path / "my lake")

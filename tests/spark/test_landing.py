@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.spark.conftest import at
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -190,22 +192,93 @@ def test_schemas_of_one_event_type_share_a_table(spark: Any, staging: Staging, l
     ]
 
 
-def test_a_schema_that_contradicts_most_of_the_batch_is_put_aside(
+def test_a_field_that_changed_in_kind_gets_a_column_of_its_own(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """In one batch as between two: the smaller group's values are not lost, and everything stays in one table."""
+    other = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
+    land_in(spark, lake, staging.write([staging.order(0), other, staging.order(2)]))
+
+    land_in(spark, lake, staging.write([other], sequence=2))
+
+    assert lake.rows("Order__e", "Number__c, Number__c__double") == [
+        ("N0", None),
+        (None, 1.5),
+        ("N2", None),
+        (None, 1.5),
+    ]
+
+
+def test_a_schema_that_contradicts_most_of_the_batch_is_put_aside_on_request(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
     """The smaller group goes to quarantine with the reason."""
     other = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
+    manifest = staging.write([staging.order(0), other, staging.order(2)])
 
-    receipt = land_in(spark, lake, staging.write([staging.order(0), other, staging.order(2)]))
+    receipt = land_in(spark, lake, manifest, on_type_change="quarantine")
 
     assert lake.ordinals("Order__e") == [0, 2]
-    assert lake.rows("_quarantine", "batch_ordinal, quarantine_reason") == [
-        (
-            1,
-            "schema order3: field Number__c is string in one schema of this batch and double in another",
-        )
+    ((ordinal, reason),) = lake.rows("_quarantine", "batch_ordinal, quarantine_reason")
+    assert (ordinal, receipt.quarantined) == (1, 1)
+    assert "schema order3: field Number__c is double, but" in reason
+
+
+def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """Both bring the same field, in two kinds, to a table that has it in neither: one column is text, the other number."""
+    first = staging.write([staging.order(0)])
+    number = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
+    second = staging.write([number], sequence=2)
+    order = Order(manifest_url=first, table=str(lake.root))
+
+    land(spark, order, at(landing_steps.COMPARE, lambda: land_in(spark, lake, second)))
+
+    types = sorted((lake.root / "_types/Order__e").iterdir())
+    columns = [json.loads(path.read_text())["columns"] for path in types]
+    assert [[one["name"] for one in found if one["field"] == "Number__c"] for found in columns] == [
+        ["Number__c"],
+        ["Number__c", "Number__c__string"],
     ]
-    assert receipt.quarantined == 1
+    assert lake.rows("Order__e", "batch_id, Number__c, Number__c__string") == [
+        ("0f3c-1", None, "N0"),
+        ("0f3c-2", 1.5, None),
+    ]
+
+
+def test_the_mark_says_what_changed_in_the_tables_columns(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """It still does when the batch is landed again, and nothing changes any more."""
+    land_in(spark, lake, staging.write([staging.order(0)]))
+    newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
+    manifest = staging.write([newer], sequence=2)
+
+    for _ in range(2):
+        land_in(spark, lake, manifest)
+
+        said = json.loads((lake.root / "_landed/0f3c-2.json").read_text())["drift"]
+        assert [one["column"] for one in said if one["what"] == "added"] == ["Size__c"]
+
+
+def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> None:
+    """With the batch that brought it first, in a folder that readers of JSON take for a table."""
+    import duckdb
+
+    newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
+    for sequence, events in ((1, [staging.order(0)]), (2, [staging.order(1), newer])):
+        manifest = staging.write(events, sequence=sequence)
+        land_in(spark, lake, manifest)
+        land_in(spark, lake, manifest)
+
+    with duckdb.connect() as connection:
+        found = connection.read_json(f"{lake.root}/_schemas/*.json")
+        rows = found.order("schema_id").select("schema_id", "event_type", "batch_id")
+        assert rows.fetchall() == [
+            ("order", "Order__e", "0f3c-1"),
+            ("order2", "Order__e", "0f3c-2"),
+        ]
 
 
 def test_an_empty_batch_lands_as_nothing(spark: Any, staging: Staging, lake: Lake) -> None:

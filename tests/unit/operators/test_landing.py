@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,8 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.spark import land
+from airflow_provider_sfevents.spark.landing import Order
 
 LOCAL = {"master": "local[2]", "deploy_mode": None, "spark_binary": "spark-submit"}
 REMOTE = {**LOCAL, "master": "spark://cluster:7077"}
@@ -64,7 +66,8 @@ def test_this_python_is_not_forced_on_other_machines(java_only: str) -> None:
 def test_cluster_mode_is_left_alone(java_only: str) -> None:
     """The driver runs elsewhere: no environment of this machine, and the log that Airflow's hook reads stays as it is."""
     submission = plan({**REMOTE, "deploy_mode": "cluster"}, java_only, shared=True)
-    assert (submission.env, submission.conf({"a": 1}, 10)) == ({}, {"a": 1})
+    assert (submission.env, submission.conf({"a": 1}, None)) == ({}, {"a": 1})
+    assert submission.conf({"a": 1}, 10) == {"a": 1, **landing.LIMITS}
 
 
 def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) -> None:
@@ -74,20 +77,57 @@ def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) 
     plan(REMOTE, java_only, shared=True)
 
 
+WANTED = landing.Wanted(
+    table="s3a://lake",
+    table_format="parquet",
+    partition_by="event_date",
+    landing_folder=None,
+    max_quarantined=None,
+    keep_payload=False,
+    decimals=None,
+    on_type_change="new_column",
+    decoder="auto",
+)
+
+
 def test_arguments_of_our_job() -> None:
-    """Manifest, table and format; the limit on quarantined events where there is one, 0 included."""
-    own = ["--manifest", "s3a://m.json", "--table", "s3a://lake", "--format", "parquet"]
-    assert landing.arguments("s3a://m.json", "s3a://lake", "parquet", None) == own
-    assert landing.arguments("s3a://m.json", "s3a://lake", "parquet", 0) == [
-        *own,
-        "--max-quarantined",
-        "0",
-    ]
+    """Table and format; the limit on quarantined events where there is one, 0 included."""
+    own = ["--table", "s3a://lake", "--format", "parquet"]
+    assert WANTED.arguments() == own
+    assert replace(WANTED, max_quarantined=0).arguments() == [*own, "--max-quarantined", "0"]
 
 
-def test_arguments_of_a_users_job() -> None:
-    """It is told the manifest and nothing else; its own arguments follow as text."""
-    assert landing.arguments("s3a://m.json", None, "parquet", 3) == ["--manifest", "s3a://m.json"]
+def test_what_is_asked_otherwise_than_usual_is_told_to_the_job() -> None:
+    """Everything the job has an option for, in the job's spelling: it reads it back."""
+    wanted = replace(
+        WANTED,
+        table="lake.shop",
+        table_format="iceberg",
+        partition_by="event_month",
+        landing_folder="s3a://lake/side",
+        keep_payload=True,
+        decimals={"Amount__c": "decimal(18,2)"},
+        on_type_change="quarantine",
+        decoder="python",
+    )
+
+    order = land.order_of(["--manifest", "s3a://m.json", *wanted.arguments()])
+
+    assert order == Order(
+        manifest_url="s3a://m.json",
+        table="lake.shop",
+        table_format="iceberg",
+        partition_by="event_month",
+        landing_folder="s3a://lake/side",
+        keep_payload=True,
+        decimals={"Amount__c": "decimal(18,2)"},
+        on_type_change="quarantine",
+        decoder="python",
+    )
+
+
+def test_a_users_own_arguments_become_text() -> None:
+    """Whatever they are."""
     assert landing.texts(["--days", 3, Path("x")]) == ["--days", "3", "x"]
     assert landing.texts(None) == []
 

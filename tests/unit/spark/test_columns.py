@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -100,3 +101,36 @@ def test_a_value_its_column_cannot_hold_is_that_records_matter(kind: Any, value:
     assert list(reasons) == [1]
     assert "field A does not fit" in reasons[1]
     assert str(value) in reasons[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "lands"),
+    [
+        (0.1, "0.10"),
+        (2.675, "2.68"),
+        (2.665, "2.66"),
+        (-0.005, "0.00"),
+        (12, "12.00"),
+        (1e-300, "0.00"),
+        (9999.994, "9999.99"),
+    ],
+)
+def test_a_decimal_is_made_of_a_doubles_shortest_text(value: float, lands: str) -> None:
+    """Rounded half to even at the scale, as a person reads the number and not as binary has it; ints are exact."""
+    kind = FieldType(kind="decimal", precision=6, scale=2)
+
+    assert build(kind, value, None) == [Decimal(lands), None]
+
+
+@pytest.mark.parametrize("value", [9999.995, 10_000, -1e300, float("nan"), float("inf")])
+def test_a_number_a_decimal_cannot_hold_is_that_records_matter(value: float) -> None:
+    """Too many digits, or no finite number: the others are built."""
+    kind = FieldType(kind="decimal", precision=6, scale=2)
+
+    arrays, fitting, reasons = build_columns(
+        [{"A": 1.5}, {"A": value}], [Column(name="a", field="A", type=kind)]
+    )
+
+    assert arrays[0].to_pylist() == [Decimal("1.50")]
+    assert fitting == [0]
+    assert f"{value!r} is no finite number that decimal(6,2) can hold" in reasons[1]

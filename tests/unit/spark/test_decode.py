@@ -135,3 +135,24 @@ def test_what_is_no_schema_makes_no_decoder(text: str) -> None:
     """A broken schema file is an error of the batch, not of its events."""
     with pytest.raises(ValueError, match=r"."):
         Decoder(text)
+
+
+def test_an_event_has_the_same_reason_each_time() -> None:
+    """Where something lay in memory is no part of it."""
+    schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": "double"}]}
+    decoder = Decoder(json.dumps(schema))
+
+    (reason,) = {decoder.decode_all([b"\x01"])[2][0] for _ in range(3)}
+
+    assert " at 0x" not in reason
+
+
+def test_a_field_that_is_named_like_the_header_but_is_none() -> None:
+    """It is a field as any other."""
+    schema = {
+        "type": "record",
+        "name": "X__e",
+        "fields": [{"name": "ChangeEventHeader", "type": "string"}],
+    }
+
+    assert Decoder(json.dumps(schema)).decode(b"\x02a") == {"ChangeEventHeader": "a"}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.failure import one_line
+from airflow_provider_sfevents.spark.tables import coordinates
+from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
 
 FROM_EXECUTOR = """
   An exception was thrown from the Python worker. Please see the stack trace below.
@@ -81,3 +85,56 @@ def test_an_expected_failure_is_one_line_with_the_remedy(error: Exception, said:
 def test_an_unexpected_failure_keeps_its_traceback() -> None:
     """What we do not know is not shortened."""
     assert one_line(ZeroDivisionError("division by zero")) == ""
+
+
+@dataclass
+class Thrown:
+    """What Java threw, as the bridge hands it over."""
+
+    said: str
+    cause: Thrown | None = None
+
+    def toString(self) -> str:  # noqa: N802 - Java's name
+        return self.said
+
+    def getCause(self) -> Thrown | None:  # noqa: N802 - as above
+        return self.cause
+
+
+class Captured(Exception):  # noqa: N818 - as Spark's own is called
+    def __init__(self, thrown: Thrown) -> None:
+        super().__init__("Writing job aborted.")
+        self._origin = thrown
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "io.delta.exceptions.ConcurrentAppendException: [DELTA_CONCURRENT_APPEND] Files were added",
+        "org.apache.spark.sql.delta.MetadataChangedException: [DELTA_METADATA_CHANGED]",
+        "org.apache.iceberg.exceptions.ValidationException: Found conflicting files that can contain",
+        "org.apache.iceberg.exceptions.CommitFailedException: Version 2 already exists",
+        "org.apache.iceberg.exceptions.AlreadyExistsException: Table already exists",
+    ],
+)
+def test_a_commit_that_came_second_is_known_by_its_cause(said: str) -> None:
+    """However deep it lies: then looking again is all it takes."""
+    assert is_conflict(Captured(Thrown("org.apache.spark.SparkException", Thrown(said))))
+
+
+def test_another_failure_is_no_conflict() -> None:
+    """A commit of which nobody knows whether it came about is not tried again at once."""
+    unknown = "org.apache.iceberg.exceptions.CommitStateUnknownException: the catalog is silent"
+    assert not is_conflict(Captured(Thrown(unknown)))
+    assert not is_conflict(OSError("no space left"))
+
+
+def test_a_jar_for_another_spark_is_named_with_the_right_ones() -> None:
+    """The methods it misses say nothing to a user."""
+    thrown = Thrown("java.lang.NoSuchMethodError: 'void org.apache.spark.sql.delta.X.y()'")
+
+    said = one_line(Captured(thrown))
+
+    assert "built for another Spark (NoSuchMethodError" in said
+    assert coordinates.DELTA in said
+    assert "\n" not in said

@@ -10,7 +10,6 @@ from airflow_provider_sfevents.spark.fieldtypes import (
     FieldType,
     Untypeable,
     event_type,
-    merged,
     quoted,
     record_fields,
 )
@@ -122,45 +121,6 @@ def test_the_text_of_a_name_gets_another_name_where_the_record_has_one_like_it()
     assert only(["string", clash]).sql() == "struct<`name`: string, `Name_text`: string>"
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "sql"),
-    [
-        ("int", "long", "bigint"),
-        ("long", "double", "double"),
-        ("double", "int", "double"),
-        ("string", "string", "string"),
-    ],
-)
-def test_numbers_widen_to_hold_both(one: str, other: str, sql: str) -> None:
-    """Two schemas of a type that differ in the size of a number share the larger column."""
-    both = merged((("A", only(one)),), (("A", only(other)),))
-
-    assert [kind.sql() for _, kind in both] == [sql]
-
-
-def test_columns_are_added_and_none_is_dropped() -> None:
-    """What only one schema has stays; members of structs likewise."""
-    wide = {**ADDRESS, "fields": [*ADDRESS["fields"], {"name": "City", "type": "string"}]}
-    one = (("A", only("string")), ("Address", only(ADDRESS)))
-    other = (("Address", only(wide)), ("B", only("int")))
-
-    both = merged(one, other)
-
-    assert [name for name, _ in both] == ["A", "Address", "B"]
-    assert both[1][1].sql() == "struct<`Street`: string, `Latitude`: double, `City`: string>"
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("string", "long"), (["null", "string", PERSON], "string"), (ADDRESS, "int")]
-)
-def test_kinds_that_do_not_go_together_are_named(one: Any, other: Any) -> None:
-    """The reason says which field, and what it is on either side."""
-    with pytest.raises(
-        Untypeable, match=r"field A is .* in one schema of this batch and .* in another"
-    ):
-        merged((("A", only(one)),), (("A", only(other)),))
-
-
 def test_names_that_differ_only_in_case_are_refused() -> None:
     """SQL engines take them for one column."""
     with pytest.raises(Untypeable, match="Foo__c and foo__c differ only in case"):
@@ -171,6 +131,11 @@ def test_a_record_that_contains_itself_is_refused() -> None:
     """It has no column type."""
     with pytest.raises(Untypeable, match="contains itself"):
         record_fields(record({"name": "Next", "type": ["null", "X__e"]}))
+
+
+def test_a_record_without_members_is_kept_as_json() -> None:
+    """Parquet has no struct of nothing."""
+    assert only({"type": "record", "name": "Empty", "fields": []}).kind == "json"
 
 
 def test_the_event_type_is_the_records_name() -> None:

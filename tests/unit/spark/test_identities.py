@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.identities import Source, date_folders, repetitions, sources
+from airflow_provider_sfevents.spark.identities import Source, dates_around, repetitions, sources
 from airflow_provider_sfevents.spark.plan import BatchPlan, plan_batch
 
 STRINGS = {"type": "array", "items": "string"}
@@ -90,14 +90,14 @@ def test_what_does_not_decode_is_compared_with_quarantine_and_with_the_tables() 
 
 def test_dates_around_are_partitions_of_the_calendar() -> None:
     """Over ends of months and years, each once, and none beyond the calendar's own ends."""
-    assert date_folders(["2026-12-31", "2027-01-01"], 1) == [
-        "event_date=2026-12-30",
-        "event_date=2026-12-31",
-        "event_date=2027-01-01",
-        "event_date=2027-01-02",
+    assert dates_around(["2026-12-31", "2027-01-01"], 1) == [
+        "2026-12-30",
+        "2026-12-31",
+        "2027-01-01",
+        "2027-01-02",
     ]
-    assert date_folders(["0001-01-01"], 1) == ["event_date=0001-01-01", "event_date=0001-01-02"]
-    assert date_folders(["9999-12-31"], 1) == ["event_date=9999-12-30", "event_date=9999-12-31"]
+    assert dates_around(["0001-01-01"], 1) == ["0001-01-01", "0001-01-02"]
+    assert dates_around(["9999-12-31"], 1) == ["9999-12-30", "9999-12-31"]
 
 
 def test_of_events_of_one_identity_the_first_stays_unless_it_is_known() -> None:

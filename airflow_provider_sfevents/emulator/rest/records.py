@@ -1,0 +1,290 @@
+"""Records over REST: create, read, update, delete, what was deleted or updated lately, several at once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.payloads import milliseconds
+from airflow_provider_sfevents.emulator.rest.describing import describe, described_briefly
+from airflow_provider_sfevents.emulator.sobjects import reading, values
+from airflow_provider_sfevents.emulator.sobjects.publishing import Commit
+from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused, not_found
+from airflow_provider_sfevents.emulator.sobjects.transaction import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_sfevents.emulator.rest.face import Asked, Face
+    from airflow_provider_sfevents.emulator.sobjects.database import Database
+    from airflow_provider_sfevents.emulator.sobjects.definitions import SObject
+    from airflow_provider_sfevents.emulator.sobjects.edits import Record
+
+    Publish = Callable[[str, dict[str, Any], str], str | None]
+    Change = Callable[[Transaction, Any], str]
+
+_BASE = "/services/data/v{version}"
+_MOST_TOGETHER = 200
+
+
+class Records:
+    """Routes of one org.
+
+    :param publish: publishes a platform event by its API name, for a user, and gives its id; None where there is no
+        such event.
+    """
+
+    def __init__(self, database: Database, publish: Publish) -> None:
+        self._database = database
+        self._publish = publish
+
+    def routes(self, face: Face) -> list[Route]:
+        def route(path: str, answer: Any, *methods: str) -> Route:
+            return Route(f"{_BASE}{path}", face.serving(answer), methods=list(methods))
+
+        one = "/sobjects/{entity}/{record_id}"
+        return [
+            route("/sobjects", self._all, "GET"),
+            route("/sobjects/{entity}", self._about, "GET"),
+            route("/sobjects/{entity}", self._create, "POST"),
+            route("/sobjects/{entity}/describe", self._describe, "GET"),
+            *(
+                route(f"/sobjects/{{entity}}/deleted{end}", self._deleted, "GET")
+                for end in ("", "/")
+            ),
+            *(
+                route(f"/sobjects/{{entity}}/updated{end}", self._updated, "GET")
+                for end in ("", "/")
+            ),
+            route(one, self._read, "GET"),
+            route(one, self._update, "PATCH"),
+            route(one, self._delete, "DELETE"),
+            route("/composite/sobjects", self._create_several, "POST"),
+            route("/composite/sobjects", self._update_several, "PATCH"),
+            route("/composite/sobjects", self._delete_several, "DELETE"),
+        ]
+
+    # --- objects -----------------------------------------------------------------------------------------------------
+
+    def _all(self, asked: Asked) -> Any:
+        names = self._database.names
+        shown = [described_briefly(self._sobject(name), asked.version) for name in names]
+        return {"encoding": "UTF-8", "maxBatchSize": _MOST_TOGETHER, "sobjects": shown}
+
+    def _about(self, asked: Asked) -> Any:
+        sobject = self._sobject(asked.path["entity"])
+        return {
+            "objectDescribe": described_briefly(sobject, asked.version),
+            "recentItems": [],
+        }
+
+    def _describe(self, asked: Asked) -> Any:
+        return describe(self._sobject(asked.path["entity"]), asked.version)
+
+    # --- one record --------------------------------------------------------------------------------------------------
+
+    def _create(self, asked: Asked) -> Any:
+        name, fields = asked.path["entity"], asked.fields()
+        if name.endswith("__e"):
+            return _published(self._publish(name, fields, asked.session.user_id))
+        sobject = self._sobject(name)
+        with self._database.lock:
+            record_id = self._change(
+                asked, lambda changes: changes.create(sobject.name, _without_attributes(fields))
+            )
+        return JSONResponse({"id": record_id, "success": True, "errors": []}, status_code=201)
+
+    def _read(self, asked: Asked) -> Any:
+        sobject, record = self._find(asked)
+        if record.deleted_at is not None:
+            raise not_found()
+        names = [name for name in asked.query.get("fields", "").split(",") if name]
+        columns = (
+            list(dict.fromkeys([sobject.fields["Id"], *(sobject.find(name) for name in names)]))
+            if names
+            else reading.every_column(sobject)
+        )
+        return reading.row(record, columns, sobject, asked.version)
+
+    def _update(self, asked: Asked) -> None:
+        _, record = self._find(asked)
+        fields = _without_attributes(asked.fields())
+        self._change(asked, lambda changes: changes.update(record.id, fields))
+
+    def _delete(self, asked: Asked) -> None:
+        _, record = self._find(asked)
+        self._change(asked, lambda changes: changes.delete(record.id))
+
+    # --- several records ---------------------------------------------------------------------------------------------
+
+    def _create_several(self, asked: Asked) -> Any:
+        def create(changes: Transaction, one: dict[str, Any]) -> str:
+            entity = self._sobject(str((one.get("attributes") or {}).get("type", ""))).name
+            return changes.create(entity, _without_attributes(one))
+
+        return self._several(asked, asked.fields().get("records") or [], create)
+
+    def _update_several(self, asked: Asked) -> Any:
+        def update(changes: Transaction, one: dict[str, Any]) -> str:
+            fields = {name: value for name, value in one.items() if name.lower() != "id"}
+            record_id = self._known_id(str(one.get("id") or one.get("Id") or ""))
+            changes.update(record_id, _without_attributes(fields))
+            return record_id
+
+        return self._several(asked, asked.fields().get("records") or [], update)
+
+    def _delete_several(self, asked: Asked) -> Any:
+        def delete(changes: Transaction, one: str) -> str:
+            record_id = self._known_id(one)
+            changes.delete(record_id)
+            return record_id
+
+        return self._several(
+            asked, [one for one in asked.query.get("ids", "").split(",") if one], delete
+        )
+
+    def _several(self, asked: Asked, wanted: Sequence[Any], change: Change) -> Any:
+        """Make changes as one transaction: each that can be made, or with `allOrNone` all or none."""
+        if len(wanted) > _MOST_TOGETHER:
+            raise RecordRefused(
+                "INVALID_BATCH_SIZE", f"more than {_MOST_TOGETHER} records: {len(wanted)}"
+            )
+        flag = asked.query.get("allOrNone") or (
+            asked.fields().get("allOrNone") if asked.body else ""
+        )
+        results: list[dict[str, Any]] = []
+        with self._database.lock:
+            changes = Transaction(self._database, user_id=asked.session.user_id)
+            for one in wanted:
+                try:
+                    record_id = change(changes, one)
+                    results.append({"id": record_id, "success": True, "errors": []})
+                except RecordRefused as refused:
+                    results.append({"success": False, "errors": [_as_result(refused)]})
+            failed = any(not result["success"] for result in results)
+            if failed and str(flag).lower() == "true":
+                return [_rolled_back(result) for result in results]
+            changes.commit(Commit(origin=asked.origin))
+        return results
+
+    # --- what changed lately -----------------------------------------------------------------------------------------
+
+    def _deleted(self, asked: Asked) -> Any:
+        sobject = self._sobject(asked.path["entity"])
+        start, end = _window(asked)
+        gone = [
+            {"id": one.id, "deletedDate": values.as_json(one.deleted_at, "DateTime")}
+            for one in self._database.records(sobject.name)
+            if one.deleted_at is not None and start <= one.deleted_at < end
+        ]
+        records = self._database.records(sobject.name)
+        earliest = min((one.get("CreatedDate") for one in records), default=start)
+        return {
+            "deletedRecords": gone,
+            "earliestDateAvailable": values.as_json(earliest, "DateTime"),
+            "latestDateCovered": values.as_json(min(end, self._now()), "DateTime"),
+        }
+
+    def _updated(self, asked: Asked) -> Any:
+        sobject = self._sobject(asked.path["entity"])
+        start, end = _window(asked)
+        changed = [
+            one.id
+            for one in self._database.records(sobject.name)
+            if one.deleted_at is None and start <= one.get("SystemModstamp") < end
+        ]
+        covered = values.as_json(min(end, self._now()), "DateTime")
+        return {"ids": changed, "latestDateCovered": covered}
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _change(self, asked: Asked, change: Callable[[Transaction], Any]) -> Any:
+        with self._database.lock:
+            changes = Transaction(self._database, user_id=asked.session.user_id)
+            outcome = change(changes)
+            changes.commit(Commit(origin=asked.origin))
+            return outcome
+
+    def _sobject(self, name: str) -> SObject:
+        return self._database.sobject(name)
+
+    def _find(self, asked: Asked) -> tuple[SObject, Record]:
+        """Record that the path names, deleted or not."""
+        sobject, record_id = self._sobject(asked.path["entity"]), asked.path["record_id"]
+        if not ids.is_id(record_id):
+            raise not_found()
+        record = self._database.record(sobject.name, ids.long_id(record_id[:15]))
+        if record is None:
+            raise not_found()
+        return sobject, record
+
+    def _known_id(self, record_id: str) -> str:
+        """Id in its long form, of an object that is here."""
+        try:
+            self._database.entity_of(record_id)
+        except EmulatorError as error:
+            raise RecordRefused("MALFORMED_ID", f"bad id {record_id}", ("Id",)) from error
+        return ids.long_id(record_id[:15])
+
+    def _now(self) -> int:
+        return milliseconds(self._database.clock.now())
+
+
+def _published(event_id: str | None) -> JSONResponse:
+    if event_id is None:
+        raise not_found()
+    enqueued = {"statusCode": "OPERATION_ENQUEUED", "message": event_id, "fields": []}
+    # The id is that of no record: platform events are not kept as such.
+    body = {"id": ids.record_id("e01", 1), "success": True, "errors": [enqueued]}
+    return JSONResponse(body, status_code=201)
+
+
+def _without_attributes(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields as given; no compound can be written over REST, only its members."""
+    for name, value in fields.items():
+        if name != "attributes" and isinstance(value, dict | list):
+            raise RecordRefused(
+                "INVALID_FIELD_FOR_INSERT_UPDATE",
+                f"Unable to create/update fields: {name}. Please check the security settings of this field and "
+                "verify that it is read/write for your profile or permission set.",
+                (name,),
+            )
+    return {name: value for name, value in fields.items() if name != "attributes"}
+
+
+def _as_result(refused: RecordRefused) -> dict[str, Any]:
+    return {
+        "statusCode": refused.code,
+        "message": refused.message,
+        "fields": list(refused.fields or ()),
+    }
+
+
+def _rolled_back(result: dict[str, Any]) -> dict[str, Any]:
+    if not result["success"]:
+        return result
+    why = "Record rolled back because not all records were valid and the request was using AllOrNone header"
+    error = {"statusCode": "ALL_OR_NONE_OPERATION_ROLLED_BACK", "message": why, "fields": []}
+    return {"success": False, "errors": [error]}
+
+
+def _window(asked: Asked) -> tuple[int, int]:
+    found = []
+    for name in ("start", "end"):
+        # A plus sign that was not escaped in a URL arrives as a space.
+        text = asked.query.get(name, "").replace(" ", "+")
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError as error:
+            raise RecordRefused(
+                "INVALID_REPLICATION_DATE", f"{name}: {text!r} is no date"
+            ) from error
+        found.append(milliseconds(moment.astimezone(UTC) if moment.tzinfo else moment))
+    if found[0] >= found[1]:
+        raise RecordRefused("INVALID_REPLICATION_DATE", "startDate must be before endDate")
+    return found[0], found[1]

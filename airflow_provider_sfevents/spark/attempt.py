@@ -1,0 +1,275 @@
+"""One attempt at landing one batch: the steps of `landing`, in their order, and what an attempt leaves that fails or gives way."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.spark import landing_steps, publish
+from airflow_provider_sfevents.spark.drift import drift_report
+from airflow_provider_sfevents.spark.fence import LEFT_OVERS, Fence, OtherFormLanded, older, twins
+from airflow_provider_sfevents.spark.identities import Comparison
+from airflow_provider_sfevents.spark.staged import ensure_unchanged
+from airflow_provider_sfevents.spark.tables.interface import Attempt
+from airflow_provider_sfevents.spark.tables.schema_records import SchemaRecords
+from airflow_provider_sfevents.spark.writing import AttemptWriter, reading_session
+from airflow_provider_sfevents.staging.manifest import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.staged import StagedBatch
+    from airflow_provider_sfevents.spark.tables.interface import Tables
+    from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
+
+logger = logging.getLogger(__name__)
+
+WRITER = "airflow_provider_sfevents.spark.land"
+_COMPARISONS = 10
+
+
+class LandingAttempt:
+    """One attempt at landing one batch.
+
+    :param max_quarantined: as in `landing.Order`, as is `keep_payload`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: Files,
+        tables: Tables,
+        types: TypeRecords,
+        batch: StagedBatch,
+        step: landing_steps.Step,
+        *,
+        max_quarantined: int | None,
+        keep_payload: bool,
+    ) -> None:
+        self._spark = spark
+        self._files = files
+        self._tables = tables
+        self._types = types
+        self._batch = batch
+        self._max_quarantined = max_quarantined
+        self._keep_payload = keep_payload
+        self._step = step
+        self._root = tables.root
+        self._batch_id = batch.manifest.batch_id
+        self._fence = Fence(files, self._root, batch)
+        # Whether the tables may hold files of this batch that this landing will not have.
+        self._left_overs = False
+
+    def run(self) -> Receipt:
+        before = self._fence.landed()
+        try:
+            self._fence.check()  # here first: where another form has landed, Spark has nothing to do
+            self._make_folder()
+            return self._receipt(self._land())
+        except OtherFormLanded as other:
+            # Killed attempts at this form, too: no landing of this form will come by any more.
+            self._clean(twins(self._fence.attempts_there(), self._fence.attempt))
+            return self._receipt(self._given_way(other.landed))
+        except Exception:
+            now = before
+            with suppress(StagingError):
+                # What went wrong is worth more than that the store is out of reach for this, too.
+                self._clean_up()
+                now = self._fence.landed()
+            if now is None or (now == before and not self._fence.is_other_form(now)):
+                raise
+            return self._receipt(self._given_way(now))
+
+    def _given_way(self, landed: publish.Landed) -> publish.Landed:
+        self._tables.ensure_holds(landed)
+        if self._fence.is_other_form(landed):
+            logger.warning(
+                "Batch %s has landed already in another form, staged at %s and ending at %s; this one, staged at %s, changes nothing and "
+                "its receipt says what has landed. What lies beyond that belongs to the next batch.",
+                self._batch_id,
+                landed.staged_at,
+                landed.end,
+                self._batch.manifest.created_at,
+            )
+        else:
+            logger.info(
+                "Another attempt landed batch %s meanwhile; this one gives way to it.",
+                self._batch_id,
+            )
+        return landed
+
+    def _make_folder(self) -> None:
+        """Make the attempt's folder, and remember who was there: whoever is may leave files in the tables, and be gone later."""
+        self._step(landing_steps.FOLDER, self._batch_id)
+        self._left_overs = self._files.exists(self._fence.attempts)
+        self._files.make_folder(self._fence.folder)
+        self._left_overs |= bool(self._others())
+
+    def _others(self) -> list[str]:
+        return [name for name in self._fence.attempts_there() if name != self._fence.attempt]
+
+    def _land(self) -> publish.Landed:
+        writer = AttemptWriter(
+            reading_session(self._spark, self._batch),
+            self._files,
+            self._batch,
+            self._fence.folder,
+            keep_payload=self._keep_payload,
+            step=self._step,
+        )
+        writer.write()
+        undecodable = writer.rows().get(publish.QUARANTINE, 0)
+        self._leave_out_duplicates(writer)
+        self._check(writer, undecodable)
+        ensure_unchanged(self._files, self._batch)
+        return self._publish(writer)
+
+    def _leave_out_duplicates(self, writer: AttemptWriter) -> None:
+        """Compare as late as can be: once more where files came while the comparison was made.
+
+        :raises StagingError: there is no end of them.
+        """
+        paths = tuple(writer.written)
+        comparison = Comparison(self._tables, self._batch, folder=self._fence.folder)
+        for _ in range(_COMPARISONS):
+            self._step(landing_steps.COMPARE, self._batch_id)
+            standing = comparison.standing(paths)
+            if found := comparison.duplicates(writer.written, standing):
+                writer.leave_out(found)
+            if comparison.standing(paths) == standing:
+                return
+        raise StagingError(
+            f"Other batches keep landing in the tables of batch {self._batch_id} faster than it can be compared with them; nothing was "
+            "landed. Run the task again."
+        )
+
+    def _publish(self, writer: AttemptWriter) -> publish.Landed:
+        self._fence.check()
+        others = self._others()
+        before = self._fence.landed()
+        self._left_overs |= bool(others) or before is not None
+        looks_for_others = self._left_overs
+        # What changed when the batch landed first, landing it again does not see.
+        said = before.drift if before else ()
+        drift = (*said, *(change for change in self._record() if change not in said))
+        landed = self._to_landed(writer, drift)
+        for name in older(others, self._fence.attempt):
+            self._step(landing_steps.CLEAR, name)
+            self._files.remove(f"{self._fence.attempts}/{name}")
+        self._tables.publish(
+            Attempt(
+                folder=self._fence.folder,
+                written=writer.written,
+                landed=landed,
+                left_overs=looks_for_others,
+                step=self._step,
+                fence=self._before_effect,
+            )
+        )
+        self._step(landing_steps.CLEAN, self._batch_id)
+        self._clean((*others, LEFT_OVERS))
+        return landed
+
+    def _record(self) -> tuple[Mapping[str, Any], ...]:
+        """Record columns and schemas; what has changed in them.
+
+        :raises ColumnsMoved: another landing has recorded columns since this batch was planned.
+        """
+        schemas = SchemaRecords(self._files, self._root)
+        seen = schemas.new(self._batch)
+        drift = drift_report(self._batch.plan, {one.schema_id for one in seen})
+        self._types.keep(self._batch.plan.evolutions)
+        schemas.keep(seen, self._batch_id, f"{self._fence.folder}/schemas.json")
+        for change in drift:
+            logger.info("%s", change.text())
+        # As the mark will give it back.
+        return tuple(json.loads(json.dumps(change.to_dict())) for change in drift)
+
+    def _before_effect(self) -> None:
+        self._fence.check()
+        self._left_overs = True
+
+    def _clean_up(self) -> None:
+        """Leave nothing behind; where that may be files in the tables, word of them.
+
+        Whoever has cleared this attempt's folder away looks for them already, and so does every landing of a batch that has landed.
+        """
+        unsaid = self._left_overs and self._files.exists(self._fence.folder)
+        if unsaid and self._fence.landed() is None:
+            self._files.make_folder(f"{self._fence.attempts}/{LEFT_OVERS}")
+        self._clean(())
+
+    def _clean(self, others: Iterable[str]) -> None:
+        """Remove the folders of this attempt and of others, and what is empty without them."""
+        for name in (*others, self._fence.attempt):
+            self._files.remove(f"{self._fence.attempts}/{name}")
+        self._files.remove_if_empty(self._fence.attempts)
+        self._files.remove_if_empty(f"{self._root}/{publish.LANDING}")
+
+    def _check(self, writer: AttemptWriter, undecodable: int) -> None:
+        """:param undecodable: events of the whole batch, those that are left out as duplicates too."""
+        events = self._batch.manifest.events
+        rows = sum(writer.written.values())
+        duplicates = len(writer.left_out)
+        if rows + duplicates != events:
+            raise StagingError(
+                f"Batch {self._batch_id} has {events} events, but {rows} rows were written and {duplicates} are duplicates; nothing was "
+                "landed. Either its staged files changed meanwhile, or another attempt was at work on it: run the task again."
+            )
+        quarantined = writer.rows().get(publish.QUARANTINE, 0)
+        limit = self._max_quarantined
+        too_many = undecodable == events if limit is None else quarantined > limit
+        if too_many and quarantined:
+            raise NotLanded(
+                f"{quarantined} of {events} events of batch {self._batch_id} cannot be decoded, "
+                f"{'which is all of them' if limit is None else f'more than max_quarantined={limit}'}; nothing was landed and the batch "
+                f"stays staged. The first reason: {writer.first_reason()}. Mend the cause and run the task again, or raise "
+                "max_quarantined to land them in quarantine."
+            )
+
+    def _to_landed(
+        self, writer: AttemptWriter, drift: tuple[Mapping[str, Any], ...]
+    ) -> publish.Landed:
+        manifest = self._batch.manifest
+        rows = writer.rows()
+        return publish.Landed(
+            batch_id=self._batch_id,
+            attempt=self._fence.attempt,
+            events=manifest.events,
+            quarantined=rows.pop(publish.QUARANTINE, 0),
+            duplicates=len(writer.left_out),
+            tables=rows,
+            files=self._tables.files(writer.written, self._batch_id),
+            org_id=manifest.org_id,
+            topic=manifest.topic,
+            consumer=manifest.consumer,
+            written_at=_now(),
+            staged_at=manifest.created_at,
+            start=manifest.start,
+            end=manifest.end,
+            drift=drift,
+        )
+
+    def _receipt(self, landed: publish.Landed) -> Receipt:
+        return Receipt(
+            batch_id=landed.batch_id,
+            events=landed.events,
+            tables={self._tables.label(name): rows for name, rows in landed.tables.items()},
+            quarantined=landed.quarantined,
+            duplicates=landed.duplicates,
+            written_at=_now(),
+            writer=WRITER,
+            application_id=str(self._spark.sparkContext.applicationId),
+            end=landed.end or self._batch.manifest.end,
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,104 @@
+"""What is about an entity as a whole: decided by the driver, before any record is looked at.
+
+There are few such events: overflows, wildcards, gaps that name nobody, and events that cannot be read. Each of them either nulls fields of
+all records of a prefix, or marks the entity; from its order on, all other events of a marked entity are kept. Deletions are not: they apply
+to their records at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.changes.event import GAPS, KNOWN_TYPES, OVERFLOW
+from airflow_provider_sfevents.spark.changes.marks import Mark, Reason, cause, together
+from airflow_provider_sfevents.spark.changes.order import ORIGIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityState:
+    """What is known of an entity as a whole.
+
+    :param mark: of the entity; its records may have marks of their own.
+    :param read_at: when it was last read in full; None: never.
+    """
+
+    entity: str
+    mark: Mark | None = None
+    read_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityPlan:
+    """What a batch does to an entity as a whole, and what each of its records has to know.
+
+    :param state: as it is after the batch; records are folded with its mark and its `read_at`.
+    :param nullings: changes of all records of a prefix, to be folded into every record whose id begins so.
+    :param kept: such changes that are kept for the entity.
+    :param quarantined: events that count for nothing, each with the reason.
+    """
+
+    state: EntityState
+    nullings: tuple[Change, ...] = ()
+    kept: tuple[Change, ...] = ()
+    quarantined: tuple[tuple[Change, str], ...] = ()
+
+
+def unseeded(entity: str, first_at: datetime) -> EntityState:
+    """Make the state of an entity that is met for the first time: nothing of it is there until it has been read in full.
+
+    :param first_at: commit time of its first event; the read must have begun after that, since what happened before was not delivered.
+    """
+    return EntityState(entity=entity, mark=cause(ORIGIN, first_at, "unseeded"))
+
+
+def plan_entity(
+    state: EntityState, opening_mark: Mark | None, events: Iterable[Change], layout: Layout
+) -> EntityPlan:
+    """Decide what a batch does to an entity as a whole.
+
+    :param opening_mark: what the batch's beginning marks (`source.opening`).
+    :param events: those parts of the released events that are about the entity (`Change.parts`), overflows at their transactions' end.
+    """
+    mark = together(state.mark, opening_mark)
+    nullings: list[Change] = []
+    kept: list[Change] = []
+    quarantined: list[tuple[Change, str]] = []
+    for change in sorted(events, key=lambda one: one.order):
+        if state.read_at is not None and change.surely_before(state.read_at):
+            continue
+        if change.is_nulling and not layout.missing(change):
+            is_held = mark is not None and mark.holds_back(change.order)
+            (kept if is_held else nullings).append(change)
+            continue
+        reason, detail = _why(change, layout)
+        mark = together(mark, cause(change.order, change.committed_at, reason, detail))
+        if reason in {"unknown_type", "undecodable"}:
+            quarantined.append((change, detail))
+    return EntityPlan(
+        state=replace(state, mark=mark),
+        nullings=tuple(nullings),
+        kept=tuple(kept),
+        quarantined=tuple(quarantined),
+    )
+
+
+def _why(change: Change, layout: Layout) -> tuple[Reason, str]:
+    if change.change_type and change.change_type not in KNOWN_TYPES:
+        return "unknown_type", f"change type {change.change_type!r} is not known"
+    if change.defect:
+        return "undecodable", change.defect
+    if change.change_type == OVERFLOW:
+        return "overflow", ""
+    if change.change_type in GAPS | {"GAP_DELETE"}:
+        return "gap", f"{change.change_type} of {', '.join(change.record_ids) or 'no record'}"
+    if change.is_nulling:
+        return "undecodable", f"the table has no column for the field {layout.missing(change)}"
+    return "wildcard", f"{change.change_type} of {', '.join(change.record_ids) or 'no record'}"

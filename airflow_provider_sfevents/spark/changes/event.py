@@ -1,0 +1,125 @@
+"""A change event as the rules of this room see it: decoded, with names in place of bitmaps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Self
+
+from airflow_provider_sfevents.spark.changes.ids import Addressed, addressed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.order import Order
+
+WHOLE_ROW = frozenset({"CREATE", "UNDELETE"})
+DELETIONS = frozenset({"DELETE", "GAP_DELETE"})
+GAPS = frozenset({"GAP_CREATE", "GAP_UPDATE", "GAP_UNDELETE"})
+OVERFLOW = "GAP_OVERFLOW"
+KNOWN_TYPES = WHOLE_ROW | DELETIONS | GAPS | {"UPDATE", OVERFLOW}
+"""`SNAPSHOT`, which newer schemas list, is reserved: nobody has said what it means, so it is not known."""
+
+CLOCK_GRAIN = timedelta(seconds=1)
+"""A `commitTimestamp` is cut to whole seconds, so the change was committed at any moment of that second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change event, or one that could not be decoded (`defect`).
+
+    :param order: where it stands.
+    :param entity: API name of the object; empty where it could not be read.
+    :param change_type: as the header spells it; empty where it could not be read.
+    :param record_ids: as the header has them: ids, wildcards, the id of nobody.
+    :param transaction_key: empty where it could not be read; such an event belongs to no transaction.
+    :param committed_at: `commitTimestamp`, aware.
+    :param changed: names of changed fields, members of compounds as `Parent.Member`; likewise `nulled` and `diffs`.
+    :param values: by column of the event's table; compounds as dicts. A column that is missing is null.
+    :param suspect: it came after a start that did not join what had been read before, and is no newer than that; set by `source.suspects`.
+    :param defect: why it cannot be applied; its values and field names count for nothing then.
+    """
+
+    order: Order
+    entity: str
+    change_type: str
+    record_ids: tuple[str, ...]
+    transaction_key: str
+    sequence_number: int
+    committed_at: datetime
+    changed: tuple[str, ...] = ()
+    nulled: tuple[str, ...] = ()
+    diffs: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    suspect: bool = False
+    defect: str = ""
+
+    @property
+    def identity(self) -> str:
+        """Text that two deliveries of one change share, and two changes never do; empty for an event without a transaction.
+
+        The change type belongs to it: the overflow event of an entity may bear the number of its last normal event.
+        """
+        if not self.transaction_key:
+            return ""
+        return json.dumps(
+            [
+                self.entity,
+                self.transaction_key,
+                self.sequence_number,
+                self.change_type,
+                list(self.record_ids),
+            ],
+            separators=(",", ":"),
+        )
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What an UPDATE sets; values of other fields are enrichment and are not changes."""
+        return tuple(dict.fromkeys((*self.changed, *self.nulled, *self.diffs)))
+
+    @property
+    def addressed(self) -> Addressed:
+        return addressed(self.record_ids)
+
+    @property
+    def is_nulling(self) -> bool:
+        """Whether it nulls fields of every record of a prefix."""
+        one = self.addressed
+        return bool(
+            self.change_type == "UPDATE"
+            and one.prefixes
+            and not one.whole
+            and self.fields
+            and not self.defect
+        )
+
+    @property
+    def is_about_the_entity(self) -> bool:
+        """Whether more than the records that it names may be concerned: what the driver has to see."""
+        one = self.addressed
+        return one.whole or bool(one.prefixes) or self.change_type == OVERFLOW or not self.entity
+
+    def surely_before(self, moment: datetime) -> bool:
+        """Whether a read that began then must contain this change."""
+        return self.committed_at + CLOCK_GRAIN <= moment
+
+    def of(self, record_id: str) -> Self:
+        """Make the same event about one record alone, as it is kept for it.
+
+        A change of a whole prefix stays what it is: where it finds no record, it does nothing.
+        """
+        return self if self.is_nulling else replace(self, record_ids=(record_id,))
+
+    def parts(self) -> tuple[Self | None, Self | None]:
+        """Split it into what is about single records, and what is about the entity; either may be missing."""
+        one = self.addressed
+        if not self.is_about_the_entity:
+            return self, None
+        if self.change_type == OVERFLOW or not self.entity:
+            return None, self
+        wildcards = tuple(f"{prefix}*" for prefix in one.prefixes)
+        whole = replace(self, record_ids=("",) if one.whole else wildcards)
+        return (replace(self, record_ids=one.records) if one.records else None), whole

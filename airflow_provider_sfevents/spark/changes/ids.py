@@ -1,0 +1,61 @@
+"""Which records a change event is about: ids, wildcards, and what stands for a whole entity.
+
+Source: Change Data Capture Developer Guide, "Change Event Header Fields" (`001*`) and "Gap and Overflow Events"
+(`000000000000000AAA`). The event bus spells ids in 18 characters; reports and old tools in 15, which is why both are the same record here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SUFFIX = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+_SHORT = 15
+_NOBODY = "0" * _SHORT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addressed:
+    """What a list of record ids names.
+
+    :param records: single records in 18 characters, each once, in the order of the list.
+    :param prefixes: of wildcards, without their `*`.
+    :param whole: it names the entity itself: the id of nobody, an empty one, or no id at all.
+    """
+
+    records: tuple[str, ...]
+    prefixes: tuple[str, ...] = ()
+    whole: bool = False
+
+
+def addressed(record_ids: Iterable[str]) -> Addressed:
+    """Sort a change event's record ids by what they name."""
+    records: dict[str, None] = {}
+    prefixes: dict[str, None] = {}
+    ids = list(record_ids)
+    whole = not ids
+    for text in ids:
+        if not text or text[:_SHORT] == _NOBODY:
+            whole = True
+        elif text.endswith("*"):
+            prefixes[text[:-1]] = None
+        else:
+            records[long_id(text)] = None
+    return Addressed(records=tuple(records), prefixes=tuple(prefixes), whole=whole)
+
+
+def long_id(text: str) -> str:
+    """Make 18 characters of 15; any other text stays as it is.
+
+    The suffix says which letters are capitals: five to a character.
+    """
+    if len(text) != _SHORT:
+        return text
+    chunks = (text[at : at + 5] for at in range(0, _SHORT, 5))
+    return text + "".join(
+        _SUFFIX[sum(1 << bit for bit, letter in enumerate(chunk) if "A" <= letter <= "Z")]
+        for chunk in chunks
+    )

@@ -1,0 +1,84 @@
+"""Marks: of what records, and of which entities as a whole, it is known that the table may not equal the org.
+
+A mark has a beginning in the order of events: what comes after it is kept, what came before it is applied. So a job that is run again after it
+died half way decides as it did before. And it has the commit time of its last cause: a read that is older does not contain what the cause
+did not tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from airflow_provider_sfevents.spark.changes.event import CLOCK_GRAIN
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.order import Order
+
+Reason = Literal[
+    "gap",  # a gap event
+    "overflow",  # more changes in one transaction than the bus carries
+    "loss",  # events left the bus unread, or the position fell back
+    "unjoined",  # reading began at a place that is not known to join what was read before
+    "unseeded",  # a new table that has not been filled from the org
+    "wildcard",  # a change of all records of a prefix that does not say what became of them
+    "no_base",  # an update of a record that is not there
+    "diff",  # a long text came as a diff that could not be applied
+    "late",  # a change that is older than the record, after reading began again
+    "undecodable",  # an event that cannot be decoded, or has no column for a field
+    "unknown_type",  # a change type that this release does not know
+]
+
+WHOLE_ENTITY = "*"
+"""Stands in place of a record's id in the table of marks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The table may not equal the org here.
+
+    :param since: order of the first cause; later events are kept.
+    :param last: order of the last cause; kept events before it are superseded by whatever is read.
+    :param gap_at: commit time of the latest cause; a read must have begun a second after it at least, since commit times are whole seconds.
+    :param reasons: each once, in the order in which they came up.
+    :param detail: about the first cause, for people.
+    """
+
+    since: Order
+    last: Order
+    gap_at: datetime
+    reasons: tuple[Reason, ...]
+    detail: str = ""
+
+    def with_cause(self, other: Mark) -> Mark:
+        """Make the mark that stands for both."""
+        first, second = sorted((self, other), key=lambda mark: mark.since)
+        return replace(
+            first,
+            last=max(self.last, other.last),
+            gap_at=max(self.gap_at, other.gap_at),
+            reasons=tuple(dict.fromkeys((*first.reasons, *second.reasons))),
+            detail=first.detail or second.detail,
+        )
+
+    def holds_back(self, order: Order) -> bool:
+        """Whether an event of this order is kept rather than applied."""
+        return self.since < order
+
+    def is_answered_by(self, read_at: datetime) -> bool:
+        """Whether a read that began then surely contains what the causes did not tell."""
+        return self.gap_at + CLOCK_GRAIN <= read_at
+
+
+def cause(order: Order, at: datetime, reason: Reason, detail: str = "") -> Mark:
+    """Make the mark that one event, or one place in the order, gives rise to."""
+    return Mark(since=order, last=order, gap_at=at, reasons=(reason,), detail=detail)
+
+
+def together(one: Mark | None, other: Mark | None) -> Mark | None:
+    """Both marks as one, where there are two."""
+    if one is None or other is None:
+        return one or other
+    return one.with_cause(other)

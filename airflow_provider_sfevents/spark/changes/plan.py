@@ -1,0 +1,166 @@
+"""What the driver decides about a batch before any record is touched, from little: a summary of its events and the entities' states.
+
+The summary can be made from the events themselves, as here, or by a few aggregates where they are spread over a cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.changes.entity import (
+    EntityPlan,
+    EntityState,
+    plan_entity,
+    unseeded,
+)
+from airflow_provider_sfevents.spark.changes.fields import Layout
+from airflow_provider_sfevents.spark.changes.source import (
+    Admission,
+    Batch,
+    Break,
+    Progress,
+    advanced,
+    is_suspect,
+    opening,
+)
+from airflow_provider_sfevents.spark.changes.transactions import Ready, settle_overflows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+
+NewEntities = Literal["unseeded", "empty"]
+"""What an entity is taken for whose first event comes: to be filled from the org first, or without any record before that event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What the driver has to know of a batch's events.
+
+    :param first: commit time of the first event that arrived, and whether it is a repeat; None: none arrived.
+    :param high_water: latest commit time among the released events; None: there are none.
+    :param first_at: commit time of each entity's first released event.
+    :param about_entities: parts of released events that are about an entity, overflows at their transactions' end. Those without an
+        entity's name are about all entities.
+    """
+
+    first: tuple[datetime, bool] | None = None
+    high_water: datetime | None = None
+    first_at: Mapping[str, datetime] = field(default_factory=dict)
+    about_entities: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan:
+    """What a batch does before its records are looked at.
+
+    :param progress: to be written when all tables are.
+    :param entities: of every entity of the source, also those that the batch has nothing of.
+    """
+
+    progress: Progress
+    entities: Mapping[str, EntityPlan]
+
+
+def summarised(arrived: Sequence[Change], ready: Ready) -> Summary:
+    """Make the summary of events that the driver has at hand.
+
+    :param arrived: the batch's own events, without those held from the batch before.
+    """
+    first = min(arrived, key=lambda one: one.order, default=None)
+    repeated = {one.order for one in ready.repeats}
+    settled = settle_overflows(ready.released)
+    first_at: dict[str, datetime] = {}
+    for change in ready.released:
+        if change.entity:
+            first_at.setdefault(change.entity, change.committed_at)
+    return Summary(
+        first=None if first is None else (first.committed_at, first.order in repeated),
+        high_water=max((one.committed_at for one in ready.released), default=None),
+        first_at=first_at,
+        about_entities=tuple(part for one in settled if (part := one.parts()[1]) is not None),
+    )
+
+
+def plan_batch(
+    progress: Progress | None,
+    batch: Batch,
+    admission: Admission,
+    summary: Summary,
+    entities: Mapping[str, EntityState],
+    layouts: Mapping[str, Layout],
+    *,
+    new_entities: NewEntities = "unseeded",
+) -> BatchPlan:
+    """Decide all that is not about single records.
+
+    :param entities: that the source's tables have, by name.
+    :param layouts: of the entities' tables as they will be after the batch.
+    :raises ConfigurationError: `empty` was asked for, and the first batch is not the first of its position.
+    """
+    if progress is None and new_entities == "empty" and batch.sequence != 1:
+        raise ConfigurationError(
+            f"The first batch that is applied is {batch.epoch}-{batch.sequence}: events came before it, so its entities are not empty. "
+            "Apply from batch 1 on, or fill the tables from a full read (`new_entities` = unseeded)."
+        )
+    opened = opening(progress, batch, admission, summary.first)
+    after = advanced(
+        progress,
+        batch,
+        admission,
+        opened,
+        first_at=summary.first[0] if summary.first else None,
+        high_water=summary.high_water,
+    )
+    wide = [_told(one, opened.last_break) for one in summary.about_entities]
+    nameless = [one for one in wide if not one.entity]
+    if nameless:
+        after = replace(after, is_whole=False)
+    known = dict(entities)
+    for entity, first_at in summary.first_at.items():
+        if entity not in known:
+            is_empty = new_entities == "empty" and after.is_whole
+            known[entity] = EntityState(entity=entity) if is_empty else unseeded(entity, first_at)
+    plans = {
+        entity: plan_entity(
+            state,
+            opened.mark,
+            [*nameless, *(one for one in wide if one.entity == entity)],
+            layouts.get(entity, Layout(columns=())),
+        )
+        for entity, state in known.items()
+    }
+    return BatchPlan(progress=after, entities=plans)
+
+
+def of_records(released: Iterable[Change], progress: Progress) -> Iterator[tuple[str, str, Change]]:
+    """Tell entity, record and event for every record that a released event names.
+
+    :param progress: as after the batch: it says which events are suspect.
+    """
+    for change in released:
+        part, _ = change.parts()
+        if part is None:
+            continue
+        told = _told(part, progress.last_break)
+        for record_id in told.addressed.records:
+            yield told.entity, record_id, told
+
+
+def for_record(record_id: str, wide: Iterable[Change]) -> list[Change]:
+    """Pick the changes of a whole prefix that a record's id begins with."""
+    return [
+        one
+        for one in wide
+        if any(record_id.startswith(prefix) for prefix in one.addressed.prefixes)
+    ]
+
+
+def _told(change: Change, last_break: Break | None) -> Change:
+    """Say of an event whether it is suspect."""
+    is_so = is_suspect(last_break, change.order, change.committed_at)
+    return replace(change, suspect=True) if is_so else change

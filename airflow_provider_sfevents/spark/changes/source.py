@@ -1,0 +1,247 @@
+"""What feeds a table, how far it has been applied, and whether a batch may come next.
+
+1. A table is fed by one source: one topic, read by one consumer in one org. Another is refused.
+2. Batches come in their sequence. One that was applied before changes nothing; one that leaves others out is refused.
+3. A new epoch begins with its first batch. From then on, batches of the epoch before it that were never applied are refused.
+4. A batch joins the one before it when it begins where that one ended (equality of replay ids, never more). If it does not, events may
+   be delivered again, and some may be lost. They are not if the first event that comes has been seen before: then reading began at or
+   before the place where it had stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.spark.changes.marks import Mark, cause
+from airflow_provider_sfevents.spark.changes.order import Order, before_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who reads what; the connection's org, in 18 characters."""
+
+    org_id: str
+    consumer: str
+    topic: str
+
+    def __str__(self) -> str:  # type: ignore[explicit-override] # typing_extensions is not everywhere where Spark runs
+        return f"{self.topic} read by {self.consumer} in org {self.org_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What a batch's manifest says that matters here.
+
+    :param start: what its first event lies after: a replay id in hex, `earliest` or `latest`.
+    :param end: replay id of its last event, hex; of an empty batch: its start.
+    :param ended_by: as in the manifest; `idle_seconds` is silence, all others are bounds.
+    :param opened_at: when it was staged (`created_at`): its start was settled before that.
+    :param losses: why events may be missing before it, one text for each loss window.
+    """
+
+    source: Source
+    epoch: str
+    sequence: int
+    start: str
+    end: str
+    ended_by: str
+    opened_at: datetime
+    losses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Break:
+    """Reading began again at a place that did not join what had been read.
+
+    :param order: events after it came since then.
+    :param high_water: latest commit time that had been applied until then; None: nothing had.
+    """
+
+    order: Order
+    high_water: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a source's tables have come: `applied_through`, written after all of them.
+
+    :param end: replay id that the last batch ended at.
+    :param high_water: latest commit time of all events that were applied or kept.
+    :param started_at: commit time of the first event, or when the first batch was staged if that held none.
+    :param past: last sequence applied of earlier epochs.
+    :param unproven: the last start did not join, and no event has come since that would tell whether some were lost.
+    :param is_whole: nothing has been lost, for all we know, since the first batch.
+    """
+
+    source: Source
+    generation: int
+    epoch: str
+    sequence: int
+    end: str
+    started_at: datetime
+    high_water: datetime | None = None
+    past: Mapping[str, int] = field(default_factory=dict)
+    unproven: bool = False
+    is_whole: bool = True
+    last_break: Break | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """What a batch is to its tables.
+
+    :param kind: `again`: it has been applied, and there is nothing to do; `next`: it is to be applied.
+    :param generation: its events' first part of the order.
+    :param joins: it begins where the last one ended; the first batch of all joins.
+    """
+
+    kind: Literal["again", "next"]
+    generation: int
+    joins: bool = True
+
+
+def admit(progress: Progress | None, batch: Batch) -> Admission:
+    """Decide whether a batch may be applied.
+
+    :param progress: None: nothing was ever applied to these tables.
+    :raises PositionConflict: the tables are fed by another source; batches before this one are missing; or its epoch is over.
+    """
+    if progress is None:
+        return Admission(kind="next", generation=1)
+    check_source(progress.source, batch.source)
+    applied = {**progress.past, progress.epoch: progress.sequence}.get(batch.epoch)
+    if applied is not None and batch.sequence <= applied:
+        return Admission(kind="again", generation=0)
+    if batch.epoch in progress.past:
+        raise PositionConflict(
+            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} was never applied, and its epoch is over: the tables have gone on in epoch "
+            f"{progress.epoch}. What it would have changed is marked; resolve the marked entities from a full read."
+        )
+    expected = progress.sequence + 1 if batch.epoch == progress.epoch else 1
+    if batch.sequence != expected:
+        raise PositionConflict(
+            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} cannot be applied: the next one of this epoch is {expected}. "
+            f"Apply the batches from {expected} on first, each in its turn. If they are gone for good, begin a new epoch with "
+            "`airflow sfevents position set`: the tables are then marked, and resolved from a full read."
+        )
+    is_new = batch.epoch != progress.epoch
+    return Admission(
+        kind="next",
+        generation=progress.generation + is_new,
+        joins=batch.start == progress.end and not batch.losses,
+    )
+
+
+def check_source(recorded: Source, given: Source) -> None:
+    """Refuse a second source of a table: there is no order between the events of two.
+
+    :raises PositionConflict: with both.
+    """
+    if recorded != given:
+        raise PositionConflict(
+            f"These tables are fed by {recorded}; this is {given}. There is no order between the events of the two, so give it a root of its own."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a batch's beginning does, before its events.
+
+    :param mark: for every entity of the source; None: nothing is missing.
+    :param last_break: in force from now on.
+    :param unproven: it cannot be told yet.
+    """
+
+    mark: Mark | None = None
+    last_break: Break | None = None
+    unproven: bool = False
+
+
+def opening(
+    progress: Progress | None,
+    batch: Batch,
+    admission: Admission,
+    first: tuple[datetime, bool] | None,
+) -> Opening:
+    """Decide whether events are missing before this batch.
+
+    :param first: commit time of its first event, and whether that is a repeat; None: the batch is empty.
+    """
+    place = before_batch(admission.generation, batch.sequence)
+    if progress is None:
+        mark = cause(place, batch.opened_at, "loss", batch.losses[0]) if batch.losses else None
+        return Opening(mark=mark)
+    last_break = progress.last_break
+    if not admission.joins:
+        last_break = Break(order=place, high_water=progress.high_water)
+    missed_until = first[0] if first else batch.opened_at
+    if batch.losses:
+        detail = "; ".join(batch.losses)
+        return Opening(mark=cause(place, missed_until, "loss", detail), last_break=last_break)
+    in_doubt = progress.unproven or not admission.joins
+    if first is None or not in_doubt:
+        return Opening(last_break=last_break, unproven=in_doubt)
+    if first[1]:
+        return Opening(last_break=last_break)
+    detail = f"batch {batch.epoch}-{batch.sequence} begins at {batch.start}, not at {progress.end}"
+    return Opening(mark=cause(place, missed_until, "unjoined", detail), last_break=last_break)
+
+
+def is_suspect(last_break: Break | None, order: Order, committed_at: datetime) -> bool:
+    """Whether an event may be older than the records it changes.
+
+    Only until what has been applied before the break is caught up with: between two servers' clocks a second more or less is no reason.
+    """
+    return (
+        last_break is not None
+        and last_break.high_water is not None
+        and last_break.order < order
+        and committed_at <= last_break.high_water
+    )
+
+
+def advanced(
+    progress: Progress | None,
+    batch: Batch,
+    admission: Admission,
+    opened: Opening,
+    *,
+    first_at: datetime | None,
+    high_water: datetime | None,
+) -> Progress:
+    """Make `applied_through` as it is when the batch has been applied.
+
+    :param first_at: commit time of the batch's first event.
+    :param high_water: latest commit time of the events that are applied or kept now.
+    """
+    if progress is None:
+        return Progress(
+            source=batch.source,
+            generation=admission.generation,
+            epoch=batch.epoch,
+            sequence=batch.sequence,
+            end=batch.end,
+            started_at=first_at or batch.opened_at,
+            high_water=high_water,
+            is_whole=not batch.losses,
+        )
+    marks = [at for at in (progress.high_water, high_water) if at is not None]
+    over = {progress.epoch: progress.sequence} if batch.epoch != progress.epoch else {}
+    return replace(
+        progress,
+        generation=admission.generation,
+        epoch=batch.epoch,
+        sequence=batch.sequence,
+        end=batch.end,
+        high_water=max(marks, default=None),
+        past={**progress.past, **over},
+        unproven=opened.unproven,
+        is_whole=progress.is_whole and opened.mark is None,
+        last_break=opened.last_break,
+    )

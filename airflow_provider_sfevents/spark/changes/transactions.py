@@ -1,0 +1,110 @@
+"""Which events of a batch are news, and which of them must wait for the rest of their transaction.
+
+A batch that ended by a bound may have cut a transaction in two. Its last one is held until an event of another transaction comes, or a
+batch that ended by silence. Repeats are taken out first: one of an old transaction, amid a new one, ends nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.changes.event import OVERFLOW, Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.order import Order
+
+SILENCE = "idle_seconds"
+"""How a batch ends when there was nothing more to deliver."""
+
+SEEN_FOR = timedelta(days=12)
+"""How long identities are kept at least: four times as long as the bus keeps events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """A batch's events, sorted.
+
+    :param released: what is to be applied or kept now, in order.
+    :param held: what waits for the next batch, in order.
+    :param repeats: what has been seen before; changes nothing.
+    """
+
+    released: tuple[Change, ...]
+    held: tuple[Change, ...]
+    repeats: tuple[Change, ...]
+
+
+def sort(
+    held: Iterable[Change], arrived: Iterable[Change], seen: Mapping[str, Order], ended_by: str
+) -> Ready:
+    """Sort a batch's events, after those held from the batch before.
+
+    :param seen: identities, each with the order at which it came first. One seen at its own order is the same delivery, met again by a
+        job that runs anew.
+    """
+    news, repeats = split_repeats((*held, *arrived), seen)
+    hold_from = cut([(one.order, one.transaction_key) for one in news], ended_by)
+    return Ready(
+        released=tuple(one for one in news if hold_from is None or one.order < hold_from),
+        held=tuple(one for one in news if hold_from is not None and hold_from <= one.order),
+        repeats=tuple(repeats),
+    )
+
+
+def split_repeats(
+    events: Iterable[Change], seen: Mapping[str, Order]
+) -> tuple[list[Change], list[Change]]:
+    """Separate news from repeats, each in order; an event without an identity is never taken for another."""
+    news: list[Change] = []
+    repeats: list[Change] = []
+    met: set[str] = set()
+    for _, change in sorted({one.order: one for one in events}.items()):
+        identity = change.identity
+        earlier = seen.get(identity, change.order) < change.order
+        is_repeat = bool(identity) and (earlier or identity in met)
+        (repeats if is_repeat else news).append(change)
+        met.add(identity)
+    return news, repeats
+
+
+def cut(keys: Sequence[tuple[Order, str]], ended_by: str) -> Order | None:
+    """Find the order from which events are held; None: none is.
+
+    In SQL: the first order after the last one whose key is neither empty nor that of the last event that has a key.
+
+    :param keys: of the events that are no repeats: order and transaction key, in order. An event without a key belongs to no transaction and
+        ends none; it waits only between two that wait.
+    """
+    last = next((key for _, key in reversed(keys) if key), "")
+    if ended_by == SILENCE or not last:
+        return None
+    start = None
+    for order, key in reversed(keys):
+        if key not in {last, ""}:
+            break
+        start = order if key == last else start
+    return start
+
+
+def settle_overflows(released: Sequence[Change]) -> list[Change]:
+    """Move the overflow events of a transaction to its end: its other events were sent in full, and are applied first."""
+    ends = {one.transaction_key: one.order for one in released}
+    return [
+        replace(one, order=ends[one.transaction_key])
+        if one.change_type == OVERFLOW and one.transaction_key
+        else one
+        for one in released
+    ]
+
+
+def is_forgettable(seen_at: datetime, now: datetime) -> bool:
+    """Whether an identity need not be kept any longer.
+
+    :param seen_at: when the batch was staged that brought it (`Batch.opened_at`); `now` likewise, of the batch that is applied.
+    """
+    return seen_at + SEEN_FOR < now

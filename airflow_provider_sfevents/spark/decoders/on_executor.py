@@ -1,0 +1,60 @@
+"""What an executor's Python has for decoding, and the decoder made of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.decoders.choice import ACCELERATOR_WHEELS
+from airflow_provider_sfevents.spark.fieldtypes import record_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
+    from airflow_provider_sfevents.spark.decoders.reference import PayloadDecoder
+    from airflow_provider_sfevents.spark.fieldtypes import Column
+
+logger = logging.getLogger(__name__)
+
+_WHEELS = ("fastavro", "pyarrow")
+
+
+def lacking(names: Sequence[str]) -> tuple[str, ...]:
+    """Which of these modules this Python does not have."""
+    return tuple(name for name in names if find_spec(name) is None)
+
+
+def check_wheels(decoder: OnExecutor) -> None:
+    """Fail in one line, with the remedy, where decoding could only fail in many.
+
+    :raises ConfigurationError: an executor's Python lacks what decoding needs.
+    """
+    missing = lacking(_WHEELS if decoder == "python" else (*_WHEELS, *ACCELERATOR_WHEELS))
+    if missing:
+        raise ConfigurationError(
+            f"The executors' Python ({sys.executable}) has no {' and no '.join(missing)}. Install it on every executor, or ship an "
+            'environment that has it with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+        )
+
+
+def payload_decoder(
+    decoder: OnExecutor, schema_json: str, columns: Sequence[Column]
+) -> PayloadDecoder:
+    """Make the decoder of a schema: the accelerator where it is wanted and fits the schema, otherwise the reference."""
+    from airflow_provider_sfevents.spark.decoders.reference import Reference
+
+    if decoder == "python":
+        return Reference(schema_json, columns)
+    from airflow_provider_sfevents.spark.decoders.accelerated import Accelerated
+    from airflow_provider_sfevents.spark.decoders.conversion import unfit
+
+    reason = unfit(record_fields(json.loads(schema_json)), columns)
+    if reason:
+        logger.info("Decoded record by record: %s.", reason)
+        return Reference(schema_json, columns)
+    return Accelerated(schema_json, columns)

@@ -1,0 +1,184 @@
+"""Staged rows to decoded rows, or to those that do not decode, by whichever decoder was chosen.
+
+Where `from_avro` decodes, each of the two runs it: rows that prove themselves are decoded in Spark's own processes, the few others
+in an executor's Python.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark import envelope, executor
+from airflow_provider_sfevents.spark.decoders.choice import (
+    ACCELERATOR_WHEELS,
+    LENGTH_LIMIT,
+    LIMITS,
+    Available,
+    Choice,
+    checked,
+    choose,
+)
+from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.staging import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.plan import EventType
+
+logger = logging.getLogger(__name__)
+
+_OF_AVRO = "org.apache.spark.sql.avro.AvroOptions"
+
+
+def chosen(spark: SparkSession, decoder: str = "auto") -> Choice:
+    """Settle, once for a batch, which decoder decodes it, and log it.
+
+    :param decoder: `auto`, or one that has to be used.
+    :raises ConfigurationError: it cannot be had, or there is none of that name; in one line, with the remedy.
+    """
+    wanted = checked(decoder)
+    looks_at_jvm = wanted in ("auto", "jvm")
+    choice = choose(
+        wanted,
+        Available(
+            spark_avro=looks_at_jvm and _has_spark_avro(spark),
+            limited=looks_at_jvm and _is_limited(spark),
+            accelerator=() if wanted == "python" else _lacking(spark),
+        ),
+    )
+    logger.info("Decoder: %s (%s).", choice.name, choice.why)
+    return choice
+
+
+def decoded(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame:
+    """Decode rows of the task's one event type; what does not decode is left out.
+
+    :param rows: as staged.
+    :returns: the leading columns, those of the event type, and the raw payload on request.
+    """
+    (kind,) = task.types
+    columns = [f"{quoted(column.name)} {column.type.sql()}" for column in kind.columns]
+    raw = [f"{envelope.RAW_PAYLOAD} binary"] if task.keep_payload else []
+    sql = ", ".join([executor.LEADING_SQL, *columns, *raw])
+    if not jvm:
+        return rows.mapInArrow(partial(executor.decoded, task), sql)
+    sure, doubtful = _split(rows, task, kind)
+    return _by_part([*sure, doubtful.mapInArrow(partial(executor.decoded, task), sql)], task)
+
+
+def undecodable(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame:
+    """Keep the rows that do not decode, each with its raw payload and the reason.
+
+    :param rows: as staged, of any schema of the task.
+    """
+    judge = partial(executor.undecodable, task)
+    if not jvm:
+        return rows.mapInArrow(judge, executor.QUARANTINE_SQL)
+    from pyspark.sql import functions as F  # noqa: N812
+
+    known = [schema_id for kind in task.types for schema_id in kind.schemas]
+    others = rows.where(~F.coalesce(F.col(layout.SCHEMA_ID).isin(known), F.lit(False)))
+    doubtful = _union([others, *(_split(rows, task, kind)[1] for kind in task.types)])
+    return _by_part([doubtful.mapInArrow(judge, executor.QUARANTINE_SQL)], task)
+
+
+def _split(
+    rows: DataFrame, task: executor.Task, kind: EventType
+) -> tuple[list[DataFrame], DataFrame]:
+    """Decoded rows by schema, and the staged rows that have not been decoded, of one event type."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from airflow_provider_sfevents.spark.decoders import jvm
+
+    wanted = rows
+    if task.left_out:
+        wanted = rows.where(~F.col(layout.ORDINAL).isin(sorted(task.left_out)))
+    sure: list[DataFrame] = []
+    doubtful: list[DataFrame] = []
+    for schema_id, text in kind.schemas.items():
+        own = wanted.where(F.col(layout.SCHEMA_ID) == schema_id)
+        columns = kind.columns_of(schema_id)
+        if jvm.unfit(text, columns):
+            doubtful.append(own)
+        else:
+            found = jvm.FromAvro(own, text, columns)
+            sure.append(found.sure(task.first_ordinals, keep_payload=task.keep_payload))
+            doubtful.append(found.doubtful())
+    return sure, _union(doubtful)
+
+
+def _by_part(frames: list[DataFrame], task: executor.Task) -> DataFrame:
+    """Together, and all rows of a staged file in one task again: it makes one file of those of a date."""
+    return _union(frames).repartition(max(len(task.first_ordinals), 1), envelope.PART)
+
+
+def _union(frames: list[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionAll(other), frames)
+
+
+def _has_spark_avro(spark: SparkSession) -> bool:
+    """Whether `from_avro` is there; its jar may be one of `--jars`, which only the thread's own class loader knows."""
+    from py4j.protocol import Py4JJavaError
+
+    jvm = spark._jvm  # noqa: SLF001 - there is no other way to Java
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName(_OF_AVRO, False, loader)
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def _is_limited(spark: SparkSession) -> bool:
+    """Whether Avro refuses absurd lengths wherever this session decodes."""
+    if not _is_limited_here(spark):
+        return False
+    if spark.sparkContext.master.startswith("local"):
+        return True
+    conf = spark.sparkContext.getConf()
+    names = ("spark.executor.extraJavaOptions", "spark.executor.defaultJavaOptions")
+    options = " ".join(conf.get(name, "") for name in names).split()
+    return all(f"-D{name}={LENGTH_LIMIT}" in options for name in LIMITS)
+
+
+def _is_limited_here(spark: SparkSession) -> bool:
+    """Whether the driver's own Avro refuses: it read its properties when it was first used, and never again."""
+    from py4j.protocol import Py4JError, Py4JJavaError
+
+    limits = spark._jvm.org.apache.avro.SystemLimitException  # noqa: SLF001 - there is no other way to Java
+    absurd = LENGTH_LIMIT + 1
+    checks: tuple[Callable[[], Any], ...] = (
+        lambda: limits.checkMaxStringLength(absurd),
+        lambda: limits.checkMaxBytesLength(absurd),
+        lambda: limits.checkMaxCollectionLength(0, absurd),
+    )
+    for check in checks:
+        try:
+            check()
+        except Py4JJavaError:
+            continue
+        except Py4JError:
+            return False  # an Avro that has no limits
+        return False
+    return True
+
+
+def _lacking(spark: SparkSession) -> tuple[str, ...]:
+    """What an executor's Python lacks for the accelerator: one is asked."""
+    found = spark.range(1, numPartitions=1).mapInArrow(_look, "lacks string").first()
+    return tuple(str(found["lacks"]).split()) if found else ACCELERATOR_WHEELS
+
+
+def _look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.decoders.on_executor import lacking
+
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"lacks": [" ".join(lacking(ACCELERATOR_WHEELS))]})

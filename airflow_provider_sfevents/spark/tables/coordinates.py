@@ -1,0 +1,9 @@
+"""Where the jars of the table formats are to be had: Maven coordinates, for messages, documentation and tests.
+
+They are of the line of the Spark that is locked, 4.1, for which all formats have builds.
+"""
+
+from __future__ import annotations
+
+DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0"

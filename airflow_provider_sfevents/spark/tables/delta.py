@@ -1,0 +1,127 @@
+"""Delta: by path, or by name in a catalog that Delta's own stands in for.
+
+A MERGE that adds rows has read the dates it adds them to, so that one of two at once fails (`ConcurrentAppendException`). Delta's
+`txnAppId` and `txnVersion` are not used: a transaction of a version that is not above the last one is left out without a word.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark import publish
+from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.tables import coordinates, naming
+from airflow_provider_sfevents.spark.tables.sessions import (
+    CATALOGS,
+    EXTENSIONS,
+    extended,
+    require_class,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop import Files
+
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+
+_SETTINGS = {
+    # What is merged are files that nobody changes; making a copy of them first costs as much as the merge.
+    "spark.databricks.delta.merge.materializeSource": "none",
+}
+_FEW_PARTITIONS = {"spark.databricks.delta.snapshotPartitions": "2"}
+
+PARTITIONS = {naming.EVENT_DATE: "event_date", naming.NOT_PARTITIONED: ""}
+
+
+def from_the_start(configured: Mapping[str, str]) -> dict[str, str]:
+    """What Spark has to be started with: it takes extensions only then.
+
+    :param configured: by the user; other extensions stay, and so does another catalog in the place of Spark's own.
+    """
+    session_catalog = f"{CATALOGS}{naming.SESSION_CATALOG}"
+    return {
+        EXTENSIONS: extended(configured.get(EXTENSIONS, ""), EXTENSION),
+        session_catalog: configured.get(session_catalog, CATALOG),
+    }
+
+
+def settings(catalog: str, master: str, configured: str) -> Mapping[str, str]:
+    """What a session needs.
+
+    :param catalog: the one that the tables are in; for tables by path Spark's own.
+    :param configured: the class that the user has set for it; it stays.
+    """
+    return {
+        f"{CATALOGS}{naming.SESSION_CATALOG}": CATALOG,
+        **({f"{CATALOGS}{catalog}": configured} if configured else {}),
+        **_SETTINGS,
+        # Reading a table's log takes 50 tasks else, which on one machine is most of a landing's time.
+        **(_FEW_PARTITIONS if master.startswith("local") else {}),
+    }
+
+
+def require(spark: SparkSession) -> None:
+    """Make sure that Delta can be had, before anything is written.
+
+    :raises ConfigurationError: it cannot; the message says what to add.
+    """
+    require_class(spark, EXTENSION, naming.DELTA, coordinates.DELTA)
+    if EXTENSION not in str(spark.conf.get(EXTENSIONS, "")):
+        raise ConfigurationError(
+            f"table_format='delta' needs Spark to be started with {EXTENSIONS}={EXTENSION} (and {CATALOGS}{naming.SESSION_CATALOG}="
+            f"{CATALOG}); land.py sets both, but this session was made without. Nothing was written."
+        )
+
+
+def require_catalog(spark: SparkSession, catalog: str) -> None:
+    """:raises ConfigurationError: Spark knows no such catalog."""
+    if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
+        raise ConfigurationError(
+            f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: conf={{'{CATALOGS}{catalog}': 'its class', ...}}; or "
+            f"give a namespace of Spark's own catalog ('salesforce', without a dot), or the tables' root URL."
+        )
+
+
+class DeltaByPath:
+    """Delta tables as folders below a root."""
+
+    using = "delta"
+    properties: Mapping[str, str] = {}
+
+    def __init__(self, spark: SparkSession, files: Files, root: str, partition_by: str) -> None:
+        self._spark = spark
+        self._files = files
+        self._root = root
+        self.partition = PARTITIONS[partition_by]
+
+    def label(self, table: str) -> str:
+        return f"{self._root}/{table}"
+
+    def identifier(self, table: str) -> str:
+        return f"delta.{quoted(self.label(table))}"
+
+    def exists(self, table: str) -> bool:
+        return self._files.exists(f"{self.label(table)}/_delta_log")
+
+    def names(self) -> list[str]:
+        found = self._files.names(self._root)
+        tables = [
+            name for name in found if name == publish.QUARANTINE or not name.startswith(("_", "."))
+        ]
+        return [name for name in tables if self.exists(name)]
+
+    def version(self, table: str) -> str:
+        return version(self._spark, self.identifier(table))
+
+    def check_table(self, table: str) -> None:
+        """Delta's own isolation, the weaker of its two, finds what a merge has to know."""
+
+
+def version(spark: SparkSession, identifier: str) -> str:
+    found = spark.sql(f"DESCRIBE HISTORY {identifier} LIMIT 1").select("version").first()
+    return str(found[0]) if found else ""

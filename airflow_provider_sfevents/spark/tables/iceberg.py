@@ -1,0 +1,70 @@
+"""Iceberg: by path, in a hadoop catalog whose warehouse is the folder above the root, or by name in whatever catalog.
+
+A MERGE at serializable isolation has read what its condition says, so that one of two at once fails; two appends would both succeed.
+The isolation is a property of the table, and tables are made with it; one that somebody has set otherwise is refused.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.tables import coordinates, naming
+from airflow_provider_sfevents.spark.tables.sessions import CATALOGS, require_class
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+CATALOG = "org.apache.iceberg.spark.SparkCatalog"
+_ISOLATIONS = ("write.merge.isolation-level", "write.delete.isolation-level")
+_SERIALIZABLE = "serializable"
+
+PROPERTIES: Mapping[str, str] = {
+    **dict.fromkeys(_ISOLATIONS, _SERIALIZABLE),
+    # By this column a batch's files are found; else only the first 16 letters are known of them, which batches have in common.
+    "write.metadata.metrics.column.batch_id": "full",
+}
+PARTITIONS = {
+    naming.EVENT_DATE: "event_date",
+    naming.EVENT_MONTH: "months(event_date)",
+    naming.NOT_PARTITIONED: "",
+}
+
+
+def namespace_of(root: str) -> tuple[naming.Namespace, Mapping[str, str]]:
+    """The hadoop catalog for tables by path, with the settings that make it."""
+    warehouse, _, last = root.rpartition("/")
+    catalog = f"sfevents_{zlib.crc32(warehouse.encode()):08x}"
+    made = {
+        f"{CATALOGS}{catalog}": CATALOG,
+        f"{CATALOGS}{catalog}.type": "hadoop",
+        f"{CATALOGS}{catalog}.warehouse": warehouse or "/",
+        f"{CATALOGS}{catalog}.cache-enabled": "false",
+    }
+    return naming.Namespace(catalog=catalog, path=(last,)), made
+
+
+def require(spark: SparkSession, catalog: str) -> None:
+    """Make sure that Iceberg and the catalog can be had, before anything is written.
+
+    :raises ConfigurationError: they cannot; the message says what to add.
+    """
+    require_class(spark, CATALOG, naming.ICEBERG, coordinates.ICEBERG)
+    if not spark.conf.get(f"{CATALOGS}{catalog}", ""):
+        raise ConfigurationError(
+            f"Spark knows no catalog {catalog!r}; nothing was written. Configure it: conf={{'{CATALOGS}{catalog}': '{CATALOG}', "
+            f"'{CATALOGS}{catalog}.type': 'rest', 'hive', 'glue' or 'hadoop', ...}}, or give the tables' root URL instead of a name."
+        )
+
+
+def check_isolation(properties: Mapping[str, str], label: str) -> None:
+    """:raises ConfigurationError: two landings at once would not see each other."""
+    for name in _ISOLATIONS:
+        if properties.get(name, _SERIALIZABLE).lower() != _SERIALIZABLE:
+            raise ConfigurationError(
+                f"The table {label} has {name}={properties[name]!r}, with which two landings at once could both put a batch in. "
+                f"Nothing was landed in it. ALTER TABLE ... SET TBLPROPERTIES ('{name}' = '{_SERIALIZABLE}')."
+            )

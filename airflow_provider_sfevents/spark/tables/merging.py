@@ -1,0 +1,309 @@
+"""What Delta and Iceberg have in common: a batch gets into a table by one MERGE, which is one commit.
+
+Everything is written as Parquet into the attempt's folder first, counted and compared there, as for Parquet tables; each table's
+MERGE then reads its rows from that folder. That is what fences attempts at other forms of the batch (`fence`): whoever takes the
+folder away makes the MERGE fail that has not read it yet. One that has read it, and commits after another landing of the batch did,
+meets a conflict, since it has said what it has read, and looks again. What neither stops (an older form, about to commit rows to a table
+in which the newer form has none) is looked for after the last commit, and by its own landing too.
+
+Several tables are several commits. The mark `_landed/<batch id>.json` comes after all of them, and only when each table holds as many
+rows of the batch as it should: read from its rows, since a commit may get lost on a store without atomic renames, and other signs of
+it do not last.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, StagingError
+from airflow_provider_sfevents.spark import envelope, landing_steps, publish
+from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.publish import Landed
+    from airflow_provider_sfevents.spark.tables.interface import Attempt, Standing
+
+logger = logging.getLogger(__name__)
+
+_TRIES = 20
+_LONGEST_PAUSE = 5.0
+_NEEDED = (envelope.BATCH_ID, envelope.ORDINAL, envelope.EVENT_DATE)
+_SOURCE = "sfevents_source"
+
+
+class Dialect(Protocol):
+    """What the formats differ in.
+
+    :param using: the format's name in SQL.
+    :param partition: what tables are made with: a column or a transform of one; empty for none.
+    :param properties: of the tables that are made.
+    """
+
+    using: str
+    partition: str
+    properties: Mapping[str, str]
+
+    def label(self, table: str) -> str: ...
+
+    def identifier(self, table: str) -> str:
+        """A table's name in SQL."""
+        ...
+
+    def exists(self, table: str) -> bool: ...
+
+    def names(self) -> list[str]:
+        """Tables of this format that are there."""
+        ...
+
+    def version(self, table: str) -> str:
+        """Another one after each commit."""
+        ...
+
+    def check_table(self, table: str) -> None:
+        """:raises ConfigurationError: a table that is there is set up so that landing in it would not be safe."""
+        ...
+
+
+class MergedTables:
+    """Tables of a format with commits.
+
+    :param spark: a session of the landing's own, in which the format is set up.
+    :param root: URL of the folder for attempts, marks and types.
+    """
+
+    def __init__(self, spark: SparkSession, files: Files, root: str, dialect: Dialect) -> None:
+        self.spark = spark
+        self._files = files
+        self._dialect = dialect
+        self.root = root
+        self.label = dialect.label
+
+    def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:  # noqa: ARG002
+        """The table's version, whatever the dates."""
+        return (
+            {table: frozenset({self._dialect.version(table)})}
+            if self._dialect.exists(table)
+            else {}
+        )
+
+    def known(
+        self,
+        table: str,
+        standing: Standing,  # noqa: ARG002 - newer rows may be there by now, and are welcome
+        dates: Iterable[str] | None,
+        columns: str,
+    ) -> DataFrame:
+        rows = self._rows(table)
+        if dates is not None:
+            rows = rows.where(statements.on_dates(set(dates)))
+        wanted = self.spark.createDataFrame([], columns).schema
+        there = {field.name.casefold(): field for field in rows.schema.fields}
+        return rows.select(
+            *(_taken(there.get(field.name.casefold()), field) for field in wanted.fields)
+        )
+
+    def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:  # noqa: ARG002
+        return ()
+
+    def publish(self, attempt: Attempt) -> None:
+        landed = attempt.landed
+        self._files.make_folder(f"{self.root}/{publish.LANDED}")
+        mark = f"{attempt.folder}/landed.json"
+        self._files.write_in_place(mark, landed.to_json())
+        dates: dict[str, set[str]] = {}
+        for path in attempt.written:
+            dates.setdefault(publish.table_of(path), set()).add(publish.date_of(path))
+        for table in sorted(dates):
+            # All tables before the first commit: whoever may not make them should find out while nothing can be seen.
+            self._again(partial(self._make_ready, table, attempt.folder))
+        for table in sorted(dates):
+            self._again(partial(self._merge, table, dates[table], attempt))
+        if attempt.left_overs:
+            # Many catalogs give names back in lower case.
+            landed_in = {table.casefold() for table in dates}
+            for table in self._dialect.names():
+                if table.casefold() not in landed_in:
+                    self._again(partial(self._remove, table, attempt))
+        self._check(attempt)
+        attempt.step(landing_steps.LANDED, landed.batch_id)
+        attempt.fence()
+        self._files.move(mark, f"{self.root}/{publish.landed_name(landed.batch_id)}")
+
+    def ensure_holds(self, landed: Landed) -> None:
+        expected = dict(landed.tables)
+        if landed.quarantined:
+            expected[publish.QUARANTINE] = landed.quarantined
+        if wrong := self._differences(landed.batch_id, expected):
+            raise NotLanded(
+                f"{self.root}/{publish.landed_name(landed.batch_id)} says that batch {landed.batch_id} has landed in its form of "
+                f"{landed.staged_at}, but {wrong}. Somebody has changed the table or set it back. Delete the mark and run the task again, "
+                "which lands the batch anew."
+            )
+
+    def read(self, table: str) -> DataFrame:
+        if not self._dialect.exists(table):
+            known = (
+                ", ".join(name for name in self._dialect.names() if not name.startswith("_"))
+                or "none"
+            )
+            raise ConfigurationError(f"There is no table {self.label(table)}; there are: {known}.")
+        return self._rows(table)
+
+    def _rows(self, table: str) -> DataFrame:
+        return self.spark.sql(f"SELECT * FROM {self._dialect.identifier(table)}")  # noqa: S608 - a quoted name
+
+    def _again(self, act: Callable[[], None]) -> None:
+        """Act, and again where another landing's commit came in between.
+
+        :raises StagingError: there is no end of them.
+        """
+        for tried in range(_TRIES):
+            try:
+                act()
+            except Exception as error:
+                if not is_conflict(error):
+                    raise
+                logger.info("Another landing committed at the same moment; looking again.")
+                # Two that collide should not collide once more.
+                time.sleep(min(_LONGEST_PAUSE, 0.2 * 2**tried) * random.uniform(0.5, 1.5))  # noqa: S311
+            else:
+                return
+        raise StagingError(
+            f"Other landings kept committing to the tables below {self.root} {_TRIES} times over; nothing more was landed. Run the task "
+            "again."
+        )
+
+    def _make_ready(self, table: str, folder: str) -> None:
+        """Make the table, or add the columns that it lacks."""
+        target = self._dialect.identifier(table)
+        wanted = self.spark.read.parquet(f"{folder}/{table}").drop(envelope.PART).schema
+        if not self._dialect.exists(table):
+            self.spark.sql(
+                statements.create(
+                    target,
+                    self._dialect.using,
+                    wanted,
+                    self._dialect.partition,
+                    self._dialect.properties,
+                )
+            )
+        had = self._rows(table).schema
+        self._check_columns(table, had)
+        self._dialect.check_table(table)
+        if lacking := statements.add_columns(target, had, wanted):
+            logger.info("%s: %s", self.label(table), lacking)
+            self.spark.sql(lacking)
+
+    def _check_columns(self, table: str, had: StructType) -> None:
+        if missing := [name for name in _NEEDED if name not in had.names]:
+            raise ConfigurationError(
+                f"The table {self.label(table)} has no column {' and no '.join(missing)}: it was not made by a landing. Nothing was landed in "
+                "it; land in another place."
+            )
+
+    def _merge(self, table: str, dates: set[str], attempt: Attempt) -> None:
+        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+        began = time.monotonic()
+        target, batch_id = self._dialect.identifier(table), attempt.landed.batch_id
+        attempt.step(landing_steps.MOVE, table)
+        schema = self._rows(table).schema
+        # Read with the table's columns: what this batch has no values for is null, in structs, too.
+        rows = (
+            self.spark.read.schema(schema)
+            .parquet(f"{attempt.folder}/{table}")
+            .select(*map(quoted, schema.names))
+        )
+        source = rows.withColumn(statements.GONE, F.lit(False))
+        before = self._dates_of(table, batch_id)
+        if before and (gone := self._gone(table, rows, batch_id, before)):
+            lost = self.spark.createDataFrame(
+                [(ordinal, True) for ordinal in gone],
+                f"{envelope.ORDINAL} bigint, {statements.GONE} boolean",
+            )
+            source = source.unionByName(lost, allowMissingColumns=True)
+        source.createOrReplaceTempView(_SOURCE)
+        said = statements.merge(target, _SOURCE, schema.names, batch_id, {*dates, *before})
+        attempt.fence()
+        self.spark.sql(said)
+        logger.info("%s: committed in %.1f s.", self.label(table), time.monotonic() - began)
+
+    def _dates_of(self, table: str, batch_id: str) -> set[str]:
+        """Dates on which the table has rows of a batch."""
+        rows = self._rows(table).where(f"{envelope.BATCH_ID} = {statements.text(batch_id)}")
+        return {str(row[0]) for row in rows.select(envelope.EVENT_DATE).distinct().collect()}
+
+    def _gone(
+        self, table: str, rows: DataFrame, batch_id: str, dates: Collection[str]
+    ) -> list[int]:
+        """Ordinals of rows that the table has of the batch, and the batch has no more."""
+        old = self._rows(table).where(statements.of_batch(batch_id, dates)).select(envelope.ORDINAL)
+        found = old.join(rows.select(envelope.ORDINAL), on=envelope.ORDINAL, how="left_anti")
+        ordinals: list[int] = found.toArrow().column(envelope.ORDINAL).to_pylist()
+        return ordinals
+
+    def _remove(self, table: str, attempt: Attempt) -> None:
+        if not set(_NEEDED).issubset(self._rows(table).columns):
+            return  # somebody else's
+        batch_id = attempt.landed.batch_id
+        if dates := self._dates_of(table, batch_id):
+            attempt.step(landing_steps.REMOVE, table)
+            attempt.fence()
+            self.spark.sql(statements.delete(self._dialect.identifier(table), batch_id, dates))
+
+    def _check(self, attempt: Attempt) -> None:
+        expected: dict[str, int] = {}
+        for path, rows in attempt.written.items():
+            table = publish.table_of(path)
+            expected[table] = expected.get(table, 0) + rows
+        if wrong := self._differences(attempt.landed.batch_id, expected):
+            attempt.fence()
+            raise StagingError(
+                f"Batch {attempt.landed.batch_id} was committed, but {wrong}: another commit took its place. It does not count as landed. "
+                "Run the task again."
+            )
+
+    def _differences(self, batch_id: str, expected: Mapping[str, int]) -> str:
+        """What is wrong with the rows that are there of a batch; empty where all is right."""
+        for table, rows in sorted(expected.items()):
+            found = 0
+            if self._dialect.exists(table):
+                ours = f"{envelope.BATCH_ID} = {statements.text(batch_id)}"
+                found = self._rows(table).where(ours).count()
+            if found != rows:
+                return f"{self.label(table)} holds {found} rows of it instead of {rows}"
+        return ""
+
+
+def _taken(there: StructField | None, wanted: StructField) -> Column:
+    """A column in the form in which it is wanted; null where the table has not got it so."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
+    absent = F.lit(None).cast(wanted.dataType).alias(wanted.name)
+    if there is None:
+        return absent
+    column = F.col(quoted(there.name))
+    if isinstance(wanted.dataType, StructType):
+        members = there.dataType.names if isinstance(there.dataType, StructType) else []
+        if not set(wanted.dataType.names).issubset(members):
+            return absent
+        taken = [column[name].cast(kind).alias(name) for name, kind in _members(wanted.dataType)]
+        return F.when(column.isNotNull(), F.struct(*taken)).alias(wanted.name)
+    return column.cast(wanted.dataType).alias(wanted.name)
+
+
+def _members(kind: StructType) -> list[tuple[str, object]]:
+    return [(member.name, member.dataType) for member in kind.fields]

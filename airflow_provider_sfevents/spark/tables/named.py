@@ -1,0 +1,103 @@
+"""Tables by name in a catalog: Delta's and Iceberg's; Iceberg's by path, too, which have a catalog of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.tables.naming import Namespace
+
+
+class Named:
+    """Tables in a namespace.
+
+    :param root: what receipts and messages call the namespace by; default: its name.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        namespace: Namespace,
+        using: str,
+        partition_by: str,
+        root: str = "",
+    ) -> None:
+        self._spark = spark
+        self._name = ".".join(map(quoted, (namespace.catalog, *namespace.path)))
+        self._plain = ".".join((namespace.catalog, *namespace.path))
+        self._root = root
+        self.using = using
+        partitions = iceberg.PARTITIONS if self._is_iceberg() else delta.PARTITIONS
+        self.partition = partitions[partition_by]
+        self.properties: Mapping[str, str] = iceberg.PROPERTIES if self._is_iceberg() else {}
+
+    def ensure_namespace(self, *, make: bool) -> None:
+        """Make the namespace unless it is there.
+
+        :raises ConfigurationError: it is not, and is not to be made.
+        """
+        if self._spark.catalog.databaseExists(self._name):
+            return
+        if not make:
+            raise ConfigurationError(
+                f"There is no namespace {self._root or self._plain}: nothing has landed in it."
+            )
+        self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._name}")
+
+    def location(self) -> str:
+        """The namespace's folder; empty where the catalog gives none."""
+        rows = self._spark.sql(f"DESCRIBE NAMESPACE EXTENDED {self._name}").collect()
+        said = {str(row[0]): str(row[1]) for row in rows}
+        location = said.get("Location", "").rstrip("/")
+        # Spark's own catalog says it as a URI, Iceberg's say it as it is.
+        return location if self._is_iceberg() else unquote(location)
+
+    def label(self, table: str) -> str:
+        return f"{self._root}/{table}" if self._root else f"{self._plain}.{table}"
+
+    def identifier(self, table: str) -> str:
+        return f"{self._name}.{quoted(table)}"
+
+    def exists(self, table: str) -> bool:
+        return bool(self._spark.catalog.tableExists(self.identifier(table)))
+
+    def names(self) -> list[str]:
+        rows = self._spark.sql(f"SHOW TABLES IN {self._name}").collect()
+        found = [str(row["tableName"]) for row in rows if not row["isTemporary"]]
+        return [name for name in found if self._is_ours(name)]
+
+    def version(self, table: str) -> str:
+        if self._is_iceberg():
+            return self._properties(table).get("current-snapshot-id", "")
+        return delta.version(self._spark, self.identifier(table))
+
+    def check_table(self, table: str) -> None:
+        if not self._is_ours(table):
+            raise ConfigurationError(
+                f"The table {self.label(table)} is no {self.using} table. Nothing was landed in it; land in another namespace, or give its "
+                "table_format."
+            )
+        if self._is_iceberg():
+            iceberg.check_isolation(self._properties(table), self.label(table))
+
+    def _is_iceberg(self) -> bool:
+        return self.using == naming.ICEBERG
+
+    def _is_ours(self, table: str) -> bool:
+        """Whether it is a table of this format: a catalog may hold several."""
+        rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {self.identifier(table)}").collect()
+        said = {str(row[0]): str(row[1]) for row in rows}
+        return said.get("Provider", "").lower() == self.using
+
+    def _properties(self, table: str) -> dict[str, str]:
+        rows = self._spark.sql(f"SHOW TBLPROPERTIES {self.identifier(table)}").collect()
+        return {str(row[0]): str(row[1]) for row in rows}

@@ -1,0 +1,113 @@
+"""Where tables are and how they are cut: what the user may say, and what it means. No I/O, no Spark; asked when a DAG is parsed, too.
+
+`table` is a URL (the tables are folders below it) or the name of a namespace in a catalog (the tables are in it). The rule: what holds
+a `/` is a URL. What holds none is a name for Delta and Iceberg; Parquet tables are in no catalog, so for them it is a folder.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+
+PARQUET, DELTA, ICEBERG = "parquet", "delta", "iceberg"
+FORMATS = (PARQUET, DELTA, ICEBERG)
+
+EVENT_DATE, EVENT_MONTH, NOT_PARTITIONED = "event_date", "event_month", "none"
+PARTITIONINGS = {
+    PARQUET: (EVENT_DATE,),
+    DELTA: (EVENT_DATE, NOT_PARTITIONED),
+    ICEBERG: (EVENT_DATE, EVENT_MONTH, NOT_PARTITIONED),
+}
+"""What `partition_by` may be. A table keeps the partitioning it was made with."""
+
+SESSION_CATALOG = "spark_catalog"
+
+_PART = r"[A-Za-z_][\w-]*"
+_NAME = re.compile(rf"{_PART}(?:\.{_PART})*", re.ASCII)
+_RENAMES_NOT = re.compile(r"(?:s3[an]?|gs|oss|cosn?)://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """Tables are folders below a root URL."""
+
+    root: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """Tables are in a namespace of a catalog; names unquoted.
+
+    :param path: the namespace's name and those of the namespaces it is in.
+    """
+
+    catalog: str
+    path: tuple[str, ...]
+
+
+Place = Folder | Namespace
+
+
+def place_of(table: str, table_format: str) -> Place:
+    """Tell a URL from a name.
+
+    :raises ConfigurationError: it is neither, or not what this format can have.
+    """
+    if table_format == PARQUET:
+        if looks_named(table):
+            raise ConfigurationError(
+                f"table={table!r} reads like a name in a catalog, and Parquet tables are in no catalog. Give a root URL (for a folder of "
+                f"this name './{table}'), or table_format='delta' or 'iceberg'."
+            )
+        return Folder(root=table.rstrip("/"))
+    if "/" in table:
+        return Folder(root=_checked_root(table, table_format))
+    if not _NAME.fullmatch(table):
+        raise ConfigurationError(
+            f"table={table!r} is neither a URL (it holds no '/') nor a name in a catalog (letters, digits, '_', '-', dots between). Give "
+            f"the tables' root, such as 's3a://lake/salesforce', or a namespace, such as 'lake.salesforce'."
+        )
+    catalog, dot, path = table.partition(".")
+    if not dot:
+        catalog, path = SESSION_CATALOG, table
+    return Namespace(catalog=catalog, path=tuple(path.split(".")))
+
+
+def check_tables(table: str, table_format: str, partition_by: str) -> None:
+    """:raises ConfigurationError: for what cannot work, whatever Spark it is."""
+    if table_format not in FORMATS:
+        raise ConfigurationError(
+            f"table_format={table_format!r} is not known; give {_either(FORMATS)}."
+        )
+    if partition_by not in PARTITIONINGS[table_format]:
+        raise ConfigurationError(
+            f"partition_by={partition_by!r} is not possible with table_format={table_format!r}; give {_either(PARTITIONINGS[table_format])}."
+        )
+    place_of(table, table_format)
+
+
+def looks_named(table: str) -> bool:
+    """Whether it can hardly be meant as a folder."""
+    return "." in table and bool(_NAME.fullmatch(table))
+
+
+def commits_safely(root: str, table_format: str) -> bool:
+    """Whether two landings at once see each other: a commit is a rename that fails where another one came first."""
+    return table_format == PARQUET or not _RENAMES_NOT.match(root)
+
+
+def _checked_root(table: str, table_format: str) -> str:
+    root = table.rstrip("/")
+    if table_format == ICEBERG and "/" not in root.partition("://")[2 if "://" in root else 0]:
+        raise ConfigurationError(
+            f"table={table!r} has no folder above it. Iceberg tables by path are in a namespace (the last folder) of a warehouse (all "
+            f"before it): give one folder more, such as '{root}/salesforce'."
+        )
+    return root
+
+
+def _either(names: tuple[str, ...]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

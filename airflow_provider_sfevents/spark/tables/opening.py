@@ -1,0 +1,107 @@
+"""From what the user said to tables that can be landed in: the format looked for, its session set up, its namespace made."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
+from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
+from airflow_provider_sfevents.spark.tables.merging import MergedTables
+from airflow_provider_sfevents.spark.tables.named import Named
+from airflow_provider_sfevents.spark.tables.parquet import ParquetTables
+from airflow_provider_sfevents.spark.tables.sessions import (
+    CATALOGS,
+    own_session,
+    reading_session,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.tables.interface import Tables
+    from airflow_provider_sfevents.spark.tables.naming import Place
+
+logger = logging.getLogger(__name__)
+
+
+def open_tables(
+    spark: SparkSession,
+    files: Files,
+    table: str,
+    table_format: str = naming.PARQUET,
+    *,
+    partition_by: str = naming.EVENT_DATE,
+    landing_folder: str = "",
+    reading: bool = False,
+) -> Tables:
+    """Make ready what a batch is to land in; nothing but a namespace is made.
+
+    :param table: root URL, or a namespace's name.
+    :param landing_folder: URL of the folder for attempts and marks. Default: the root, or the namespace's location.
+    :param reading: for a user's own reading, with the settings of the session; then nothing is made.
+    :raises ConfigurationError: it cannot be; the message says what to change.
+    """
+    naming.check_tables(table, table_format, partition_by)
+    place = naming.place_of(table, table_format)
+    if isinstance(place, naming.Folder) and table_format == naming.PARQUET:
+        # What is compared are a few columns of many small files.
+        quick = {"spark.sql.parquet.filterPushdown": "false"}
+        return ParquetTables(spark if reading else own_session(spark, quick), files, place.root)
+    if not reading and not naming.commits_safely(table, table_format):
+        logger.warning(
+            "Two landings at once in %s may not see each other: the store renames by copying. Land in it by one task at a time, or in a "
+            "catalog's tables.",
+            table,
+        )
+    session, dialect = _dialect(spark, files, place, table_format, partition_by, reading=reading)
+    if isinstance(dialect, Named):
+        dialect.ensure_namespace(make=not reading)
+    folder = landing_folder.rstrip("/") or _side_folder(place, dialect)
+    return MergedTables(session, files, folder, dialect)
+
+
+def _dialect(
+    spark: SparkSession,
+    files: Files,
+    place: Place,
+    table_format: str,
+    partition_by: str,
+    *,
+    reading: bool,
+) -> tuple[SparkSession, DeltaByPath | Named]:
+    """The format in a session that is set up for it."""
+    made = reading_session if reading else own_session
+    if table_format == naming.DELTA:
+        delta.require(spark)
+        catalog = place.catalog if isinstance(place, naming.Namespace) else naming.SESSION_CATALOG
+        configured = str(spark.conf.get(f"{CATALOGS}{catalog}", ""))
+        session = made(spark, delta.settings(catalog, spark.sparkContext.master, configured))
+        if isinstance(place, naming.Folder):
+            return session, DeltaByPath(session, files, place.root, partition_by)
+        delta.require_catalog(session, catalog)
+        return session, Named(session, place, naming.DELTA, partition_by)
+    if isinstance(place, naming.Folder):
+        namespace, settings = iceberg.namespace_of(place.root)
+        root = place.root
+    else:
+        namespace, root = place, ""
+        settings = {f"{CATALOGS}{place.catalog}.cache-enabled": "false"}
+    session = made(spark, settings)
+    iceberg.require(session, namespace.catalog)
+    return session, Named(session, namespace, naming.ICEBERG, partition_by, root)
+
+
+def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:
+    """Where attempts and marks go: all landings in one place have to agree about it."""
+    if isinstance(place, naming.Folder):
+        return place.root
+    folder = dialect.location() if isinstance(dialect, Named) else ""
+    if not folder:
+        raise ConfigurationError(
+            f"The catalog gives no location for the namespace of {dialect.label('...')}, and files on their way and marks of what has "
+            "landed have to go somewhere. Give landing_folder, a URL that every landing in this namespace can write, and always the same."
+        )
+    return folder

@@ -1,0 +1,83 @@
+"""Parquet: folders of files, which one landing after the other renames into place (`publish`). There is no commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark import envelope, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.publish import Landed
+    from airflow_provider_sfevents.spark.tables.interface import Attempt, Standing
+
+
+class ParquetTables:
+    """Tables as folders of Parquet files.
+
+    :param spark: a session that skips no file.
+    """
+
+    def __init__(self, spark: SparkSession, files: Files, root: str) -> None:
+        self.spark = spark
+        self._files = files
+        self.root = root
+
+    def label(self, table: str) -> str:
+        return f"{self.root}/{table}"
+
+    def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:
+        """Names of the files of other batches, by folder."""
+        root = self.label(table)
+        if dates is None:
+            found = {root: frozenset(self._files.walk(root))}
+        else:
+            folders = [f"{root}/{envelope.EVENT_DATE}={date}" for date in dates]
+            found = {folder: frozenset(self._files.names(folder)) for folder in folders}
+        own = publish.names_of(batch_id)
+        others = {
+            folder: frozenset(
+                name for name in names if name.endswith(".parquet") and not own.fullmatch(name)
+            )
+            for folder, names in found.items()
+        }
+        return {folder: names for folder, names in others.items() if names}
+
+    def known(
+        self,
+        table: str,  # noqa: ARG002 - what is standing tells both
+        standing: Standing,
+        dates: Iterable[str] | None,  # noqa: ARG002
+        columns: str,
+    ) -> DataFrame:
+        return self.spark.read.schema(columns).parquet(*standing)
+
+    def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:
+        return tuple(move.target for move in publish.plan_moves(written, batch_id))
+
+    def publish(self, attempt: Attempt) -> None:
+        publish.publish(
+            self._files,
+            self.root,
+            attempt.folder,
+            publish.plan_moves(attempt.written, attempt.landed.batch_id),
+            lambda: self._files.walk(self.root) if attempt.left_overs else (),
+            attempt.landed,
+            attempt.step,
+            attempt.fence,
+        )
+
+    def ensure_holds(self, landed: Landed) -> None:
+        """A mark says which files there are; somebody who removes one of them means it."""
+
+    def read(self, table: str) -> DataFrame:
+        names = self._files.names(self.root)
+        if table not in names:
+            known = ", ".join(name for name in names if not name.startswith(("_", "."))) or "none"
+            raise ConfigurationError(f"{self.root} has no table {table}; it has: {known}.")
+        return self.spark.read.option("mergeSchema", "true").parquet(self.label(table))

@@ -1,0 +1,71 @@
+"""Spark sessions for table formats: what they need set, what they need on the classpath, and what to say where it is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+EXTENSIONS = "spark.sql.extensions"
+CATALOGS = "spark.sql.catalog."
+
+SKIP_NOTHING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.openCostInBytes": "65536",  # quick with many small files
+}
+"""What a session needs in which landed rows are read, whatever the cluster's defaults are."""
+
+
+def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Make a session for landing: it has the catalogs of the given one, these settings, and skips no file."""
+    return _made(spark, CATALOGS, {**SKIP_NOTHING, **settings})
+
+
+def reading_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """Make a session for a user's own reading: it has all that the given one has, and these settings."""
+    return _made(spark, "spark.sql.", settings)
+
+
+def _made(spark: SparkSession, copied: str, settings: Mapping[str, str]) -> SparkSession:
+    session = spark.newSession()
+    found = {key: value for key, value in spark.conf.getAll.items() if key.startswith(copied)}
+    # What Spark was started with every session has, and none can set. Of catalogs' keys Spark knows too little to say so.
+    kept = {
+        key: value
+        for key, value in found.items()
+        if key.startswith(CATALOGS) or spark.conf.isModifiable(key)
+    }
+    for key, value in {**kept, **settings}.items():
+        session.conf.set(key, value)
+    return session
+
+
+def require_class(spark: SparkSession, name: str, table_format: str, coordinates: str) -> None:
+    """Make sure that a format's jar is on the classpath.
+
+    :raises ConfigurationError: it is not.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    # Jars given by --jars and --packages are known to the thread's class loader only.
+    loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # noqa: SLF001 - the only way to Java
+    try:
+        loader.loadClass(name)
+    except Py4JJavaError as error:
+        raise ConfigurationError(
+            f"table_format={table_format!r} needs a jar that this Spark does not have; nothing was written. Give packages="
+            f"'{coordinates}' to the operator (spark-submit --packages), or put the jar and what it depends on into jars=."
+        ) from error
+
+
+def extended(extensions: str, wanted: str) -> str:
+    """Spark's extensions with one more, unless it is among them."""
+    names = [name.strip() for name in extensions.split(",") if name.strip()]
+    return ",".join(names if wanted in names else [*names, wanted])

@@ -1,0 +1,129 @@
+"""The SQL with which a batch gets into Delta and Iceberg tables, and how a table's columns grow. Plain text from plain values.
+
+A landing is a MERGE, the first one too: two appends at once would both succeed, while a merge says what it has read, so that the
+second of two merges fails and is tried again. It compares no more than it has to: the rows of this batch, on the dates where it has or
+had some, so that other files are not even opened. Rows that the batch no longer has are in the source, marked `gone`. (`WHEN NOT
+MATCHED BY SOURCE` says the same in fewer words, but Spark then reads, and for Iceberg rewrites, the whole table.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark.fieldtypes import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from pyspark.sql.types import DataType, StructType
+
+GONE = "sfevents_gone"
+_MOST_DATES = 200
+
+
+def merge(
+    target: str, source: str, columns: Sequence[str], batch_id: str, dates: Collection[str]
+) -> str:
+    """Replace the rows of a batch by those of the source.
+
+    :param target: quoted.
+    :param source: name of a view with the columns and `GONE`.
+    :param dates: ISO-8601, those of the source's rows and those of the rows that are there.
+    """
+    ours = of_batch(batch_id, dates, "t.")
+    pairs = [(f"t.{quoted(name)}", f"s.{quoted(name)}", quoted(name)) for name in columns]
+    return (
+        f"MERGE INTO {target} t USING {source} s ON {ours} AND t.{envelope.ORDINAL} = s.{envelope.ORDINAL} "  # noqa: S608 - all of it is quoted
+        f"WHEN MATCHED AND s.{GONE} THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f'{left} = {right}' for left, right, _ in pairs)} "
+        f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT ({', '.join(name for *_, name in pairs)}) "
+        f"VALUES ({', '.join(right for _, right, _ in pairs)})"
+    )
+
+
+def delete(target: str, batch_id: str, dates: Collection[str]) -> str:
+    return f"DELETE FROM {target} WHERE {of_batch(batch_id, dates)}"  # noqa: S608 - as above
+
+
+def of_batch(batch_id: str, dates: Collection[str], prefix: str = "") -> str:
+    """Rows of a batch, with dates to know files by that hold none."""
+    return f"{prefix}{envelope.BATCH_ID} = {text(batch_id)} AND {on_dates(dates, prefix)}"
+
+
+def on_dates(dates: Collection[str], prefix: str = "") -> str:
+    name = f"{prefix}{envelope.EVENT_DATE}"
+    days = [f"DATE{text(date)}" for date in sorted(dates)]
+    if not days:
+        return "false"
+    if len(days) > _MOST_DATES:
+        return f"{name} BETWEEN {days[0]} AND {days[-1]}"
+    return f"{name} IN ({', '.join(days)})"
+
+
+def create(
+    target: str, using: str, schema: StructType, partition: str, properties: Mapping[str, str]
+) -> str:
+    """:param partition: a column or a transform of one; empty for none."""
+    columns = ", ".join(f"{quoted(field.name)} {ddl(field.dataType)}" for field in schema.fields)
+    said = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())
+    return (
+        f"CREATE TABLE IF NOT EXISTS {target} ({columns}) USING {using}"
+        f"{f' PARTITIONED BY ({partition})' if partition else ''}{f' TBLPROPERTIES ({said})' if said else ''}"
+    )
+
+
+def add_columns(target: str, had: StructType, wanted: StructType) -> str:
+    """What a table lacks, in one statement; empty where it lacks nothing.
+
+    :raises ConfigurationError: a column is there with another type.
+    """
+    lacking = [
+        f"{'.'.join(map(quoted, path))} {ddl(kind)}" for path, kind in _lacking(target, had, wanted)
+    ]
+    return f"ALTER TABLE {target} ADD COLUMNS ({', '.join(lacking)})" if lacking else ""
+
+
+def ddl(kind: DataType) -> str:
+    """As Spark's DDL spells a type, names quoted."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(kind, StructType):
+        members = ", ".join(f"{quoted(one.name)}: {ddl(one.dataType)}" for one in kind.fields)
+        return f"struct<{members}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{ddl(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{ddl(kind.keyType)}, {ddl(kind.valueType)}>"
+    return str(kind.simpleString())
+
+
+def text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _lacking(
+    target: str, had: DataType, wanted: DataType, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], DataType]]:
+    """Paths and types of what to add: columns, and members wherever they are."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(had, StructType) and isinstance(wanted, StructType):
+        there = {field.name.casefold(): field for field in had.fields}
+        for field in wanted.fields:
+            same = there.get(field.name.casefold())
+            if same is None:
+                yield (*path, field.name), field.dataType
+            else:
+                yield from _lacking(target, same.dataType, field.dataType, (*path, same.name))
+    elif isinstance(had, ArrayType) and isinstance(wanted, ArrayType):
+        yield from _lacking(target, had.elementType, wanted.elementType, (*path, "element"))
+    elif isinstance(had, MapType) and isinstance(wanted, MapType):
+        yield from _lacking(target, had.valueType, wanted.valueType, (*path, "value"))
+    elif had != wanted:
+        raise ConfigurationError(
+            f"Column {'.'.join(path)} of the table {target} is {had.simpleString()}, and the batch has {wanted.simpleString()}; nothing was "
+            "landed in it. Somebody has changed the table: change the column back, or land in another table."
+        )

@@ -1,0 +1,70 @@
+"""The types that a table's files are written with, beside the table: `_types/<event type>/<n>.json`, the highest number counts.
+
+They are kept for every format, since no table tells all of it (`recorded`). A number is taken by making its file, which only one of two
+landings can: the other one plans its batch anew, so that a column never gets two types. They are taken last of all, right before the
+first row goes into a table: a batch that does not land leaves nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from airflow_provider_sfevents.spark.recorded import Recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sfevents.spark.evolution import Evolution
+    from airflow_provider_sfevents.spark.hadoop import Files
+
+TYPES = "_types"
+
+
+class ColumnsMoved(Exception):  # noqa: N818 - what happened; the batch is planned anew
+    """Another landing has recorded columns of a table since this one read them."""
+
+
+class TypeRecords:
+    """What was recorded when it was first asked for.
+
+    :param root: of the tables.
+    """
+
+    def __init__(self, files: Files, root: str) -> None:
+        self._files = files
+        self._folder = f"{root}/{TYPES}"
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, event_type: str) -> Recorded:
+        """:raises StagingError: what is there is no record of columns."""
+        number = self._numbers[event_type] = self._latest(event_type)
+        if not number:
+            return Recorded()
+        url = self._url(event_type, number)
+        return Recorded.from_json(self._files.read_text(url), url)
+
+    def keep(self, evolutions: Mapping[str, Evolution]) -> None:
+        """Record the columns that tables are about to have.
+
+        :raises ColumnsMoved: what was read before is not the last word any more.
+        """
+        for event_type, evolution in sorted(evolutions.items()):
+            number = self._numbers[event_type]
+            if evolution.after == evolution.before:
+                taken = self._latest(event_type) != number
+            else:
+                url = self._url(event_type, number + 1)
+                temporary = f"{self._folder}/{event_type}/.{uuid4().hex}.tmp"
+                taken = not self._files.create(url, evolution.after.to_json(), temporary)
+            if taken:
+                raise ColumnsMoved(f"The columns of {event_type} were recorded anew meanwhile.")
+            self._numbers[event_type] = self._latest(event_type)
+
+    def _latest(self, event_type: str) -> int:
+        names = self._files.names(f"{self._folder}/{event_type}")
+        numbers = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
+    def _url(self, event_type: str, number: int) -> str:
+        return f"{self._folder}/{event_type}/{number:06d}.json"

@@ -1,0 +1,130 @@
+"""The jars that tests with Delta, Iceberg, Avro or S3 need, got by this machine's own Maven client and kept in a folder.
+
+Versions are named here and nowhere else in the tests; `spark/tables/coordinates.py` names them to users. They are of the line of the
+Spark that is locked. Where Maven is not there, or cannot get them, whoever asked is told why; tests are then skipped with that reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.spark.tables import coordinates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SPARK_AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
+HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
+
+_DEPENDENCY = """
+<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>
+"""
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>jars</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>
+"""
+_SECONDS = 600
+
+
+class NoJars(Exception):  # noqa: N818 - what is the case
+    """Maven could not get them; the message says why."""
+
+
+def cache_folder() -> Path:
+    """Where jars stay between runs; `SFEVENTS_JARS` names another place."""
+    home = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    return Path(os.environ.get("SFEVENTS_JARS", f"{home}/sfevents-jars"))
+
+
+@dataclass(frozen=True)
+class Jars:
+    """Paths of local jars, each got when it is first asked for.
+
+    :raises NoJars: from every property, where they cannot be had.
+    """
+
+    folder: Path = field(default_factory=cache_folder)
+
+    @cached_property
+    def delta(self) -> list[Path]:
+        return self.resolved(coordinates.DELTA)
+
+    @cached_property
+    def iceberg(self) -> list[Path]:
+        return self.resolved(coordinates.ICEBERG)
+
+    @cached_property
+    def spark_avro(self) -> list[Path]:
+        return self.resolved(SPARK_AVRO)
+
+    @cached_property
+    def hadoop_aws(self) -> list[Path]:
+        return self.resolved(HADOOP_AWS)
+
+    def resolved(self, coordinate: str) -> list[Path]:
+        """An artifact and what it depends on, without what Spark itself brings."""
+        folder = self.folder / coordinate.replace(":", "_")
+        if not folder.is_dir():
+            _fetch(coordinate, folder)
+        brought = {_artifact(path) for path in _spark_jars().glob("*.jar")}
+        return sorted(path for path in folder.glob("*.jar") if _artifact(path) not in brought)
+
+
+@pytest.fixture(scope="session")
+def jars() -> Jars:
+    """Jars from Maven; a test that asks for some that cannot be had is skipped, and says why."""
+    return Jars()
+
+
+def or_skip(wanted: Callable[[], list[Path]]) -> list[Path]:
+    """Paths of jars; where they cannot be had the test is skipped, which is not passing."""
+    try:
+        return wanted()
+    except NoJars as missing:
+        pytest.skip(str(missing))
+
+
+def _fetch(coordinate: str, folder: Path) -> None:
+    """Let Maven copy them beside the folder, which then gets its name at once: two processes may do it."""
+    if shutil.which("mvn") is None:
+        raise NoJars(
+            f"{coordinate} is not in {folder}, and there is no Maven client (mvn) to get it."
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        pom = Path(made, "pom.xml")
+        pom.write_text(_POM.format(_DEPENDENCY.format(*coordinate.split(":"))))
+        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
+        options = [f"-DoutputDirectory={made}/jars", "-DincludeScope=runtime"]
+        done = subprocess.run(
+            [*command, *options], capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+        if done.returncode:
+            said = " ".join((done.stdout + done.stderr).split())
+            raise NoJars(f"Maven could not get {coordinate}: {said[-500:]}")
+        try:
+            Path(made, "jars").rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+
+
+def _spark_jars() -> Path:
+    from airflow_provider_sfevents.spark.preflight import installed_pyspark
+
+    return (installed_pyspark() or Path()) / "jars"
+
+
+def _artifact(jar: Path) -> str:
+    """A jar's name without its version."""
+    return re.sub(r"-\d.*$", "", jar.name)

@@ -1,0 +1,281 @@
+"""A bus that delivers what an org told, cut into batches, with all that happens on the way; and the look at what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import strategies as st
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.changes.source import Batch, Source
+from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER, RESOLVE_ORDER
+from tests.histories import wire
+from tests.histories.org import BEGAN, PREFIXES
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from tests.histories.doubt import Doubt
+    from tests.histories.lake import Lake
+    from tests.histories.org import Org, Told
+
+SOURCE = Source(org_id="00D000000000001EAA", consumer="lake", topic="/data/ChangeEvents")
+
+
+class Move(NamedTuple):
+    """What happens next.
+
+    :param kind: `batch`, `again` (an old one is applied anew), `back` (reading begins anew, so many events before), `lose` (so many events
+        leave the bus unread, and it says so), `skip` (a hand sets the position so many events on), `resolve` (the whole entity), `records` (its marked records).
+    :param size: how many events.
+    :param silent: the batch ends by silence.
+    :param dies: after so many tables.
+    :param repeats: so many events before, one is delivered again at the end of the batch.
+    :param ahead: of a read: so many transactions beyond, or before, what was delivered.
+    """
+
+    kind: str
+    size: int = 3
+    silent: bool = False
+    dies: int | None = None
+    repeats: int = 0
+    entity: str = "Account"
+    ahead: int = 0
+
+
+_NEVER = st.just(None)
+# Most often right before and after the rows, where most could go wrong.
+_DIES_AFTER = st.sampled_from(
+    [*range(len(APPLY_ORDER)), *range(len(APPLY_ORDER) - 3, len(APPLY_ORDER))]
+)
+
+
+def _move(
+    kinds: list[str],
+    size: tuple[int, int] = (0, 0),
+    dies: st.SearchStrategy[int | None] = _NEVER,
+    repeats: tuple[int, ...] = (0,),
+    ahead: tuple[int, int] = (0, 0),
+) -> st.SearchStrategy[Move]:
+    return st.builds(
+        Move,
+        st.sampled_from(kinds),
+        st.integers(*size),
+        st.booleans(),
+        dies,
+        st.sampled_from(repeats),
+        st.sampled_from(sorted(PREFIXES)),
+        st.integers(*ahead),
+    )
+
+
+MOVES = st.lists(
+    st.one_of(
+        _move(["batch"], (1, 6)),
+        _move(["batch"], (0, 6), _DIES_AFTER, (0, 0, 1, 3)),
+        _move(["again"], (0, 3)),
+        _move(["back", "lose", "skip"], (0, 4)),
+        _move(["resolve", "resolve", "records"], ahead=(-3, 3)),
+        _move(["resolve", "records"], ahead=(-3, 0)),
+        _move(["resolve", "records"], dies=st.integers(0, len(RESOLVE_ORDER) - 1), ahead=(0, 1)),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+@dataclass
+class Delivery:
+    """One history, delivered to one lake, beside the model.
+
+    :param cursor: where reading begins; what was told before, nobody hears.
+    :param exact: reads lie between transactions that are seconds apart, so that the model is right at every moment.
+    """
+
+    org: Org
+    lake: Lake
+    doubt: Doubt
+    exact: bool = True
+    cursor: int = 0
+    epoch: int = 1
+    sequence: int = 0
+    told: int = -1
+    end: str = "earliest"
+    start: str = "earliest"
+    losses: tuple[str, ...] = ()
+    read: dict[tuple[str, str], int] = field(default_factory=dict)
+    past: list[tuple[Batch, list[Change], Layout]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        before = self.org.bus[self.cursor - 1].records if self.cursor else {}
+        self.unheard = {(entity, one) for entity, records in before.items() for one in records}
+        self.began = self.heard = self.cursor
+        self.told = self.cursor - 1
+
+    def move(self, move: Move) -> None:
+        match move.kind:
+            case "batch":
+                self.batch(move)
+            case "again" if self.past:
+                batch, changes, layout = self.past[move.size % len(self.past)]
+                assert self.lake.apply(batch, changes, self.layouts(layout))
+            case "back" | "lose" | "skip" if (
+                self.doubt.started is not None and self.start == self.end
+            ):
+                self.break_off(move)
+            case "resolve" | "records":
+                self.resolve(move)
+
+    def batch(self, move: Move, *, size: int | None = None) -> None:
+        """Fetch and apply the next events; a job that dies is run again."""
+        size = move.size if size is None else size
+        silent = move.silent and self.cursor + size >= self._boundary(self.cursor + size)
+        events = self.org.bus[self.cursor : self.cursor + size]
+        joins, lost = self.start == self.end, bool(self.losses)
+        if move.repeats and self.cursor - move.repeats >= self.began and joins:
+            events = [*events, self.org.bus[self.cursor - move.repeats]]
+        self.sequence += 1
+        self.cursor = min(self.cursor + size, len(self.org.bus))
+        batch = self._batch(silent=silent)
+        stands = len({one.epoch for one, _, _ in self.past} | {batch.epoch})
+        changes = [
+            wire.change(one, Order(stands, self.sequence, at)) for at, one in enumerate(events)
+        ]
+        layout = wire.layout_of(self.org.bus[: self.cursor])
+        if move.dies is not None:
+            assert not self.lake.apply(batch, changes, self.layouts(layout), writes=move.dies)
+        assert self.lake.apply(batch, changes, self.layouts(layout))
+        self.past.append((batch, changes, layout))
+        self.end = self.start = batch.end
+        self.losses = ()
+        now = self.org.bus[self.cursor - 1].transaction if self.cursor else -1
+        self.doubt.batch(events, silent=silent, joins=joins, lost=lost, now=now)
+        self.heard = self.cursor if events else self.heard
+        done = self.heard - len(self.doubt.waiting)
+        self.told = max(self.told, done - 1)
+
+    def break_off(self, move: Move) -> None:
+        """Reading begins anew elsewhere; what was under way is whole."""
+        rest = self._boundary(self.cursor) - self.cursor
+        self.batch(Move("batch", rest, silent=True))
+        if move.kind == "lose":
+            self.cursor = min(self.cursor + move.size, len(self.org.bus))
+            self.start, self.losses = "latest", ("the replay id has expired",)
+        else:
+            forward = move.size if move.kind == "skip" else -move.size
+            # Something must follow: as long as no event comes, nobody can know that some were missed.
+            self.cursor = max(min(self.cursor + forward, len(self.org.bus) - 1), self.began)
+            self.start = f"anew-{self.epoch}"
+            self.epoch, self.sequence = self.epoch + 1, 0
+
+    def resolve(self, move: Move) -> None:
+        """Read from the org, now or as it will be, and resolve; a job that dies is run again."""
+        if not self.org.bus:
+            return
+        upto = self.org.bus[max(self.cursor - 1, 0)].transaction + move.ahead
+        first, last = self.org.bus[0].transaction, self.org.bus[-1].transaction
+        transaction = min(max(upto, first), last)
+        at = max(i for i, one in enumerate(self.org.bus) if one.transaction <= transaction)
+        whole = move.kind == "resolve"
+        records = {
+            one: wire.row(values) for one, values in self.org.bus[at].records[move.entity].items()
+        }
+        marked = {one for of, one in self.lake.resync if of == move.entity and one != WHOLE_ENTITY}
+        asked = {one: of for one, of in records.items() if whole or one in marked}
+        gone = set() if whole else marked - set(records)
+        is_exact = self.exact or transaction == last
+        read_at = self.org.bus[at].committed + timedelta(seconds=2 if is_exact else 0.05)
+        arguments = (move.entity, asked, gone, read_at, wire.GROWN)
+        if not self.exact:
+            with contextlib.suppress(ConfigurationError):
+                self.lake.resolve(*arguments, whole=whole)
+            return
+        if not self.doubt.may_read(move.entity, transaction, whole=whole):
+            before = dict(self.lake.resync)
+            with pytest.raises(ConfigurationError):
+                self.lake.resolve(*arguments, whole=whole)
+            assert self.lake.resync == before
+            return
+        if move.dies is not None:
+            self.lake.resolve(*arguments, whole=whole, writes=move.dies)
+        self.lake.resolve(*arguments, whole=whole)
+        self.doubt.resolve(move.entity, {*asked, *gone}, set(asked), transaction, whole=whole)
+        for one in {*asked, *gone, *([WHOLE_ENTITY] if whole else [])}:
+            self.read[move.entity, one] = max(at, self.read.get((move.entity, one), -1))
+
+    def look(self) -> None:
+        """Marked is exactly what must be; what is not marked equals the org."""
+        if not self.exact:
+            return
+        whole = {of for of, one in self.lake.resync if one == WHOLE_ENTITY}
+        assert whole == set(self.doubt.whole), (whole, self.doubt.whole)
+        for entity in self.doubt.entities - whole:
+            marked = {one for of, one in self.lake.resync if of == entity}
+            must = {one for of, one in self.doubt.records if of == entity}
+            assert marked == must, (entity, marked, must)
+            there = self.lake.present(entity)
+            for one in self._everyone(entity) - marked:
+                if (entity, one) in self.unheard and self.lake.state((entity, one)) is None:
+                    continue
+                found = wire.record(there[one]) if one in there else None
+                assert found == self._truth(entity, one), one
+
+    def look_when_all_is_told(self) -> None:
+        """What is not marked equals the org, whenever it was read."""
+        for entity in self.lake.entities:
+            there = self.lake.present(entity)
+            for one in {*self.org.bus[-1].records[entity], *there}:
+                if not self.lake.is_marked((entity, one)):
+                    found = wire.record(there[one]) if one in there else None
+                    assert found == self.org.bus[-1].records[entity].get(one), one
+
+    def look_at_the_end(self) -> None:
+        """Everything delivered and resolved: the tables are the org."""
+        for entity in self.lake.entities:
+            there = {one: wire.record(of) for one, of in self.lake.present(entity).items()}
+            assert there == self.org.bus[-1].records[entity]
+        assert (self.lake.held, self.lake.kept, self.lake.resync) == ([], {}, {})
+
+    def layouts(self, layout: Layout) -> dict[str, Layout]:
+        return dict.fromkeys(PREFIXES, layout)
+
+    def _truth(self, entity: str, one: str) -> object:
+        reads = (self.read.get((entity, of), -1) for of in (one, WHOLE_ENTITY))
+        at = max(self.told, *reads)
+        return self.org.bus[at].records[entity].get(one)
+
+    def _everyone(self, entity: str) -> set[str]:
+        known = {one for of, one in {*self.lake.rows, *self.lake.tombstones} if of == entity}
+        upto = [self.org.bus[self.told]] if self.told >= 0 else []
+        return known | {one for told in upto for one in told.records[entity]}
+
+    def _boundary(self, at: int) -> int:
+        """The first place at or after this one where a transaction ends."""
+        bus = self.org.bus
+        while 0 < at < len(bus) and bus[at - 1].transaction == bus[at].transaction:
+            at += 1
+        return min(at, len(bus))
+
+    def _batch(self, *, silent: bool) -> Batch:
+        return Batch(
+            source=SOURCE,
+            epoch=f"epoch{self.epoch}",
+            sequence=self.sequence,
+            start=self.start,
+            end=f"place-{self.epoch}-{self.sequence}",
+            ended_by="idle_seconds" if silent else "max_events",
+            opened_at=_staged(self.org.bus, self.cursor),
+            losses=self.losses,
+        )
+
+
+def _staged(bus: list[Told], cursor: int) -> datetime:
+    return (bus[cursor - 1].committed if cursor else BEGAN) + timedelta(seconds=1)

@@ -1,0 +1,92 @@
+"""What the bus says, as the decoded events that a job is given; and tables' rows, as records of the org."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.changes.event import Change
+from airflow_provider_sfevents.spark.changes.fields import Layout
+from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sfevents.spark.changes.order import Order
+    from tests.histories.org import Told
+
+TEXT = FieldType(kind="string")
+
+
+def struct(*members: str, text: str = "") -> FieldType:
+    names = (*members, text) if text else members
+    return FieldType(kind="struct", members=tuple((one, TEXT) for one in names), text_member=text)
+
+
+_TYPES = {
+    "Name": struct("FirstName", "LastName", text="Name"),
+    "Industry": TEXT,
+    "Employees": FieldType(kind="int"),
+    "Rating": TEXT,
+    "BillingAddress": struct("Street", "City"),
+    "Description": TEXT,
+}
+LAYOUT = Layout(columns=tuple(Column(name=one, field=one, type=of) for one, of in _TYPES.items()))
+GROWN = Layout(
+    columns=(
+        *LAYOUT.columns,
+        Column(name="Extra__c", field="Extra__c", type=FieldType(kind="double")),
+    )
+)
+
+
+def change(told: Told, order: Order) -> Change:
+    """Make the decoded event; its commit time is cut to whole seconds, as Salesforce cuts it."""
+    says = told.says
+    return Change(
+        order=order,
+        entity=says["entityName"],
+        change_type=says["changeType"],
+        record_ids=tuple(says["recordIds"]),
+        transaction_key=says["transactionKey"],
+        sequence_number=says["sequenceNumber"],
+        committed_at=told.committed.replace(microsecond=0),
+        changed=tuple(says["changedFields"]),
+        nulled=tuple(says["nulledFields"]),
+        diffs=tuple(says["diffFields"]),
+        values={name: column_value(name, value) for name, value in says["body"].items()},
+        defect="it cannot be decoded" if says["broken"] else "",
+    )
+
+
+def row(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Make of a record of the org what a read of it brings."""
+    return {name: column_value(name, value) for name, value in record.items()}
+
+
+def record(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Make of a table's row a record as the org has it."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            inner = {member: of for member, of in value.items() if of is not None}
+            found[name] = inner[name] if list(inner) == [name] else inner
+        elif value is not None:
+            found[name] = value
+    return found
+
+
+def column_value(name: str, value: Any) -> Any:
+    kind = _TYPES.get(name)
+    if kind is None or kind.kind != "struct" or value is None:
+        return value
+    given = {kind.text_member: value} if isinstance(value, str) else value
+    return {member: given.get(member) for member, _ in kind.members}
+
+
+def layout_of(events: list[Told]) -> Layout:
+    """The columns of a table that was fed these events."""
+    grown = any(
+        "Extra__c" in (*one.says["body"], *one.says["changedFields"], *one.says["nulledFields"])
+        for one in events
+    )
+    return GROWN if grown else LAYOUT

@@ -1,0 +1,81 @@
+"""Delta and Iceberg tables for tests: somewhere on this disk, by path or by name, and what anybody finds in them who reads tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow_provider_sfevents.spark import landing_steps, read_table
+from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.tables.opening import open_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.spark.landing_steps import Step
+    from airflow_provider_sfevents.staging.manifest import Receipt
+
+
+@dataclass
+class Tables:
+    """Tables of a format somewhere, as anybody sees them who reads tables.
+
+    :param folder: where marks are.
+    """
+
+    spark: Any
+    table: str
+    table_format: str
+    folder: Path
+
+    def order(self, manifest: str, **more: Any) -> Order:
+        return Order(
+            manifest_url=manifest, table=self.table, table_format=self.table_format, **more
+        )
+
+    def land(self, manifest: str, step: Step = landing_steps.no_step, **more: Any) -> Receipt:
+        return land(self.spark, self.order(manifest, **more), step)
+
+    def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
+        found = read_table(self.spark, self.table, name, table_format=self.table_format)
+        return sorted(tuple(row) for row in found.selectExpr(*columns).collect())
+
+    def events(self, name: str = "Order__e") -> list[tuple[Any, ...]]:
+        return self.rows(name, "batch_id", "batch_ordinal")
+
+    def sql(self, statement: str, name: str = "Order__e") -> Any:
+        """Do as somebody else would to a table, which is `{}` in the statement."""
+        opened = open_tables(self.spark, Files(self.spark), self.table, self.table_format)
+        return opened.spark.sql(statement.format(opened._dialect.identifier(name)))  # type: ignore[attr-defined]
+
+    def commits(self, name: str = "Order__e") -> int:
+        """How often rows of the table were changed."""
+        if self.table_format == "iceberg":
+            return int(self.sql("select * from {}.snapshots", name).count())
+        history = self.sql("describe history {}", name)
+        return int(history.where("operation in ('MERGE', 'DELETE', 'WRITE')").count())
+
+    def marks(self) -> list[str]:
+        return sorted(path.name for path in (self.folder / "_landed").iterdir())
+
+    def under_way(self) -> bool:
+        return (self.folder / "_landing").exists()
+
+
+def by_path(table_format: str, spark: Any, folder: Path) -> Tables:
+    return Tables(spark, str(folder), table_format, folder)
+
+
+def by_name(table_format: str, spark: Any, folder: Path) -> Tables:
+    """In a namespace of its own, in Spark's catalog without a metastore (which lasts as long as the process), or in a hadoop one."""
+    namespace = f"n{uuid4().hex[:8]}"
+    if table_format == "delta":
+        spark.sql(f"create namespace {namespace} location '{folder}'")
+        return Tables(spark, namespace, table_format, folder)
+    catalog = f"lake_{namespace}"
+    spark.conf.set(f"spark.sql.catalog.{catalog}", "org.apache.iceberg.spark.SparkCatalog")
+    spark.conf.set(f"spark.sql.catalog.{catalog}.type", "hadoop")
+    spark.conf.set(f"spark.sql.catalog.{catalog}.warehouse", str(folder))
+    return Tables(spark, f"{catalog}.shop", table_format, folder / "shop")

@@ -1,0 +1,259 @@
+"""Landing in Delta and Iceberg tables, by path and by name, on a real Spark with their real jars."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
+from airflow_provider_sfevents.spark import read_quarantine
+from airflow_provider_sfevents.spark.landing import Order, land
+from tests.harness.jars import or_skip
+from tests.spark.lakes import Tables, by_name, by_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.harness.jars import Jars
+    from tests.spark.conftest import Staging
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(params=[by_path, by_name])
+def anywhere(
+    request: pytest.FixtureRequest, table_format: str, spark: Any, tmp_path: Path
+) -> Tables:
+    made: Tables = request.param(table_format, spark, tmp_path / "my lake")
+    return made
+
+
+def test_a_first_landing_is_one_commit_for_each_table(anywhere: Tables, staging: Staging) -> None:
+    """Rows, quarantine, receipt, mark; nothing else is left."""
+    alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
+    orders = [staging.order(n, day=n % 2) for n in range(4)]
+
+    receipt = anywhere.land(staging.write([*orders, alert, ("order", b"spoilt")], per_part=3))
+
+    assert anywhere.events() == [("0f3c-1", n) for n in range(4)]
+    assert anywhere.events("Alert__e") == [("0f3c-1", 4)]
+    assert anywhere.rows("_quarantine", "batch_ordinal", "event_type") == [(5, "Order__e")]
+    separator = "/" if "/" in anywhere.table else "."
+    plain = (
+        anywhere.table
+        if separator == "/" or "." in anywhere.table
+        else f"spark_catalog.{anywhere.table}"
+    )
+    assert receipt.tables == {
+        f"{plain}{separator}Alert__e": 1,
+        f"{plain}{separator}Order__e": 4,
+    }
+    assert (receipt.events, receipt.quarantined) == (6, 1)
+    assert [anywhere.commits(name) for name in ("Order__e", "Alert__e", "_quarantine")] == [1, 1, 1]
+    assert anywhere.marks() == ["0f3c-1.json"]
+    assert not anywhere.under_way()
+
+
+def test_landing_again_makes_the_same_rows_in_one_commit(
+    anywhere: Tables, staging: Staging
+) -> None:
+    """Whatever else is in the table stays."""
+    other = staging.write([staging.order(7)], sequence=2)
+    manifest = staging.write([staging.order(n, day=n % 2) for n in range(6)], per_part=4)
+    anywhere.land(other)
+    anywhere.land(manifest)
+    columns = ("batch_id", "batch_ordinal", "event_id", "Number__c", "Amount__c", "event_date")
+    before = anywhere.rows("Order__e", *columns)
+
+    anywhere.land(manifest)
+
+    assert anywhere.rows("Order__e", *columns) == before
+    assert len(before) == 7
+    assert anywhere.commits() == 3
+
+
+def test_landing_another_form_replaces_exactly_the_batchs_rows(
+    tables: Tables, staging: Staging
+) -> None:
+    """What the batch has no more goes, from its tables and from others, on old dates and on new ones; other batches stay."""
+    alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
+    tables.land(staging.write([staging.order(7)], sequence=11))
+    first = [*(staging.order(n, day=n) for n in range(4)), alert, ("order", b"")]
+    tables.land(staging.write(first, per_part=2))
+
+    tables.land(staging.write([staging.order(n, day=9) for n in range(3)]))
+
+    assert tables.rows("Order__e", "batch_id", "batch_ordinal", "cast(event_date as string)") == [
+        *(("0f3c-1", n, "2026-11-10") for n in range(3)),
+        ("0f3c-11", 0, "2026-11-01"),
+    ]
+    assert (tables.events("Alert__e"), tables.events("_quarantine")) == ([], [])
+    assert tables.commits() == 3
+
+
+def test_events_delivered_again_land_once(tables: Tables, staging: Staging) -> None:
+    """In another epoch, in the same batch, in quarantine; after a fallback whatever the dates."""
+    spoilt = ("order", b"spoilt")
+    events = [staging.order(1), staging.order(2), spoilt]
+    tables.land(staging.write(events, ids=["a", "b", "x"]))
+    again = [staging.order(2), staging.order(3), staging.order(3), spoilt]
+
+    receipt = tables.land(staging.write(again, ids=["b", "c", "c", "x"], epoch="1a2b"))
+
+    assert receipt.duplicates == 3
+    assert tables.rows("Order__e", "event_id", "batch_id") == [
+        ("a", "0f3c-1"),
+        ("b", "0f3c-1"),
+        ("c", "1a2b-1"),
+    ]
+    assert tables.events("_quarantine") == [("0f3c-1", 2)]
+    late = staging.write([staging.order(1, day=9)], ids=["a"], epoch="2b3c", overlaps=True)
+    assert tables.land(late).duplicates == 1
+
+
+def test_columns_are_added_and_never_dropped(tables: Tables, staging: Staging) -> None:
+    """A batch with a new field, then one without: what is not there is null."""
+    tables.land(staging.write([staging.order(1)]))
+    newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
+
+    tables.land(staging.write([newer], sequence=2))
+    tables.land(staging.write([staging.order(3)], sequence=3))
+
+    assert tables.rows("Order__e", "batch_id", "Number__c", "Amount__c", "Size__c") == [
+        ("0f3c-1", "N1", 0.25, None),
+        ("0f3c-2", "new", None, 7),
+        ("0f3c-3", "N3", 0.75, None),
+    ]
+    assert [path.name for path in sorted((tables.folder / "_types/Order__e").iterdir())] == [
+        "000001.json",
+        "000002.json",
+    ]
+    said = json.loads((tables.folder / "_landed/0f3c-2.json").read_text())["drift"]
+    assert [(one["what"], one["column"]) for one in said if one["what"] == "added"] == [
+        ("added", "Size__c")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table_format", "partition_by", "expected"),
+    [
+        ("delta", "none", []),
+        ("delta", "event_date", ["event_date"]),
+        ("iceberg", "event_month", ["event_date_month"]),
+        ("iceberg", "none", []),
+    ],
+)
+def test_tables_are_partitioned_as_asked(
+    spark: Any,
+    jars: Jars,
+    tmp_path: Path,
+    staging: Staging,
+    table_format: str,
+    partition_by: str,
+    expected: list[str],
+) -> None:
+    """When they are made; later landings take a table as it is."""
+    or_skip(lambda: jars.delta if table_format == "delta" else jars.iceberg)
+    tables = Tables(spark, str(tmp_path / "lake"), table_format, tmp_path / "lake")
+    tables.land(
+        staging.write([staging.order(0), staging.order(1, day=40)]), partition_by=partition_by
+    )
+
+    tables.land(staging.write([staging.order(2, day=41)], sequence=2))
+
+    found = {
+        part.partition("=")[0]
+        for path in (tmp_path / "lake/Order__e").rglob("*.parquet")
+        for part in path.parts
+        if "=" in part
+    }
+    assert sorted(found) == expected
+    assert len(tables.events()) == 3
+
+
+def test_only_the_files_of_the_batchs_dates_are_rewritten(tables: Tables, staging: Staging) -> None:
+    """Landing again leaves the data files of other dates, and of other batches, as they are."""
+    tables.land(staging.write([staging.order(n, day=n) for n in range(3)], sequence=2))
+    manifest = staging.write([staging.order(9, day=1)])
+    tables.land(manifest)
+    before = tables.rows("Order__e", "batch_id", "input_file_name()")
+
+    tables.land(manifest)
+
+    after = tables.rows("Order__e", "batch_id", "input_file_name()")
+    assert [row for row in after if row[0] == "0f3c-2"] == [
+        row for row in before if row[0] == "0f3c-2"
+    ]
+
+
+def test_a_table_of_somebody_elses_is_refused(tables: Tables, staging: Staging) -> None:
+    """It lacks the columns by which a batch is known; nothing is put into it."""
+    tables.sql(f"create table {{}} (a int) using {tables.table_format}")
+
+    with pytest.raises(ConfigurationError, match="has no column batch_id and batch_ordinal"):
+        tables.land(staging.write([staging.order(1)]))
+
+    assert tables.rows("Order__e", "a") == []
+
+
+def test_a_table_at_snapshot_isolation_is_refused(
+    spark: Any, jars: Jars, tmp_path: Path, staging: Staging
+) -> None:
+    """Two landings at once would both succeed; the message has the statement to type."""
+    or_skip(lambda: jars.iceberg)
+    tables = Tables(spark, str(tmp_path / "lake"), "iceberg", tmp_path / "lake")
+    tables.land(staging.write([staging.order(1)]))
+    tables.sql("alter table {} set tblproperties ('write.merge.isolation-level' = 'snapshot')")
+
+    with pytest.raises(
+        ConfigurationError, match=r"'write\.merge\.isolation-level' = 'serializable'"
+    ):
+        tables.land(staging.write([staging.order(2)], sequence=2))
+
+    assert len(tables.events()) == 1
+
+
+def test_too_many_bad_events_land_nothing(tables: Tables, staging: Staging) -> None:
+    """No table, no mark, no record of columns."""
+    with pytest.raises(NotLanded, match="which is all of them"):
+        tables.land(staging.write([("order", b"")]))
+
+    left = (
+        [path for path in tables.folder.rglob("*") if path.is_file()]
+        if tables.folder.exists()
+        else []
+    )
+    assert left == []
+
+
+def test_a_catalog_that_spark_does_not_know_is_refused(
+    spark: Any, jars: Jars, staging: Staging
+) -> None:
+    """Before anything is written; the message has the keys to set."""
+    or_skip(lambda: jars.iceberg)
+    order = Order(
+        manifest_url=staging.write([staging.order(1)]), table="nowhere.shop", table_format="iceberg"
+    )
+
+    with pytest.raises(ConfigurationError, match=r"spark\.sql\.catalog\.nowhere.*SparkCatalog"):
+        land(spark, order)
+    with pytest.raises(ConfigurationError, match=r"spark\.sql\.catalog\.nowhere"):
+        land(spark, replace(order, table_format="delta"))
+
+
+def test_quarantine_is_read_like_a_table(tables: Tables, staging: Staging) -> None:
+    """By the function for it, by path without naming the format."""
+    tables.land(staging.write([staging.order(1), ("order", b"spoilt")]))
+    named = tables.table_format if "/" not in tables.table else None
+
+    found = read_quarantine(tables.spark, tables.table, table_format=named)
+
+    assert [bytes(row.raw_payload) for row in found.collect()] == [b"spoilt"]

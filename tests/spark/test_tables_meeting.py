@@ -1,0 +1,199 @@
+"""Landings in Delta and Iceberg tables that are killed, or meet another one: twins, other batches, other forms of the batch."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import NotLanded
+from airflow_provider_sfevents.spark import landing_steps, read_table
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Manifest
+from tests.spark.conftest import Staging, at
+
+if TYPE_CHECKING:
+    from tests.spark.lakes import Tables
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+OLDER = "2026-11-02T06:30:00+00:00"
+NEWER = "2026-11-02T06:40:00.5+00:00"
+
+
+class Killed(BaseException):
+    """Not an Exception: whoever is killed does not clean up."""
+
+
+def kill() -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("table", ["Order__e", "_quarantine"])
+def test_killed_between_two_tables_the_next_landing_makes_it_whole(
+    tables: Tables, staging: Staging, table: str
+) -> None:
+    """No receipt too early; every row once in the end, nothing of the killed attempt left."""
+    alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
+    manifest = staging.write([staging.order(0), alert, ("order", b"")])
+
+    def killed(name: str, about: str) -> None:
+        if (name, about) == (landing_steps.MOVE, table):
+            raise Killed
+
+    with pytest.raises(Killed):
+        tables.land(manifest, killed)
+    assert not (staging.batch / layout.RECEIPT).exists()
+
+    tables.land(manifest)
+
+    assert tables.events() == [("0f3c-1", 0)]
+    assert tables.events("Alert__e") == [("0f3c-1", 1)]
+    assert tables.events("_quarantine") == [("0f3c-1", 2)]
+    assert not tables.under_way()
+
+
+def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
+    tables: Tables, staging: Staging
+) -> None:
+    """A table with all of a batch may be one of several."""
+    tables.land(staging.write([staging.order(9)], sequence=2))
+    manifest = staging.write([staging.order(0), staging.order(1)])
+    with pytest.raises(Killed):
+        tables.land(manifest, at(landing_steps.LANDED, kill))
+
+    landed = read_table(
+        tables.spark,
+        tables.table,
+        "Order__e",
+        landed_only=True,
+        table_format=tables.table_format,
+    )
+
+    assert len(tables.events()) == 3
+    assert [row.batch_id for row in landed.collect()] == ["0f3c-2"]
+
+
+def test_twins_that_commit_at_the_same_time_leave_every_row_once(
+    tables: Tables, staging: Staging
+) -> None:
+    """Both are ready to commit a first landing before either does; whoever comes second sees it, looks again, and does the same again."""
+    manifest = staging.write([staging.order(n, day=n % 2) for n in range(50)], per_part=20)
+    both_ready = threading.Barrier(2, timeout=120)
+    failures: list[BaseException] = []
+
+    def twin() -> None:
+        waited = False
+
+        def step(name: str, _about: str) -> None:
+            nonlocal waited
+            if name == landing_steps.MOVE and not waited:
+                waited = True
+                both_ready.wait()
+
+        try:
+            tables.land(manifest, step)
+        except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
+            failures.append(failure)
+
+    twins = [threading.Thread(target=twin) for _ in range(2)]
+    for thread in twins:
+        thread.start()
+    for thread in twins:
+        thread.join()
+
+    assert failures == []
+    assert tables.events() == [("0f3c-1", n) for n in range(50)]
+
+
+def test_two_batches_that_commit_at_the_same_time_both_land(
+    tables: Tables, staging: Staging
+) -> None:
+    """To one table, on one date: the second commit fails, and is tried again."""
+    manifests = [
+        staging.write([staging.order(n) for n in range(5)], sequence=1),
+        staging.write([staging.order(n) for n in range(5, 10)], sequence=2),
+    ]
+    both_ready = threading.Barrier(2, timeout=120)
+    failures: list[BaseException] = []
+
+    def one(manifest: str) -> None:
+        try:
+            tables.land(manifest, at(landing_steps.MOVE, both_ready.wait))
+        except BaseException as failure:  # noqa: BLE001 - as above
+            failures.append(failure)
+
+    both = [threading.Thread(target=one, args=(manifest,)) for manifest in manifests]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+
+    assert failures == []
+    assert tables.events() == [(f"0f3c-{batch}", n) for batch in (1, 2) for n in range(5)]
+
+
+@dataclass
+class Forms:
+    """One batch, staged twice: the older one has more, of another type."""
+
+    older: str
+    newer: str
+
+
+@pytest.fixture
+def forms(staging: Staging, tmp_path: Path) -> Forms:
+    other = Staging(tmp_path / "other worker")
+    alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
+    return Forms(
+        older=staging.write([staging.order(0), staging.order(1), alert], created_at=OLDER),
+        newer=other.write([other.order(0), other.order(1, day=1)], created_at=NEWER),
+    )
+
+
+def test_the_form_that_has_landed_stays(tables: Tables, forms: Forms) -> None:
+    """The other one changes nothing, and its receipt has the counts and the end of what has landed."""
+    tables.land(forms.older)
+    before = tables.commits()
+
+    receipt = tables.land(forms.newer)
+
+    assert (tables.commits(), receipt.events) == (before, 3)
+    assert receipt.end == Manifest.from_json(Path(forms.older).read_text(), "").end
+    assert tables.events() == [("0f3c-1", 0), ("0f3c-1", 1)]
+
+
+def test_an_older_form_is_overtaken_between_two_commits(tables: Tables, forms: Forms) -> None:
+    """The newer one lands in between, whole, and takes away what the older had committed; the older one changes nothing more."""
+    overtaken = at(landing_steps.MOVE, lambda: tables.land(forms.newer), 2)
+
+    receipt = tables.land(forms.older, overtaken)
+
+    assert receipt.events == 2
+    assert tables.events("Alert__e") == []
+    assert tables.rows("Order__e", "batch_ordinal", "cast(event_date as string)") == [
+        (0, "2026-11-01"),
+        (1, "2026-11-02"),
+    ]
+    assert json.loads((tables.folder / "_landed/0f3c-1.json").read_text())["staged_at"] == NEWER
+
+
+def test_a_mark_alone_does_not_count_as_landed(tables: Tables, forms: Forms) -> None:
+    """Somebody has set the table back: the other form must not take the mark's word."""
+    tables.land(forms.older)
+    tables.sql("truncate table {}")
+
+    with pytest.raises(NotLanded, match="holds 0 rows of it instead of 2"):
+        tables.land(forms.newer)
+
+    tables.land(forms.older)
+    assert tables.events() == [("0f3c-1", 0), ("0f3c-1", 1)]

@@ -1,0 +1,147 @@
+"""Histories of an org, delivered in every way a bus may: what is not marked equals the org, and after a resolve everything does.
+
+`SFEVENTS_HISTORIES_SEED` takes the seed that a failure prints.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, note, seed, settings, strategies as st
+
+from airflow_provider_sfevents.spark.changes.marks import Reason
+from airflow_provider_sfevents.spark.changes.record import Done
+from tests.histories.delivery import MOVES, Delivery, Move
+from tests.histories.doubt import Doubt
+from tests.histories.histories import Transaction, told, transactions
+from tests.histories.lake import Lake
+from tests.histories.org import PREFIXES
+
+SEED = int(os.environ.get("SFEVENTS_HISTORIES_SEED") or random.SystemRandom().randrange(2**32))
+QUICK = settings(
+    max_examples=100,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+LONG = settings(QUICK, max_examples=2_000)
+CLOSE = (0.1, 0.4, 0.9, 3.0)
+"""Seconds between transactions that make commit times and reads hard to tell apart."""
+
+
+def run(
+    history: list[Transaction],
+    moves: list[Move],
+    lake: Lake,
+    *,
+    exact: bool = True,
+    unheard: int = 0,
+) -> Delivery:
+    """Deliver a history in this way, then all of it, then resolve all of it; look after each step."""
+    note(f"SFEVENTS_HISTORIES_SEED={SEED}")
+    org = told(history)
+    doubt = Doubt(starts_empty=lake.new_entities == "empty")
+    delivery = Delivery(
+        org=org, lake=lake, doubt=doubt, exact=exact, cursor=min(unheard, len(org.bus))
+    )
+    for move in moves:
+        delivery.move(move)
+        delivery.look()
+    delivery.batch(Move("batch"), size=len(org.bus))
+    delivery.batch(Move("batch", silent=True), size=0)
+    delivery.look()
+    if org.bus:
+        if not unheard:
+            delivery.look_when_all_is_told()
+        for entity in sorted(PREFIXES):
+            delivery.resolve(Move("resolve", entity=entity, ahead=99))
+            delivery.look()
+        delivery.look_at_the_end()
+    return delivery
+
+
+@seed(SEED)
+@QUICK
+@given(transactions(), MOVES)
+def test_what_is_not_marked_equals_the_org(history: list[Transaction], moves: list[Move]) -> None:
+    """Tables that are seeded, with deletions: however batches are cut, repeated, run anew, lost and read."""
+    run(history, moves, Lake())
+
+
+@seed(SEED)
+@QUICK
+@given(transactions(), MOVES)
+def test_tables_that_begin_empty_equal_the_org(
+    history: list[Transaction], moves: list[Move]
+) -> None:
+    """Tables that need no seeding, with flags in place of deletions."""
+    run(history, moves, Lake(new_entities="empty", deletions="flag"))
+
+
+@seed(SEED)
+@QUICK
+@given(transactions(), MOVES, st.integers(1, 6))
+def test_records_that_were_never_heard_of_are_marked_when_they_change(
+    history: list[Transaction], moves: list[Move], unheard: int
+) -> None:
+    """Tables that were taken to be empty and were not: what is in them equals the org all the same, or is marked."""
+    run(history, moves, Lake(new_entities="empty"), unheard=unheard)
+
+
+@seed(SEED)
+@QUICK
+@given(transactions(seconds=CLOSE), MOVES)
+def test_reads_in_the_midst_of_changes_come_right(
+    history: list[Transaction], moves: list[Move]
+) -> None:
+    """Where commit times cannot tell whether a read contains a change: when all is told, nothing unmarked is wrong."""
+    run(history, moves, Lake(new_entities="empty"), exact=False)
+    run(history, moves, Lake(), exact=False)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seconds", [(10,), CLOSE], ids=["far-apart", "close"])
+@pytest.mark.parametrize(
+    "lake", [{}, {"new_entities": "empty", "deletions": "flag"}], ids=["seeded", "empty"]
+)
+def test_many_histories(seconds: tuple[float, ...], lake: dict[str, Any]) -> None:
+    """The same, many times."""
+
+    @seed(SEED)
+    @LONG
+    @given(transactions(seconds=seconds), MOVES)
+    def check(history: list[Transaction], moves: list[Move]) -> None:
+        run(history, moves, Lake(**lake), exact=seconds != CLOSE)
+
+    check()
+
+
+def test_histories_meet_every_rule() -> None:
+    """The generator does not shrink unnoticed: in a few histories every rule has decided about some event."""
+    met: Counter[str] = Counter()
+    reasons: set[str] = set()
+
+    @settings(QUICK, max_examples=200, derandomize=True, database=None)
+    @given(transactions(), MOVES, st.sampled_from([0, 0, 2]))
+    def collect(history: list[Transaction], moves: list[Move], unheard: int) -> None:
+        lake = Lake(new_entities="empty" if len(moves) % 2 else "unseeded")
+        org = told(history)
+        delivery = Delivery(
+            org=org,
+            lake=lake,
+            doubt=Doubt(starts_empty=lake.new_entities == "empty"),
+            cursor=min(unheard, len(org.bus)),
+        )
+        for move in (*moves, Move("batch", size=99, silent=True)):
+            delivery.move(move)
+            reasons.update(reason for mark in lake.resync.values() for reason in mark.reasons)
+        met.update(lake.counts)
+
+    collect()
+    assert {name for name in (*get_args(Done), "repeats") if not met[name]} == {"late"}
+    assert set(get_args(Reason)) - reasons == {"late"}

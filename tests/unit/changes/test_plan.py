@@ -1,0 +1,165 @@
+"""What the driver decides: entities as a whole, and which events go to which records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.changes.entity import EntityState, plan_entity
+from airflow_provider_sfevents.spark.changes.marks import cause
+from airflow_provider_sfevents.spark.changes.order import before_batch
+from airflow_provider_sfevents.spark.changes.plan import (
+    BatchPlan,
+    NewEntities,
+    for_record,
+    of_records,
+    plan_batch,
+    summarised,
+)
+from airflow_provider_sfevents.spark.changes.source import Progress, admit
+from airflow_provider_sfevents.spark.changes.transactions import sort
+from tests.unit.changes.building import LAYOUT, A, B, change, mark, order, second
+from tests.unit.changes.test_source import PROGRESS, batch
+
+WELL = EntityState(entity="Account")
+NOBODY = "000000000000000AAA"
+
+
+def planned(
+    *events: Any,
+    progress: Progress | None = PROGRESS,
+    entities: Any = None,
+    new: NewEntities = "unseeded",
+    **given: Any,
+) -> BatchPlan:
+    came = batch(ended_by="idle_seconds", **given)
+    ready = sort([], events, {}, came.ended_by)
+    return plan_batch(
+        progress,
+        came,
+        admit(progress, came),
+        summarised(events, ready),
+        entities if entities is not None else {"Account": WELL},
+        {"Account": LAYOUT},
+        new_entities=new,
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (change(1, "GAP_UPDATE", "001*"), "gap"),
+        (change(1, "GAP_CREATE", NOBODY), "gap"),
+        (change(1, "GAP_DELETE", NOBODY), "gap"),
+        (change(1, "GAP_DELETE", "001*"), "gap"),
+        (change(1, "GAP_OVERFLOW", NOBODY), "overflow"),
+        (change(1, "GAP_OVERFLOW", A), "overflow"),
+        (change(1, "UPDATE", "001*"), "wildcard"),
+        (change(1, "DELETE", "001*"), "wildcard"),
+        (change(1, "CREATE", "001*", Phone="1"), "wildcard"),
+        (change(1, "UPDATE", NOBODY, Phone="1"), "wildcard"),
+        (change(1, "SNAPSHOT", "001*"), "unknown_type"),
+        (change(1, "", "", defect="rubbish"), "undecodable"),
+        (change(1, "UPDATE", "001*", nulled=("New__c",)), "undecodable"),
+    ],
+)
+def test_what_is_about_more_than_its_records_marks_the_entity(event: Any, reason: str) -> None:
+    """From its place on; no record has it."""
+    plan = planned(event)
+    found = plan.entities["Account"].state.mark
+    assert found is not None
+    assert (found.since, found.reasons, found.gap_at) == (order(1), (reason,), second(1))
+    assert list(of_records([event], plan.progress)) == []
+    assert len(plan.entities["Account"].quarantined) == (reason in {"unknown_type", "undecodable"})
+
+
+def test_a_change_of_a_prefix_goes_to_every_record_of_it() -> None:
+    """Fields are named, so nothing is marked."""
+    wide = change(1, "UPDATE", "001*", nulled=("Phone",))
+    plan = planned(wide).entities["Account"]
+    assert (plan.state.mark, plan.nullings) == (None, (wide,))
+    assert for_record(A, plan.nullings) == [wide]
+    assert for_record("003000000000001AAA", plan.nullings) == []
+
+
+def test_a_change_of_a_prefix_is_kept_while_the_entity_is_marked() -> None:
+    """Before the mark's place it is applied."""
+    early, late = (change(at, "UPDATE", "001*", nulled=("Phone",)) for at in (1, 3))
+    plan = plan_entity(WELL, None, [late, change(2, "GAP_OVERFLOW", NOBODY), early], LAYOUT)
+    assert (plan.nullings, plan.kept) == ((early,), (late,))
+
+
+def test_records_and_wildcards_of_one_event_part() -> None:
+    """The records are gone to one by one, in 18 characters and each once; the entity has the rest."""
+    event = change(1, "GAP_UPDATE", A[:15], A, B, "001*")
+    plan = planned(event)
+    assert [(entity, one) for entity, one, _ in of_records([event], plan.progress)] == [
+        ("Account", A),
+        ("Account", B),
+    ]
+    assert plan.entities["Account"].state.mark == mark(1).with_cause(
+        cause(order(1), second(1), "gap", "GAP_UPDATE of 001*")
+    )
+
+
+def test_an_overflow_marks_from_its_transactions_end() -> None:
+    """Its transaction's normal events are applied."""
+    events = [
+        change(at, kind, *ids, transaction_key="t", sequence_number=at)
+        for at, kind, ids in ((1, "UPDATE", [A]), (2, "GAP_OVERFLOW", [NOBODY]), (3, "UPDATE", [B]))
+    ]
+    found = planned(*events).entities["Account"].state.mark
+    assert found is not None
+    assert found.since == order(3)
+
+
+def test_a_full_read_answers_what_was_committed_before_it() -> None:
+    """An overflow that the read surely contains marks nothing."""
+    read = replace(WELL, read_at=second(10))
+    plan = plan_entity(read, None, [change(9, "GAP_OVERFLOW", NOBODY)], LAYOUT)
+    assert plan.state == read
+
+
+def test_a_loss_marks_entities_that_the_batch_has_nothing_of() -> None:
+    """All that the source feeds, from before the batch's first event."""
+    both = {"Account": WELL, "Contact": EntityState(entity="Contact")}
+    plan = planned(change(1), entities=both, losses=("expired",))
+    for one in plan.entities.values():
+        assert one.state.mark is not None
+        assert (one.state.mark.since, one.state.mark.reasons) == (before_batch(2, 4), ("loss",))
+    assert not plan.progress.is_whole
+
+
+def test_an_event_that_tells_nothing_marks_all_entities() -> None:
+    """Nobody knows whose it was."""
+    both = {"Account": WELL, "Contact": EntityState(entity="Contact")}
+    plan = planned(change(1, "", entity="", transaction_key="", defect="rubbish"), entities=both)
+    assert [one.state.mark is not None for one in plan.entities.values()] == [True, True]
+    assert not plan.progress.is_whole
+
+
+def test_a_new_entity_waits_to_be_filled() -> None:
+    """Unless it is said to be empty before its first event, and nothing was lost."""
+    first: Any = {"progress": None, "entities": {}, "sequence": 1}
+    found = planned(change(1), **first).entities["Account"].state.mark
+    assert found is not None
+    assert (found.reasons, found.gap_at) == (("unseeded",), second(1))
+    assert planned(change(1), new="empty", **first).entities["Account"].state.mark is None
+    lost = planned(change(1), new="empty", losses=("expired",), **first)
+    assert lost.entities["Account"].state.mark is not None
+
+
+def test_a_table_that_begins_later_is_not_empty() -> None:
+    """Batches came before the first that is applied."""
+    with pytest.raises(ConfigurationError, match="events came before it"):
+        planned(change(1), progress=None, entities={}, new="empty")
+
+
+def test_an_empty_batch_moves_on() -> None:
+    """Nothing is marked, and the progress has the batch."""
+    plan = planned()
+    assert plan.progress.sequence == 4
+    assert plan.entities["Account"].state == WELL

@@ -1,0 +1,187 @@
+"""What feeds a table, and which batch may come next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
+from airflow_provider_sfevents.spark.changes import progress_text
+from airflow_provider_sfevents.spark.changes.order import ORIGIN, Order, before_batch
+from airflow_provider_sfevents.spark.changes.source import (
+    Admission,
+    Batch,
+    Break,
+    Progress,
+    Source,
+    admit,
+    advanced,
+    is_suspect,
+    opening,
+)
+from tests.unit.changes.building import second
+
+SOURCE = Source(org_id="00D000000000001EAA", consumer="lake", topic="/data/ChangeEvents")
+PROGRESS = Progress(
+    source=SOURCE,
+    generation=2,
+    epoch="b",
+    sequence=3,
+    end="0c",
+    started_at=second(0),
+    high_water=second(100),
+    past={"a": 7},
+)
+
+
+def batch(epoch: str = "b", sequence: int = 4, **given: Any) -> Batch:
+    settled: dict[str, Any] = {
+        "source": SOURCE,
+        "start": "0c",
+        "end": "0d",
+        "ended_by": "max_events",
+        "opened_at": second(200),
+    }
+    return Batch(epoch=epoch, sequence=sequence, **(settled | given))
+
+
+def test_orders_compare_by_epoch_batch_and_place() -> None:
+    """A new epoch's first event comes after all of the epoch before; the place before a batch is between two batches."""
+    places = [
+        ORIGIN,
+        Order(1, 1, 0),
+        Order(1, 9, 5),
+        before_batch(2, 1),
+        Order(2, 1, 0),
+        Order(2, 1, 10),
+    ]
+    backwards = places[::-1]
+    assert sorted(backwards) == places
+
+
+@pytest.mark.parametrize(
+    ("given", "admission"),
+    [
+        (batch(), Admission(kind="next", generation=2)),
+        (batch(start="0b"), Admission(kind="next", generation=2, joins=False)),
+        (batch(losses=("expired",)), Admission(kind="next", generation=2, joins=False)),
+        (batch("c", 1), Admission(kind="next", generation=3)),
+        (batch("c", 1, start="earliest"), Admission(kind="next", generation=3, joins=False)),
+        (batch(sequence=3), Admission(kind="again", generation=0)),
+        (batch("a", 7), Admission(kind="again", generation=0)),
+        (batch("a", 1), Admission(kind="again", generation=0)),
+    ],
+)
+def test_batches_come_in_sequence(given: Batch, admission: Admission) -> None:
+    """The next one, the first of a new epoch, or one that was applied before, which changes nothing."""
+    assert admit(PROGRESS, given) == admission
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (batch(sequence=5), "next one of this epoch is 4"),
+        (batch("c", 2), "next one of this epoch is 1"),
+        (batch("a", 8), "never applied, and its epoch is over"),
+        (batch(source=replace(SOURCE, consumer="other")), "read by other"),
+        (batch(source=replace(SOURCE, topic="/data/AccountChangeEvent")), "AccountChangeEvent"),
+        (batch(source=replace(SOURCE, org_id="00D000000000002EAA")), "00D000000000002EAA"),
+    ],
+)
+def test_holes_and_other_sources_are_refused(given: Batch, says: str) -> None:
+    """With what to do about it."""
+    with pytest.raises(PositionConflict, match=says):
+        admit(PROGRESS, given)
+
+
+def test_tables_may_begin_with_any_batch() -> None:
+    """What came before it is in no table, which seeding makes up for."""
+    assert admit(None, batch("x", 40)) == Admission(kind="next", generation=1)
+
+
+def test_a_loss_window_marks_all_entities() -> None:
+    """From before the batch's first event, until the first event that came after it, or the batch itself where it is empty."""
+    given = batch(losses=("expired",), start="latest")
+    opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(150), False))
+    assert opened.mark is not None
+    assert (opened.mark.since, opened.mark.gap_at) == (before_batch(2, 4), second(150))
+    assert (opened.mark.reasons, opened.mark.detail) == (("loss",), "expired")
+    assert opened.last_break == Break(order=before_batch(2, 4), high_water=second(100))
+    empty = opening(PROGRESS, given, admit(PROGRESS, given), None)
+    assert empty.mark is not None
+    assert empty.mark.gap_at == second(200)
+
+
+def test_a_loss_window_counts_even_where_events_come_again() -> None:
+    """The bus said that events are gone; that it delivers older ones proves nothing."""
+    given = batch(losses=("expired",), start="earliest")
+    opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(50), True))
+    assert opened.mark is not None
+
+
+def test_a_start_that_overlaps_has_lost_nothing() -> None:
+    """The first event was seen before, so reading began at or before the place where it had stopped."""
+    given = batch("c", 1, start="earliest")
+    opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(50), True))
+    assert opened.mark is None
+    assert opened.last_break == Break(order=before_batch(3, 1), high_water=second(100))
+
+
+def test_a_start_that_does_not_join_is_a_loss_until_proved_otherwise() -> None:
+    """By the first event that comes, in a later batch if need be."""
+    given = batch("c", 1, start="0f")
+    opened = opening(PROGRESS, given, admit(PROGRESS, given), (second(150), False))
+    assert opened.mark is not None
+    assert opened.mark.reasons == ("unjoined",)
+    admission = admit(PROGRESS, given)
+    silent = opening(PROGRESS, given, admission, None)
+    assert (silent.mark, silent.unproven) == (None, True)
+    after = advanced(PROGRESS, given, admission, silent, first_at=None, high_water=None)
+    following = batch("c", 2, start="0d", end="0e")
+    told = opening(after, following, admit(after, following), (second(300), False))
+    assert told.mark is not None
+    assert (told.mark.since, told.unproven) == (before_batch(3, 2), False)
+    assert opening(after, following, admit(after, following), (second(90), True)).mark is None
+
+
+def test_suspect_is_what_came_after_a_break_and_is_no_newer_than_before_it() -> None:
+    """Not what came earlier, nor what the reading has caught up with."""
+    broken = Break(order=before_batch(2, 1), high_water=second(100))
+    assert is_suspect(broken, Order(2, 1, 0), second(100))
+    assert not is_suspect(broken, Order(2, 1, 0), second(101))
+    assert not is_suspect(broken, Order(1, 9, 0), second(50))
+    assert not is_suspect(None, Order(2, 1, 0), second(50))
+
+
+def test_progress_moves_with_the_batch() -> None:
+    """A new epoch remembers how far the one before went; times never go back."""
+    given = batch("c", 1, start="0f", end="10")
+    admission = admit(PROGRESS, given)
+    opened = opening(PROGRESS, given, admission, (second(50), True))
+    after = advanced(PROGRESS, given, admission, opened, first_at=second(50), high_water=second(60))
+    assert (after.generation, after.epoch, after.sequence, after.end) == (3, "c", 1, "10")
+    assert after.past == {"a": 7, "b": 3}
+    assert (after.high_water, after.started_at) == (second(100), second(0))
+    assert admit(after, batch("b", 3)).kind == "again"
+
+
+def test_progress_survives_being_written() -> None:
+    """Every part of it; rubbish and other versions are refused."""
+    whole = replace(
+        PROGRESS,
+        last_break=Break(order=before_batch(2, 1), high_water=None),
+        unproven=True,
+        is_whole=False,
+    )
+    for one in (PROGRESS, whole):
+        assert progress_text.from_text(progress_text.to_text(one)) == one
+    for text in (
+        "",
+        "{}",
+        "[]",
+        progress_text.to_text(PROGRESS).replace('"version": 1', '"version": 2'),
+    ):
+        with pytest.raises(StagingError, match="applied_through"):
+            progress_text.from_text(text)

@@ -1,0 +1,80 @@
+"""Changes of one transaction become the events Salesforce would send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_sfevents.emulator.sobjects.arranging import NO_RECORD, Enriched, arrange
+from airflow_provider_sfevents.emulator.sobjects.edits import Draft, Record
+
+
+def _change(
+    record_id: str, fields: dict[str, Any] | None = None, kind: str = "UPDATE", entity: str = "A"
+) -> tuple[Draft, Enriched]:
+    record = Record(id=record_id, entity=entity, values={})
+    draft = Draft(
+        change_type=kind,
+        entity=entity,
+        record_id=record_id,
+        user_id="u",
+        record=record,
+        fields=fields or {},
+    )
+    return draft, {}
+
+
+def _told(drafts: list[Any], records: int = 200, changes: int = 100) -> list[tuple[Any, ...]]:
+    planned = arrange(drafts, most_records=records, most_changes=changes)
+    return [(one.sequence_number, one.change_type, one.entity, *one.record_ids) for one in planned]
+
+
+def test_the_same_change_of_several_records_is_one_event() -> None:
+    """Neighbours that say the same share an event; a different value or entity begins another."""
+    drafts = [
+        _change("1", {"X": 1}),
+        _change("2", {"X": 1}),
+        _change("3", {"X": 2}),
+        _change("4", {"X": 2}, entity="B"),
+        _change("5", kind="DELETE"),
+        _change("6", kind="DELETE"),
+    ]
+    assert _told(drafts) == [
+        (1, "UPDATE", "A", "1", "2"),
+        (2, "UPDATE", "A", "3"),
+        (3, "UPDATE", "B", "4"),
+        (4, "DELETE", "A", "5", "6"),
+    ]
+
+
+def test_an_event_holds_so_many_records_and_none_twice() -> None:
+    """Beyond the limit another event begins, and when a record's turn comes again."""
+    drafts = [_change(one, {"X": 1}) for one in ("1", "2", "3", "3")]
+    assert _told(drafts, records=2) == [
+        (1, "UPDATE", "A", "1", "2"),
+        (2, "UPDATE", "A", "3"),
+        (3, "UPDATE", "A", "3"),
+    ]
+    assert [one[3:] for one in _told(drafts, records=1)] == [("1",), ("2",), ("3",), ("3",)]
+
+
+def test_what_is_too_much_becomes_an_overflow_for_each_entity() -> None:
+    """The first changes come as ever; one event for each entity of the rest stands for it, numbered on."""
+    drafts = [
+        _change("1", {"X": 1}),
+        _change("2", {"X": 2}),
+        _change("3"),
+        _change("4", entity="B"),
+    ]
+    assert _told(drafts, changes=2) == [
+        (1, "UPDATE", "A", "1"),
+        (2, "UPDATE", "A", "2"),
+        (3, "GAP_OVERFLOW", "A", NO_RECORD),
+        (4, "GAP_OVERFLOW", "B", NO_RECORD),
+    ]
+
+
+def test_channels_that_add_something_else_keep_events_apart() -> None:
+    """Two records whose enriched values differ cannot share an event."""
+    one, two = _change("1", {"X": 1})[0], _change("2", {"X": 1})[0]
+    assert len(_told([(one, {"c": {"Y": 1}}), (two, {"c": {"Y": 2}})])) == 2
+    assert len(_told([(one, {"c": {"Y": 1}}), (two, {"c": {"Y": 1}})])) == 1

@@ -1,0 +1,208 @@
+"""What a change does to a record, and what its event says."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.sobjects import values
+from airflow_provider_sfevents.emulator.sobjects.defining import define
+from airflow_provider_sfevents.emulator.sobjects.definitions import Field, SObject
+from airflow_provider_sfevents.emulator.sobjects.edits import (
+    Draft,
+    Edit,
+    Kind,
+    Record,
+    apply,
+    read_given,
+)
+from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused
+
+USER, OTHER = "005gL000000000AQAQ", "005gL000000000BQAQ"
+ACCOUNT = define("Account", {}, required=(), tracked=True, known=(), knobs=Knobs())
+CONTACT = define("Contact", {}, required=(), tracked=True, known=(), knobs=Knobs())
+
+
+def _edit(
+    kind: Kind,
+    given: dict[str, Any] | None = None,
+    before: Record | None = None,
+    at: int = 1000,
+    *,
+    sobject: SObject = ACCOUNT,
+    user: str = USER,
+    gap: bool = False,
+) -> tuple[Record, Draft]:
+    edit = Edit(
+        kind=kind,
+        entity=sobject.name,
+        record_id="001gL0000004C93QAE",
+        user_id=user,
+        given=read_given(sobject, given or {}),
+        gap=gap,
+    )
+    return apply(edit, sobject, before, at)
+
+
+def _made(given: dict[str, Any] | None = None, sobject: SObject = ACCOUNT) -> Record:
+    return _edit("CREATE", {"Name": "Nord"} if given is None else given, sobject=sobject)[0]
+
+
+def test_a_creation_carries_every_value_and_the_stamps() -> None:
+    """Fields without a value are not in the body; compounds have the members that were given."""
+    record, draft = _edit("CREATE", {"Name": "Nord", "BillingCity": "Porto", "Phone": ""})
+    assert draft.change_type == "CREATE"
+    assert draft.fields == {
+        "Name": "Nord",
+        "BillingAddress": {"City": "Porto"},
+        "OwnerId": USER,
+        "CreatedDate": 1000,
+        "CreatedById": USER,
+        "LastModifiedDate": 1000,
+        "LastModifiedById": USER,
+    }
+    assert record.get("IsDeleted") is False
+    assert record.get("SystemModstamp") == 1000
+
+
+def test_an_update_carries_what_changed() -> None:
+    """A value that stays is not in the body; one that is taken away is None; the user counts when it is another."""
+    before = _made({"Name": "Nord", "Phone": "1", "BillingCity": "Porto", "BillingStreet": "a"})
+    given = {"Name": "Nord", "Phone": None, "BillingCity": None, "BillingPostalCode": "4000"}
+    after, draft = _edit("UPDATE", given, before, 2000)
+    assert draft.fields == {
+        "Phone": None,
+        "BillingAddress": {"City": None, "PostalCode": "4000"},
+        "LastModifiedDate": 2000,
+    }
+    assert (after.get("Phone"), after.get("BillingStreet")) == (None, "a")
+    _, by_other = _edit("UPDATE", {"Phone": "2"}, after, 3000, user=OTHER)
+    assert by_other.fields == {
+        "Phone": "2",
+        "LastModifiedDate": 3000,
+        "LastModifiedById": OTHER,
+    }
+
+
+def test_a_long_text_goes_as_a_diff() -> None:
+    """Its name is among the diffs, and the record holds the value itself."""
+    story = [f"Line {number} of a long story about a customer." for number in range(40)]
+    before = _made({"Name": "Nord", "Description": "\n".join(story)})
+    story[20] = "Something happened."
+    after, draft = _edit("UPDATE", {"Description": "\n".join(story)}, before, 2000)
+    assert draft.diffs == ("Description",)
+    assert draft.fields["Description"].startswith("--- \n+++ ")
+    assert after.get("Description") == "\n".join(story)
+
+
+def test_a_deleted_record_comes_back_whole() -> None:
+    """A deletion says nothing, an undeletion everything, with the creation's own stamps."""
+    before = _made({"Name": "Nord", "Phone": "1"})
+    gone, deletion = _edit("DELETE", None, before, 2000)
+    assert (deletion.fields, gone.get("IsDeleted"), gone.get("SystemModstamp")) == ({}, True, 2000)
+    back, undeletion = _edit("UNDELETE", None, gone, 3000)
+    assert back.get("IsDeleted") is False
+    assert undeletion.fields["CreatedDate"] == 1000
+    assert undeletion.fields["LastModifiedDate"] == 3000
+    assert undeletion.fields["Phone"] == "1"
+
+
+@pytest.mark.parametrize("kind", ["CREATE", "UPDATE", "DELETE"])
+def test_a_gap_changes_the_record_and_says_nothing(kind: Kind) -> None:
+    """The event has the type of a gap and no fields; the record is changed all the same."""
+    before = None if kind == "CREATE" else _made()
+    given = {} if kind == "DELETE" else {"Name": "New"}
+    after, draft = _edit(kind, given, before, 2000, gap=True)
+    assert (draft.change_type, draft.fields, draft.diffs) == (f"GAP_{kind}", {}, ())
+    assert after.get("IsDeleted") is (kind == "DELETE")
+    assert after.get("Name") == ("Nord" if kind == "DELETE" else "New")
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "deleted", "code"),
+    [
+        ("CREATE", {}, None, "REQUIRED_FIELD_MISSING"),
+        ("UPDATE", {"Name": None}, False, "REQUIRED_FIELD_MISSING"),
+        ("UPDATE", {"Phone": "1"}, None, "NOT_FOUND"),
+        ("UPDATE", {"Phone": "1"}, True, "ENTITY_IS_DELETED"),
+        ("DELETE", {}, True, "ENTITY_IS_DELETED"),
+        ("UNDELETE", {}, False, "UNDELETE_FAILED"),
+        ("UNDELETE", {}, None, "NOT_FOUND"),
+        ("UPDATE", {"Nope": 1}, False, "INVALID_FIELD"),
+        ("UPDATE", {"CreatedDate": 1}, False, "INVALID_FIELD_FOR_INSERT_UPDATE"),
+        ("UPDATE", {"BillingAddress": "Porto"}, False, "INVALID_FIELD_FOR_INSERT_UPDATE"),
+        ("UPDATE", {"ParentId": "abc"}, False, "MALFORMED_ID"),
+        ("UPDATE", {"NumberOfEmployees": "many"}, False, "JSON_PARSER_ERROR"),
+        ("UPDATE", {"NumberOfEmployees": 3_000_000_000}, False, "JSON_PARSER_ERROR"),
+        ("UPDATE", {"Phone": 5}, False, "JSON_PARSER_ERROR"),
+        ("UPDATE", {"AnnualRevenue": True}, False, "JSON_PARSER_ERROR"),
+    ],
+)
+def test_what_salesforce_refuses_is_refused(
+    kind: Kind, given: dict[str, Any], deleted: bool | None, code: str
+) -> None:
+    """With its error code, and the record's name for the emulator's own user."""
+    before = None if deleted is None else _made()
+    if deleted:
+        before = _edit("DELETE", None, before)[0]
+    with pytest.raises(RecordRefused) as refused:
+        _edit(kind, given, before)
+    assert refused.value.code == code
+
+
+def test_a_persons_name_is_changed_member_by_member() -> None:
+    """First and last name are fields of their own; the event has them inside the name."""
+    before = _made({"FirstName": "Bruno", "LastName": "Silva"}, CONTACT)
+    _, draft = _edit("UPDATE", {"FirstName": None}, before, 2000, sobject=CONTACT)
+    assert draft.fields == {"Name": {"FirstName": None}, "LastModifiedDate": 2000}
+
+
+def test_a_checkbox_always_has_a_value() -> None:
+    """It is false where nobody ticked it, also when null is written."""
+    record = _made({"LastName": "Silva"}, CONTACT)
+    assert record.get("HasOptedOutOfEmail") is False
+    ticked, _ = _edit("UPDATE", {"HasOptedOutOfEmail": "true"}, record, sobject=CONTACT)
+    back, draft = _edit("UPDATE", {"HasOptedOutOfEmail": None}, ticked, 2000, sobject=CONTACT)
+    assert back.get("HasOptedOutOfEmail") is False
+    assert draft.fields["HasOptedOutOfEmail"] is False
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "held", "json", "csv"),
+    [
+        ("Text", "Porto", "Porto", "Porto", "Porto"),
+        ("Double", "12.50", 12.5, 12.5, "12.5"),
+        ("Currency", Decimal("9.99"), 9.99, 9.99, "9.99"),
+        ("Double", 3, 3.0, 3.0, "3.0"),
+        ("Integer", 7, 7, 7, "7"),
+        ("Boolean", True, True, True, "true"),
+        (
+            "DateTime",
+            "2026-01-05T12:30:00.250+0100",
+            1767612600250,
+            "2026-01-05T11:30:00.250+0000",
+            "2026-01-05T11:30:00.250Z",
+        ),
+        (
+            "DateTime",
+            datetime(2026, 1, 5, 11, 30, tzinfo=UTC),
+            1767612600000,
+            "2026-01-05T11:30:00.000+0000",
+            "2026-01-05T11:30:00.000Z",
+        ),
+        ("DateOnly", "2026-01-05", 1767571200000, "2026-01-05", "2026-01-05"),
+        ("Birthday", date(1969, 12, 31), -86400000, "1969-12-31", "1969-12-31"),
+        ("TimeOnly", "08:15:00.000Z", 29700000, "08:15:00.000Z", "08:15:00.000Z"),
+        ("TimeOnly", time(8, 15), 29700000, "08:15:00.000Z", "08:15:00.000Z"),
+        ("Lookup", "001gL0000004C93", "001gL0000004C93QAE", *["001gL0000004C93QAE"] * 2),
+        ("Text", "", None, None, ""),
+    ],
+)
+def test_values_are_read_and_shown(kind: str, given: Any, held: Any, json: Any, csv: str) -> None:
+    """As a record holds them, as REST shows them, as a bulk result shows them."""
+    assert values.read(given, Field(name="F", kind=kind)) == held
+    assert (values.as_json(held, kind), values.as_csv(held, kind)) == (json, csv)

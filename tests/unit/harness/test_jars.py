@@ -1,0 +1,34 @@
+"""Where the tests get their jars from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.harness.jars import Jars, NoJars
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COORDINATE = "org.example:thing:1.2"
+
+
+def test_jars_that_are_kept_are_taken_without_what_spark_brings(tmp_path: Path) -> None:
+    """Another version of a library of Spark's own would stand in its way."""
+    kept = tmp_path / "org.example_thing_1.2"
+    kept.mkdir()
+    for name in ("thing-1.2.jar", "snappy-java-0.0.1.jar", "notes.txt"):
+        (kept / name).touch()
+
+    assert Jars(tmp_path).resolved(COORDINATE) == [kept / "thing-1.2.jar"]
+
+
+def test_without_maven_it_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test that wants the jars is skipped with these words."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(NoJars, match=r"org\.example:thing:1\.2 is not in .*no Maven client"):
+        Jars(tmp_path / "jars").resolved(COORDINATE)

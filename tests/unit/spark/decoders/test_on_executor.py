@@ -1,0 +1,40 @@
+"""The decoder an executor makes of what its Python has."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.spark.decoders.accelerated import Accelerated
+from airflow_provider_sfevents.spark.decoders.on_executor import lacking, payload_decoder
+from airflow_provider_sfevents.spark.decoders.reference import Reference
+from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
+
+
+@pytest.mark.parametrize(
+    ("decoder", "avro", "kind", "made"),
+    [
+        ("python", "string", FieldType(kind="string"), Reference),
+        ("arrow", "string", FieldType(kind="string"), Accelerated),
+        ("arrow", "bytes", FieldType(kind="binary"), Reference),
+    ],
+)
+def test_the_accelerator_decodes_what_it_is_fit_for(
+    decoder: OnExecutor, avro: str, kind: FieldType, made: type
+) -> None:
+    """Decided once for a schema, from its shape alone."""
+    schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": avro}]}
+
+    decode = payload_decoder(decoder, json.dumps(schema), [Column(name="A", field="A", type=kind)])
+
+    assert type(decode) is made
+
+
+def test_what_a_python_lacks() -> None:
+    """Modules are looked for, not loaded."""
+    assert lacking(("json", "no_such_module_at_all")) == ("no_such_module_at_all",)

@@ -1,0 +1,106 @@
+"""The SQL of a landing in Delta and Iceberg tables."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+)
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.tables.statements import (
+    add_columns,
+    create,
+    ddl,
+    delete,
+    merge,
+    on_dates,
+    text,
+)
+
+HEADER = StructType().add("entityName", StringType()).add("recordIds", ArrayType(StringType()))
+ORDER = StructType().add("batch_id", StringType()).add("Amount__c", DoubleType())
+
+
+def test_a_merge_touches_only_its_batch_on_its_dates() -> None:
+    """Three cases: what the batch has no more, what it has again, what it has now."""
+    said = merge("`c`.`t`", "src", ["batch_id", "A__c"], "e-1", {"2026-11-02", "2026-11-01"})
+
+    assert said == (
+        "MERGE INTO `c`.`t` t USING src s ON t.batch_id = 'e-1' AND t.event_date IN (DATE'2026-11-01', DATE'2026-11-02') "
+        "AND t.batch_ordinal = s.batch_ordinal "
+        "WHEN MATCHED AND s.sfevents_gone THEN DELETE "
+        "WHEN MATCHED THEN UPDATE SET t.`batch_id` = s.`batch_id`, t.`A__c` = s.`A__c` "
+        "WHEN NOT MATCHED AND NOT s.sfevents_gone THEN INSERT (`batch_id`, `A__c`) VALUES (s.`batch_id`, s.`A__c`)"
+    )
+
+
+def test_a_delete_touches_only_its_batch_on_its_dates() -> None:
+    """A quote in a batch's id stays in the text."""
+    assert delete("t", "e'-1", {"2026-11-01"}) == (
+        "DELETE FROM t WHERE batch_id = 'e\\'-1' AND event_date IN (DATE'2026-11-01')"
+    )
+    assert text("a\\b") == "'a\\\\b'"
+
+
+def test_dates_become_a_range_where_they_are_many() -> None:
+    """A list of ten thousand dates is slower than the files it spares; no date is no row."""
+    many = {f"{year}-01-01" for year in range(1800, 2026)}
+    assert on_dates(many) == "event_date BETWEEN DATE'1800-01-01' AND DATE'2025-01-01'"
+    assert on_dates(()) == "false"
+
+
+def test_a_table_is_made_with_its_partitions_and_properties() -> None:
+    """Or without either."""
+    schema = StructType().add("event_date", DateType()).add("Header", HEADER)
+    assert create("t", "iceberg", schema, "months(event_date)", {"a": "b"}) == (
+        "CREATE TABLE IF NOT EXISTS t (`event_date` date, `Header` struct<`entityName`: string, `recordIds`: array<string>>) "
+        "USING iceberg PARTITIONED BY (months(event_date)) TBLPROPERTIES ('a' = 'b')"
+    )
+    assert create("t", "delta", ORDER, "", {}) == (
+        "CREATE TABLE IF NOT EXISTS t (`batch_id` string, `Amount__c` double) USING delta"
+    )
+
+
+def test_what_a_table_lacks_is_added_in_one_statement() -> None:
+    """Columns, and members of structs wherever they are; nothing where nothing is lacking, or where the table has more."""
+    had = StructType([*ORDER.fields]).add("Header", StructType().add("entityName", StringType()))
+    had = had.add("Items__c", ArrayType(StructType().add("a", IntegerType())))
+    wanted = StructType([*ORDER.fields]).add("Header", HEADER).add("Size__c", LongType())
+    wanted = wanted.add(
+        "Items__c", ArrayType(StructType().add("a", IntegerType()).add("b", LongType()))
+    )
+
+    assert add_columns("t", had, wanted) == (
+        "ALTER TABLE t ADD COLUMNS (`Header`.`recordIds` array<string>, `Size__c` bigint, `Items__c`.`element`.`b` bigint)"
+    )
+    assert add_columns("t", wanted, had) == ""
+
+
+def test_names_are_one_whatever_their_case() -> None:
+    """A metastore may have made them small letters."""
+    small = StructType().add("batch_id", StringType()).add("amount__c", DoubleType())
+    assert add_columns("t", small, ORDER) == ""
+
+
+def test_a_column_of_another_type_is_refused() -> None:
+    """Somebody has changed the table; it names the column and both types."""
+    other = StructType().add("batch_id", StringType()).add("Amount__c", StringType())
+    with pytest.raises(
+        ConfigurationError, match=r"Column Amount__c of the table t is string, .*double"
+    ):
+        add_columns("t", other, ORDER)
+
+
+def test_maps_are_spelled_with_their_members() -> None:
+    """Names are quoted at every depth."""
+    assert ddl(MapType(StringType(), HEADER)) == (
+        "map<string, struct<`entityName`: string, `recordIds`: array<string>>>"
+    )
