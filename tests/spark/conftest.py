@@ -42,7 +42,7 @@ FIRST_DAY_MS = 1_793_491_200_000  # 2026-11-01T00:00:00Z
 
 
 @pytest.fixture(scope="session")
-def spark(jars: Jars) -> Iterator[Any]:
+def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One session for all tests: starting a JVM takes longer than most of them. With the jars of all formats, where they can be had."""
     from pyspark.sql import SparkSession
 
@@ -60,6 +60,7 @@ def spark(jars: Jars) -> Iterator[Any]:
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "OFF")
         .config("spark.driver.defaultJavaOptions", LIMITS_JAVA_OPTIONS)
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config(map=_with_jars(jars))
         .getOrCreate()
     )
