@@ -86,7 +86,7 @@ class Files:
                     nio = self._jvm.java.nio.file.Files
                     nio.createLink(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
                 else:
-                    stream = fs.create(path, False)  # noqa: FBT003 - not over another one
+                    stream = fs.create(path, False)
                     stream.write(bytearray(text.encode()))
                     stream.close()
             except Py4JJavaError as error:
