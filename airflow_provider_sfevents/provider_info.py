@@ -28,7 +28,12 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
         "hooks": [_modules("airflow_provider_sfevents.hooks.sfevents")],
-        "operators": [_modules("airflow_provider_sfevents.operators.sfevents")],
+        "operators": [
+            _modules(
+                "airflow_provider_sfevents.operators.sfevents",
+                "airflow_provider_sfevents.operators.resolve",
+            )
+        ],
         "sensors": [_modules("airflow_provider_sfevents.sensors.sfevents")],
         "triggers": [_modules("airflow_provider_sfevents.triggers.sfevents")],
         "queues": ["airflow_provider_sfevents.queues.sfevents.SfEventsMessageQueueProvider"],

@@ -56,7 +56,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.appName("copy").getOrCreate()
+spark = SparkSession.builder.appName("peer").getOrCreate()
 spark.read.parquet(sys.argv[1]).write.partitionBy("event_date").parquet(sys.argv[2])
 spark.stop()
 """
@@ -223,14 +223,14 @@ def submitted(
     folder: Path, manifest: str, table_format: str, conf: dict[str, str]
 ) -> tuple[float, float]:
     """Medians of the peer's `spark-submit` and of ours."""
-    (folder / "copy.py").write_text(COPY)
+    (folder / "peer.py").write_text(COPY)
     options = [f"--conf={key}={value}" for key, value in conf.items()]
     begin = ["spark-submit", "--master", "local[2]", *options]
     zipped = str(ship.py_files(folder / "zip"))
     lake = str(folder / "lake" / "bench")
     ours = [*begin, "--py-files", zipped, str(ship.application()), "--manifest", manifest]
     ours += ["--table", lake, "--format", table_format]
-    peer = [*begin, str(folder / "copy.py"), str(folder / "decoded" / EVENT_TYPE)]
+    peer = [*begin, str(folder / "peer.py"), str(folder / "decoded" / EVENT_TYPE)]
     took: dict[str, list[float]] = {"peer": [], "ours": []}
     for _ in range(SUBMITS):
         for name, command in (("peer", [*peer, str(folder / "copy")]), ("ours", ours)):

@@ -9,6 +9,7 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.settling import Settling
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
@@ -71,15 +72,18 @@ class Empty:
     """No event came; nothing was staged and the position stays.
 
     :param start: what no event came after.
+    :param settling: what the silence means for the batch before; None: nothing. The coming batch is claimed then, until `release`.
     """
 
     batch_id: str
     sequence: int
     start: str
     ended_by: str
+    settling: Settling | None = None
 
     def release(self) -> None:
-        """Nothing is held."""
+        if self.settling is not None:
+            self.settling.claim.release()
 
     def result(self) -> dict[str, Any]:
         return _result(self.batch_id, self.sequence, ended_by=self.ended_by)
@@ -95,7 +99,7 @@ def result(
 ) -> dict[str, Any]:
     """What a task tells those after it; plain JSON, without a secret.
 
-    :param receipt: of the landed batch; without one nothing is said of tables.
+    :param receipt: of the landed batch; without one nothing is said of tables. Of one that was applied, too, the counts are there.
     """
     return _result(
         manifest.batch_id,
@@ -107,6 +111,7 @@ def result(
         quarantined=receipt.quarantined if receipt else 0,
         duplicates=receipt.duplicates if receipt else 0,
         tables=receipt.tables if receipt else {},
+        applied=receipt.applied if receipt else None,
         losses=manifest.losses,
         adopted=adopted,
         again=again,
@@ -124,6 +129,7 @@ def _result(
     quarantined: int = 0,
     duplicates: int = 0,
     tables: dict[str, int] | None = None,
+    applied: dict[str, int] | None = None,
     losses: tuple[LossWindow, ...] = (),
     adopted: bool = False,
     again: bool = False,
@@ -141,4 +147,5 @@ def _result(
         "losses": [asdict(window) for window in losses],
         "adopted": adopted,
         "again": again,
+        **({} if applied is None else {"applied": dict(applied)}),
     }

@@ -24,6 +24,7 @@ from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
 from airflow_provider_sfevents.batches.opening import open_position
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.batches.schemas import keep_schemas
+from airflow_provider_sfevents.batches.settling import Settling, is_due
 from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.start import LATEST
@@ -76,7 +77,7 @@ async def stage_batch(
     except BaseException:
         claimed.claim.release()
         raise
-    if isinstance(staged, Empty):
+    if isinstance(staged, Empty) and staged.settling is None:
         claimed.claim.release()
     return staged
 
@@ -203,11 +204,22 @@ async def _fetch(
             sequence=position.sequence + 1,
             start=plan.ask,
             ended_by=came.ended_by,
+            settling=_settling(claimed, position, came.ended_by),
         )
     log.info(
         "Batch %s is staged: %d events, ended by %s.", came.batch_id, came.events, came.ended_by
     )
     return _staged(claimed, came)
+
+
+def _settling(claimed: _Claimed, position: Position, ended_by: str) -> Settling | None:
+    before = claimed.topic_folder.batch(position.epoch, position.sequence)
+    if not position.sequence or not is_due(ended_by, before.read_receipt()):
+        return None
+    manifest = before.read_manifest()
+    if manifest is None:
+        return None
+    return Settling(manifest=manifest, folder=before, claim=claimed.claim)
 
 
 def _batch_fetch(

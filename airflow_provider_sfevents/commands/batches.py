@@ -141,9 +141,15 @@ def parse_batch_id(batch_id: str) -> tuple[str, int]:
 
 
 def _by_hand(args: Namespace, reached: Reached, batch: Batch) -> str:
-    job = put_job(staging_root(args.staging))
+    applied = batch.receipt is not None and batch.receipt.applied is not None
+    job = put_job(staging_root(args.staging), "apply" if applied else "land")
     manifest = spark_url(reached.folder.batch(batch.epoch, batch.sequence).manifest_url)
     return (
         "By hand, with the task's table and Spark settings: "
-        f"spark-submit --py-files {job.py_files} {job.application} --manifest {manifest} --table <table> --format parquet"
+        f"spark-submit --py-files {job.py_files} {job.application} --manifest {manifest} --table <table> "
+        + (
+            "--format <format> --current-state <tables of records>"
+            if applied
+            else "--format parquet"
+        )
     )

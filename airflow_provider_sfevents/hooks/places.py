@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import ObjectStoragePath
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError, StagingError
 from airflow_provider_sfevents.spark import ship
-from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging import claims, layout
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 from airflow_provider_sfevents.staging.durable import create_once
+from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.places import spark_url, usable
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.staging.manifest import Manifest
+    from collections.abc import Iterator
+
+    from airflow_provider_sfevents.staging.manifest import Manifest, Run
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +61,29 @@ def open_staging(url: str | None) -> StagingArea:
     return StagingArea(root)
 
 
+@contextmanager
+def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator[None]:
+    """Keep every other task from writing tables of records, for the length of a block.
+
+    Applying and resolving decide by what they read there, so they must not cross. Seen by tasks with the same `staging` alone.
+
+    :raises BatchClaimed: somebody else is at it.
+    """
+    name = hashlib.sha256(current_state.rstrip("/").encode()).hexdigest()[:16]
+    folder = staging_root(staging) / layout.STATES / name
+    try:
+        claim = claims.take(folder, Holder.here(run, datetime.now(UTC).isoformat()))
+    except BatchClaimed as error:
+        found = claims.holder_of(folder)
+        who = found[1].describe() if found else "another task"
+        raise BatchClaimed(
+            f"The tables of {current_state} are being written by {who}, and applying and resolving must not cross. This task gives way; try it "
+            "again, by `retries`, when the other one has ended."
+        ) from error
+    with claim:
+        yield
+
+
 def open_batch(manifest_url: str, staging: str | None) -> tuple[TopicFolder, BatchFolder, Manifest]:
     """A batch that another task has staged.
 
@@ -74,17 +103,18 @@ def open_batch(manifest_url: str, staging: str | None) -> tuple[TopicFolder, Bat
     return TopicFolder(epoch_folder.parent), batch, manifest
 
 
-def put_job(root: ObjectStoragePath) -> Job:
-    """Put the Spark job where Spark can read it: below the staging area, once for each release.
+def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
+    """Put a Spark job where Spark can read it: below the staging area, once for each release.
 
+    :param name: `land`, `apply` or `resolve`.
     :raises StagingError: it cannot be written.
     """
     folder = root / layout.JOBS
-    name, modules = _modules()
-    target = folder / f"land-{Path(name).stem.rpartition('-')[2]}.py"
-    create_once(folder / name, modules)
-    create_once(target, ship.application().read_bytes())
-    return Job(application=spark_url(target), py_files=spark_url(folder / name))
+    archive, modules = _modules()
+    target = folder / f"{name}-{Path(archive).stem.rpartition('-')[2]}.py"
+    create_once(folder / archive, modules)
+    create_once(target, ship.application(name).read_bytes())
+    return Job(application=spark_url(target), py_files=spark_url(folder / archive))
 
 
 def _modules() -> tuple[str, bytes]:

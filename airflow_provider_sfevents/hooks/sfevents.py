@@ -14,15 +14,22 @@ from airflow_provider_sfevents.hooks.connection import settings_from
 from airflow_provider_sfevents.hooks.fetched import Fetched, fetch_into_memory
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
+from airflow_provider_sfevents.pubsub.rest.reading import read_records
+from airflow_provider_sfevents.pubsub.rest.selection import change_topic
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
+    from upath import UPath
+
     from airflow_provider_sfevents.pubsub.client import Topic
     from airflow_provider_sfevents.pubsub.delivery import Delivery
     from airflow_provider_sfevents.pubsub.publishing import PublishResult
+    from airflow_provider_sfevents.pubsub.rest.reading import WantedRead
     from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
 
     T = TypeVar("T")
 
@@ -70,6 +77,23 @@ class SfEventsHook(BaseHook):
     def client(self) -> PubSubClient:
         """A client to be used with `async with`; nothing is opened before."""
         return PubSubClient(self.settings())
+
+    def rest(self) -> RestCalls:
+        """A client of the org's REST API, to be used with `async with`; nothing is opened before."""
+        return RestCalls(self.settings())
+
+    async def read_records(
+        self, wanted: WantedRead, root: UPath
+    ) -> tuple[ReadFolder, ReadManifest]:
+        """Read full records of an entity into the staging area.
+
+        :param root: of the staging area.
+        :raises ConfigurationError: there is no such object, the user may not read it, or it has no change events.
+        """
+        async with self.client() as client, self.rest() as rest:
+            topic = await client.get_topic(change_topic(wanted.entity))
+            schema = await client.get_schema(topic.schema_id)
+            return await read_records(rest, schema, wanted, root)
 
     def test_connection(self) -> tuple[bool, str]:
         """Log in and reach the Pub/Sub API; for Airflow's test-connection button.

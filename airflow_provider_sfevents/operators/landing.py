@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
-from airflow_provider_sfevents.spark import preflight
+from airflow_provider_sfevents.spark import masters, preflight, submitting
 from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 from airflow_provider_sfevents.spark.ordering import check_order
 from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.staging.durable import is_local
 from airflow_provider_sfevents.staging.places import ensure_spark_can_read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from airflow.sdk import Context
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+    from airflow.sdk import Context, ObjectStoragePath
+
+    from airflow_provider_sfevents.hooks.places import Job
+
+log = logging.getLogger(__name__)
+
+DRIVERS_PYTHON = "PYSPARK_DRIVER_PYTHON"
 
 BATCH_KEY = "sfevents_batch_id"
 """In the task's state store: the batch that the Spark job kept for resuming was submitted for."""
@@ -43,7 +53,8 @@ class Submission:
     :param master: Spark's master URL.
     :param deploy_mode: `client`, `cluster`, or None for Spark's default.
     :param binary: what to start.
-    :param env: what its environment needs on top of the worker's.
+    :param env: what spark-submit's own environment needs on top of the worker's. Never an operator's `env_vars`: on YARN and
+        Kubernetes those are for processes on other machines.
     """
 
     master: str
@@ -59,10 +70,35 @@ class Submission:
         :param events: that the job will land; None for a user's own job, of which nothing is known.
         """
         limits = {} if events is None else LIMITS
-        if self.deploy_mode == "cluster":
+        if self.deploy_mode == submitting.CLUSTER:
             return {**limits, **given}
         quick = {} if events is None else preflight.quick_start(self.master, events, given)
-        return {**QUIET, **limits, **quick, **given}
+        python = submitting.drivers_python(given, self.env.get(DRIVERS_PYTHON, ""))
+        return {**QUIET, **limits, **quick, **python, **given}
+
+    def job_root(self, staging: str | None) -> ObjectStoragePath:
+        """Below which folder the job's files go: the staging area where the driver runs elsewhere, else one of this machine.
+
+        spark-submit fetches them before it has loaded the jars that know an object store; the executors get them from the driver.
+        """
+        root = staging_root(staging)
+        return (
+            root if self.deploy_mode == submitting.CLUSTER or is_local(root) else staging_root(None)
+        )
+
+    @contextmanager
+    def environment(self) -> Iterator[None]:
+        """Give spark-submit its environment, which is this process's for the length of a block."""
+        before = {name: os.environ.get(name) for name in self.env}
+        os.environ.update(self.env)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,34 +168,98 @@ def require_connection(conn_id: str) -> None:
         ) from error
 
 
+def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Submission:
+    """As `plan_submission`, by a task's own Spark connection.
+
+    :raises ConfigurationError: also where that connection is not there, or not one for Spark.
+    """
+    conn_id = task._conn_id  # noqa: SLF001 - as our base class reads it; so is the next
+    require_connection(str(conn_id))
+    try:
+        hook = task._get_hook()  # noqa: SLF001
+    except NameError as error:  # what the hook itself could not import
+        raise ConfigurationError(
+            f"Spark connection {conn_id!r} names a Kubernetes master, and Airflow has no client for Kubernetes here: pip install "
+            "apache-airflow-providers-cncf-kubernetes."
+        ) from error
+    except (ValueError, RuntimeError) as error:
+        raise ConfigurationError(f"Spark connection {conn_id!r} cannot be used: {error}") from error
+    connection = hook._connection  # noqa: SLF001
+    way = submitting.Way(
+        master=connection["master"],
+        deploy_mode=submitting.deploy_mode(connection["deploy_mode"], task.conf or {}),
+        application=task.application,
+        env_vars=task.env_vars or {},
+        durable=task.durable,
+        yarn_track_via_rm_api=task._yarn_track_via_rm_api,  # noqa: SLF001
+    )
+    submission = plan_submission(way, connection["spark_binary"], staging, shared=shared)
+    check_command(hook, str(conn_id))
+    return submission
+
+
+def aim(
+    task: Any, submission: Submission, job: Job, arguments: Sequence[str], events: int | None
+) -> None:
+    """Make `spark-submit` run a job: ours, or the user's with our arguments before its own.
+
+    :param events: that the job has to do with; None for a user's own job.
+    """
+    task.application = task.application or job.application
+    task.application_args = [*arguments, *texts(task.application_args)]
+    task.py_files = joined(task.py_files, job.py_files)
+    task.conf = submission.conf(task.conf or {}, events)
+    task._spark_binary = submission.binary  # noqa: SLF001 - what `spark_binary` becomes
+
+
 def plan_submission(
-    connection: Mapping[str, Any],
-    env_vars: Mapping[str, str] | None,
-    staging: str | None,
-    *,
-    shared: bool,
+    way: submitting.Way, spark_binary: str, staging: str | None, *, shared: bool
 ) -> Submission:
     """Make sure that Spark could run and read the staging area, before an event is asked for.
 
-    :param connection: what SparkSubmitHook made of the Spark connection: `master`, `deploy_mode`, `spark_binary`.
-    :param env_vars: what the user wants in spark-submit's environment.
-    :raises ConfigurationError: mixed pyspark versions, no spark-submit, no Java, or a folder that Spark cannot see.
+    :param spark_binary: of the operator, its connection, or Airflow's default.
+    :raises ConfigurationError: this way of submitting does not work, mixed pyspark versions, no spark-submit, no Java, or a folder that
+        Spark cannot see.
+    :raises TransportError: nobody answers at the master's address.
     """
-    master, deploy_mode = connection["master"], connection["deploy_mode"]
-    ensure_spark_can_read(str(staging_root(staging)), master, shared=shared)
+    way.check()
+    for name in way.exposed():
+        log.warning(
+            "env_vars names %s. At %s Airflow puts env_vars on spark-submit's command line, which everybody on this machine can read; "
+            "docs/clusters.md says how else to pass secrets.",
+            *(name, way.master),
+        )
+    ensure_spark_can_read(str(staging_root(staging)), way.master, shared=shared)
     preflight.check_versions()
-    environ = {**os.environ, **(env_vars or {})}
-    asked = connection["spark_binary"]
+    environ = {**os.environ, **{name: str(value) for name, value in way.env_vars.items()}}
     launcher = preflight.find_spark_submit(
-        None if asked == preflight.SPARK_SUBMIT else asked, environ
+        None if spark_binary == preflight.SPARK_SUBMIT else spark_binary, environ
     )
-    java = preflight.check_java(deploy_mode, environ)
+    java = preflight.check_java(way.deploy_mode, environ)
+    masters.check_answers(way.master)
     return Submission(
-        master=master,
-        deploy_mode=deploy_mode,
+        master=way.master,
+        deploy_mode=way.deploy_mode,
         binary=launcher.binary,
-        env={} if deploy_mode == "cluster" else _env(launcher, java, environ, master),
+        env=_env(launcher, java, environ, way),
     )
+
+
+def check_command(hook: Any, conn_id: str) -> None:
+    """Let SparkSubmitHook make the arguments once, before anything is staged: what it refuses it refuses now.
+
+    :raises ConfigurationError: in its words.
+    """
+    try:
+        # noqa'd because the operator and the hook's own `submit` call just these.
+        hook._validate_yarn_track_via_rm_api_config()  # noqa: SLF001
+        if hook._track_driver_via_k8s_api:  # noqa: SLF001
+            hook._validate_track_driver_via_k8s_api_config()  # noqa: SLF001
+        hook._build_spark_common_args()  # noqa: SLF001
+    except (AirflowException, ValueError, RuntimeError) as error:
+        raise ConfigurationError(
+            f"Spark cannot be started by connection {conn_id!r}: {error}"
+        ) from error
 
 
 def joined(*py_files: str | None) -> str:
@@ -188,10 +288,16 @@ def forget_other_jobs(context: Context, job_key: str, batch_id: str, *, again: b
 
 
 def _env(
-    launcher: preflight.Launcher, java: Mapping[str, str], environ: Mapping[str, str], master: str
+    launcher: preflight.Launcher,
+    java: Mapping[str, str],
+    environ: Mapping[str, str],
+    way: submitting.Way,
 ) -> dict[str, str]:
-    """The worker's Python runs Spark's driver; its executors too only when they are on this machine."""
+    """The worker's Python runs Spark's driver, where that runs here; its executors too only when they are on this machine."""
     env = {**launcher.env, **java, **preflight.locale(environ)}
-    if not master.startswith("local") and env.pop("PYSPARK_PYTHON", ""):
-        env["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if not way.master.startswith("local"):
+        env.pop("PYSPARK_PYTHON", "")
+        here = launcher.beside_python and way.deploy_mode != submitting.CLUSTER
+        if here and not environ.get(DRIVERS_PYTHON):
+            env[DRIVERS_PYTHON] = sys.executable
     return env

@@ -6,29 +6,35 @@ position moves only when the batch's receipt proves that it landed.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
 from typing_extensions import override
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches.commit import check_before_landing, commit_batch, take_staged
+from airflow_provider_sfevents.batches.commit import check_before_landing, take_staged
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.batches.settling import Settling, require_settled
 from airflow_provider_sfevents.hooks.failures import airflow_failures
-from airflow_provider_sfevents.hooks.places import open_batch, put_job, staging_root
-from airflow_provider_sfevents.hooks.run import describe_run, position_tasks, tell_assets
+from airflow_provider_sfevents.hooks.places import open_batch, put_job, staging_root, writing_state
+from airflow_provider_sfevents.hooks.run import describe_run, position_tasks
 from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators.ending import commit, fail_after_landing, require_result
 from airflow_provider_sfevents.operators.fetching import FetchesBatch
+from airflow_provider_sfevents.operators.following import Followed
 from airflow_provider_sfevents.positions.opening import open_store
 from airflow_provider_sfevents.staging.places import spark_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from airflow.sdk import Context
+
+    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+    from airflow_provider_sfevents.staging.manifest import Manifest
 
 
 class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
@@ -40,8 +46,11 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     With an `application` of your own, `--manifest URL` is put before your `application_args`; read the batch with
     `airflow_provider_sfevents.spark.read_batch` and end with `write_receipt`.
 
-    Result: `batch_id`, `sequence`, `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `tables` (rows by table)
-    and `adopted`; also the `extra` of the events of the task's outlet assets.
+    With `current_state` the same Spark job also applies change events to tables of the records as they are (docs/changes.md). It holds the last
+    transaction of a batch that a bound ended; while it does, a run without events starts Spark, too, to release it.
+
+    Result: `batch_id`, `sequence`, `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `tables` (rows by table), `adopted` and, with
+    `current_state`, `applied` (counts); also the `extra` of the events of the task's outlet assets.
 
     :param table: root URL of the tables, one for each event type; for Delta and Iceberg also the name of a namespace in a catalog, such
         as `lake.salesforce`. What holds a `/` is a URL. (templated)
@@ -56,6 +65,12 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     :param decoder: `jvm`, `arrow`, `python`, or `auto`: the quickest that is there.
     :param max_quarantined: how many events of a batch may fail to decode before the task fails instead of landing it.
         Default: fail when no event of the batch decodes.
+    :param current_state: root URL of the tables that equal the org, one for each entity, or the name of a namespace; its own, and only with
+        Delta or Iceberg and a topic below `/data/`. Default: change events are landed alone. (templated)
+    :param deletions: what becomes of the row of a deleted record: `delete`, or `flag` (column `is_deleted`).
+    :param new_entities: what an entity is taken for whose first event comes: `unseeded` (its records wait for a full read), or `empty` (the org
+        had none of it before the first batch).
+    :param history: keep every state of a record, in a table beside that of the records.
     :param spark_conn_id: connection of type `spark`; it has to exist.
     """
 
@@ -64,6 +79,7 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         *SparkSubmitOperator.template_fields,
         "table",
         "landing_folder",
+        "current_state",
     )
 
     # What SparkSubmitOperator makes of its arguments.
@@ -85,6 +101,10 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         decimals: Mapping[str, str] | None = None,
         on_type_change: str = "new_column",
         decoder: str = "auto",
+        current_state: str | None = None,
+        deletions: str = "delete",
+        new_entities: str = "unseeded",
+        history: bool = False,
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None:
@@ -101,14 +121,21 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         self.decimals = decimals
         self.on_type_change = on_type_change
         self.decoder = decoder
+        self.current_state = current_state
+        self.deletions = deletions
+        self.new_entities = new_entities
+        self.history = history
         self._wanted().check(self.application)
+        self._followed().check(self.topic, self.table, self.table_format, self.application)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():
-            submission = self._plan()
+            submission = landing.plan(self, self.staging, shared=self.staging_shared)
         with self.staged_batch(context) as staged:
             if isinstance(staged, Empty):
+                if staged.settling and self.current_state:
+                    self._settle(staged.settling, submission, context)
                 return self.nothing_came(staged)
             if not staged.landed:
                 self._land(staged, submission, context)
@@ -129,38 +156,60 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
             decoder=self.decoder,
         )
 
-    def _plan(self) -> landing.Submission:
-        landing.require_connection(self._conn_id)
-        try:
-            connection = self._get_hook()._connection  # noqa: SLF001 - as our base class reads it
-        except (ValueError, RuntimeError) as error:
-            raise ConfigurationError(
-                f"Spark connection {self._conn_id!r} cannot be used: {error}"
-            ) from error
-        return landing.plan_submission(
-            connection, self.env_vars, self.staging, shared=self.staging_shared
+    def _followed(self) -> Followed:
+        return Followed(
+            current_state=self.current_state,
+            deletions=self.deletions,
+            new_entities=self.new_entities,
+            history=self.history,
         )
 
     def _land(self, staged: Staged, submission: landing.Submission, context: Context) -> None:
         """Launch Spark on the batch; safe with a twin of an earlier try still at it."""
         with airflow_failures():
             check_before_landing(staged)
-            job = put_job(staging_root(self.staging))
             landing.forget_other_jobs(
                 context, self.external_id_key, staged.manifest.batch_id, again=staged.again
             )
+        self._submit(staged.manifest, staged.folder.manifest_url, submission, context)
+
+    def _settle(self, settling: Settling, submission: landing.Submission, context: Context) -> None:
+        """Launch Spark to release what the batch before holds: silence says that its last transaction is whole."""
+        manifest, folder = settling.manifest, settling.folder
+        self.log.info("Batch %s holds its last transaction; it is whole.", manifest.batch_id)
+        settled = f"{manifest.batch_id}, settled"
+        landing.forget_other_jobs(context, self.external_id_key, settled, again=False)
+        self._submit(manifest, folder.manifest_url, submission, context, "--settle")
+        with airflow_failures():
+            require_settled(manifest, folder.read_receipt(), folder.url)
+
+    def _submit(
+        self,
+        manifest: Manifest,
+        url: str,
+        submission: landing.Submission,
+        context: Context,
+        *further: str,
+    ) -> None:
+        with airflow_failures():
+            root = submission.job_root(self.staging)
+            job = put_job(root, "apply" if self.current_state else "land")
         users = bool(self.application)
-        arguments = ["--manifest", spark_url(staged.folder.manifest_url)]
-        arguments += [] if users else self._wanted().arguments()
-        self.application = self.application or job.application
-        self.application_args = [*arguments, *landing.texts(self.application_args)]
-        self.py_files = landing.joined(self.py_files, job.py_files)
-        self.conf = submission.conf(self.conf or {}, None if users else staged.manifest.events)
-        self.env_vars = {**submission.env, **(self.env_vars or {})} or None
-        self._spark_binary = submission.binary
-        steps.reached(steps.SPARK_NEXT, staged.manifest.batch_id)
-        SparkSubmitOperator.execute(self, context)
-        steps.reached(steps.SPARK_ENDED, staged.manifest.batch_id)
+        arguments = ["--manifest", spark_url(url)]
+        if not users:
+            arguments += [*self._wanted().arguments(), *self._followed().arguments(), *further]
+        landing.aim(self, submission, job, arguments, None if users else manifest.events)
+        with airflow_failures(), self._alone(context):
+            steps.reached(steps.SPARK_NEXT, manifest.batch_id)
+            with submission.environment():
+                SparkSubmitOperator.execute(self, context)
+            steps.reached(steps.SPARK_ENDED, manifest.batch_id)
+
+    def _alone(self, context: Context) -> AbstractContextManager[None]:
+        """Where tables of records are written, no other task writes them meanwhile."""
+        if not self.current_state:
+            return nullcontext()
+        return writing_state(self.staging, self.current_state, describe_run(context))
 
     @override
     def on_kill(self) -> None:
@@ -175,21 +224,36 @@ class SfEventsFetchOperator(FetchesBatch):
     Result: as `SfEventsToSparkOperator`'s, without rows by table, and with what the Spark task wants to know:
     `spark_manifest` (the manifest's URL in Spark's spelling), `application` and `py_files` (the job of this package,
     put into the staging area). With no event the chain is skipped, unless `skip_when_empty=False`.
+
+    For a Spark task that applies (`--current-state`): `apply_application` instead of `application`, and `settle` among its arguments. That is
+    `--no-settle`; and `--settle` where no event came and the batch before, now `spark_manifest`, holds a transaction: the chain is not skipped then.
     """
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
         with self.staged_batch(context) as staged:
             if isinstance(staged, Empty):
-                return self.nothing_came(staged)
-            with airflow_failures():
-                job = put_job(staging_root(self.staging))
+                if staged.settling is None:
+                    return self.nothing_came(staged)
+                return {**staged.result(), **self._for_spark(staged.settling.folder, settle=True)}
+            told = self._for_spark(staged.folder, settle=False)
         url = staged.folder.manifest_url
         return {
             **result(staged.manifest, url, None, adopted=staged.adopted, again=staged.again),
-            "spark_manifest": spark_url(url),
-            "application": job.application,
-            "py_files": job.py_files,
+            **told,
+        }
+
+    def _for_spark(self, folder: BatchFolder, *, settle: bool) -> dict[str, str]:
+        """What the Spark task wants to know."""
+        with airflow_failures():
+            root = staging_root(self.staging)
+            land, apply = put_job(root, "land"), put_job(root, "apply")
+        return {
+            "spark_manifest": spark_url(folder.manifest_url),
+            "application": land.application,
+            "apply_application": apply.application,
+            "py_files": land.py_files,
+            "settle": "--settle" if settle else "--no-settle",
         }
 
 
@@ -253,41 +317,3 @@ class SfEventsCommitOperator(BaseOperator):
             staged.release()
         fail_after_landing(staged)
         return done
-
-
-def commit(
-    staged: Staged, context: Context, outlets: Sequence[Any], keep_batches: int
-) -> dict[str, Any]:
-    """Commit a landed batch and tell the task's outlet assets; the task's result."""
-    with airflow_failures():
-        receipt = commit_batch(staged, describe_run(context), keep_batches)
-    done = result(
-        staged.manifest,
-        staged.folder.manifest_url,
-        receipt,
-        adopted=staged.adopted,
-        again=staged.again,
-    )
-    tell_assets(context, outlets, done)
-    return done
-
-
-def fail_after_landing(staged: Staged) -> None:
-    """A fetch that ended by an error has landed what was paid for; now the error is told, once.
-
-    :raises AirflowFailException: with that error. It is one that trying again does not mend (the others end no batch).
-    """
-    manifest = staged.manifest
-    if manifest.error and not staged.again:
-        raise AirflowFailException(
-            f"The {manifest.events} events received are landed and committed, but the fetch had ended by an error: {manifest.error}"
-        )
-
-
-def require_result(batch: Any) -> dict[str, Any]:
-    """:raises ConfigurationError: unless it is what an SfEventsFetchOperator returned."""
-    if isinstance(batch, dict) and {"manifest", "events", "adopted", "again"} <= batch.keys():
-        return batch
-    raise ConfigurationError(
-        f"batch={batch!r} is not the result of an SfEventsFetchOperator; give `fetch.output`."
-    )

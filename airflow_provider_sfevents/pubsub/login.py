@@ -7,7 +7,6 @@ further request.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,6 +18,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub import oauth_errors
 from airflow_provider_sfevents.pubsub.assertion import sign_assertion
+from airflow_provider_sfevents.pubsub.http import open_http, unreachable
 from airflow_provider_sfevents.pubsub.session import (
     Session,
     ids_from_url,
@@ -32,9 +32,7 @@ from airflow_provider_sfevents.pubsub.settings import (
     SessionToken,
     Settings,
     base_url,
-    is_loopback,
 )
-from airflow_provider_sfevents.pubsub.trust import read_ca_file
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -56,7 +54,10 @@ async def log_in(settings: Settings, clock: Clock) -> Session:
     """
     login = settings.login
     try:
-        async with asyncio.timeout(LOGIN_SECONDS), _http(settings) as http:
+        async with (
+            asyncio.timeout(LOGIN_SECONDS),
+            open_http(settings, settings.login.login_url, LOGIN_SECONDS) as http,
+        ):
             if isinstance(login, SessionToken):
                 return await _given(http, login)
             answer = await http.post(login.login_url + _TOKEN_PATH, data=_form(login, clock.now()))
@@ -66,27 +67,7 @@ async def log_in(settings: Settings, clock: Clock) -> Session:
             f"{login.login_url} did not answer the login within {LOGIN_SECONDS:.0f} s. Check host, network and proxy."
         ) from error
     except httpx.HTTPError as error:
-        raise _unreachable(login.login_url, error, settings.ca_file) from error
-
-
-def _http(settings: Settings) -> httpx.AsyncClient:
-    host = httpx.URL(settings.login.login_url).host
-    return httpx.AsyncClient(
-        verify=_trust(settings),
-        timeout=LOGIN_SECONDS,
-        trust_env=not is_loopback(host),  # no proxy stands between this machine and itself
-        headers={"User-Agent": "airflow-provider-sfevents", "Accept": "application/json"},
-    )
-
-
-def _trust(settings: Settings) -> ssl.SSLContext | bool:
-    if settings.login.login_url.startswith("http://"):
-        return ssl.SSLContext(
-            ssl.PROTOCOL_TLS_CLIENT
-        )  # trusts nobody: plain HTTP needs no roots, and loading them takes time
-    if not settings.ca_file:
-        return True
-    return ssl.create_default_context(cadata=read_ca_file(settings.ca_file))
+        raise unreachable(login.login_url, error, settings.ca_file) from error
 
 
 def _form(login: ClientCredentials | JwtBearer, now: datetime) -> dict[str, str]:
@@ -187,24 +168,6 @@ async def _asked_org_id(http: httpx.AsyncClient, instance_url: str, token: str) 
             "tell it. Set org_id in the connection."
         ) from error
     return long_id(org_id)
-
-
-def _unreachable(
-    url: str, error: httpx.HTTPError, ca_file: str
-) -> ConfigurationError | TransportError:
-    reason = str(error) or type(error).__name__
-    if "CERTIFICATE_VERIFY_FAILED" in reason:
-        trusted = f"the CA file {ca_file!r}" if ca_file else "the usual authorities"
-        return ConfigurationError(
-            f"The certificate of {url} is not vouched for by {trusted}: {reason}. Set ca_file to the authority that signed it."
-        )
-    if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER_FAILURE" in reason:
-        return ConfigurationError(
-            f"{url} does not speak TLS: {reason}. Check scheme and port of the host."
-        )
-    return TransportError(
-        f"{url} cannot be reached: {reason}. Check the host's spelling, network and proxy."
-    )
 
 
 def _abridged(client_id: str) -> str:

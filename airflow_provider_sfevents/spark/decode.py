@@ -1,7 +1,8 @@
-"""An event's bytes and its own schema, to its record or to the reason why not. No I/O, no Spark; needs fastavro.
+"""An event's bytes and its own schema, to its record or to the reason why not. No I/O, no Spark; needs fastavro and numpy.
 
 A payload is Avro binary without its schema. It decodes only if it decodes to its last byte: what is left over means that it was
-written with another schema, and values read with the wrong schema look like values.
+written with another schema, and values read with the wrong schema look like values. fastavro reads more than Avro allows: it takes
+branch -1 of a union for the last one, any byte for a truth value, 64 bits for an int. So what it has read is walked through as well.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.bitmaps import Layout, field_names
 from airflow_provider_sfevents.spark.fieldtypes import record_fields, without_logical_types
+from airflow_provider_sfevents.spark.walk import readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 HEADER = "ChangeEventHeader"
 BITMAPS = ("changedFields", "nulledFields", "diffFields")
 _REASON_LENGTH = 500
+_UNLAWFUL = (
+    "the payload is not Avro of the event's schema: it has a union branch or enum symbol below 0, a truth value that is neither 0 nor 1, "
+    "or a number of more bits than its type"
+)
 # fastavro names the stream it reads from, by where that lies in memory; the same event shall have the same reason each time.
 _ADDRESS = re.compile(r"( from)? <[^<>]* at 0x[0-9a-f]+>")
 
@@ -52,6 +58,28 @@ class Decoder:
 
         :raises Undecodable: with the reason.
         """
+        records, _, reasons = self.decode_all([payload])
+        if reasons:
+            raise Undecodable(reasons[0])
+        return records[0]
+
+    def decode_all(
+        self, payloads: Sequence[bytes]
+    ) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
+        """Make records; also the index each had among the payloads, and the reasons of those that have none."""
+        records: dict[int, dict[str, Any]] = {}
+        reasons: dict[int, str] = {}
+        for index, payload in enumerate(payloads):
+            try:
+                records[index] = self._record(payload)
+            except Undecodable as undecodable:
+                reasons[index] = str(undecodable)
+        for index in self._unlawful(payloads, [*records]):
+            del records[index]
+            reasons[index] = _UNLAWFUL
+        return [*records.values()], [*records], reasons
+
+    def _record(self, payload: bytes) -> dict[str, Any]:
         stream = io.BytesIO(payload)
         try:
             record: dict[str, Any] = self._read(stream, self._schema, None)
@@ -69,20 +97,11 @@ class Decoder:
             self._name_fields(header)
         return record
 
-    def decode_all(
-        self, payloads: Sequence[bytes]
-    ) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
-        """Make records; also the index each had among the payloads, and the reasons of those that have none."""
-        records: list[dict[str, Any]] = []
-        good: list[int] = []
-        reasons: dict[int, str] = {}
-        for index, payload in enumerate(payloads):
-            try:
-                records.append(self.decode(payload))
-                good.append(index)
-            except Undecodable as undecodable:
-                reasons[index] = str(undecodable)
-        return records, good, reasons
+    def _unlawful(self, payloads: Sequence[bytes], decoded: Sequence[int]) -> set[int]:
+        if not decoded:
+            return set()
+        lawful = readable(self._schema, [payloads[index] for index in decoded])
+        return set(decoded).difference(decoded[index] for index in lawful)
 
     def _name_fields(self, header: dict[str, Any]) -> None:
         for key in BITMAPS:

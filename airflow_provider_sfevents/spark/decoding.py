@@ -12,28 +12,32 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark import envelope, executor
 from airflow_provider_sfevents.spark.decoders.choice import (
-    ACCELERATOR_WHEELS,
+    ACCELERATOR,
+    DRIVER_NEEDS,
+    EXECUTORS_NEED,
     LENGTH_LIMIT,
     LIMITS,
+    PACKAGE,
     Available,
     Choice,
     checked,
     choose,
 )
+from airflow_provider_sfevents.spark.decoders.on_executor import lacking
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.plan import EventType
 
 logger = logging.getLogger(__name__)
 
-_OF_AVRO = "org.apache.spark.sql.avro.AvroOptions"
+# Other classes of that package lie in Spark's own jars, too.
+_OF_AVRO = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 
 
 def chosen(spark: SparkSession, decoder: str = "auto") -> Choice:
@@ -44,15 +48,18 @@ def chosen(spark: SparkSession, decoder: str = "auto") -> Choice:
     """
     wanted = checked(decoder)
     looks_at_jvm = wanted in ("auto", "jvm")
+    python, executors_lack = _looked(spark)
     choice = choose(
         wanted,
         Available(
             spark_avro=looks_at_jvm and _has_spark_avro(spark),
             limited=looks_at_jvm and _is_limited(spark),
-            accelerator=() if wanted == "python" else _lacking(spark),
+            driver_lacks=lacking(DRIVER_NEEDS),
+            executors_lack=executors_lack,
+            python=python,
         ),
     )
-    logger.info("Decoder: %s (%s).", choice.name, choice.why)
+    logger.info("Decoder: %s (%s).", choice.name, choice.why.rstrip("."))
     return choice
 
 
@@ -70,6 +77,25 @@ def decoded(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame:
         return rows.mapInArrow(partial(executor.decoded, task), sql)
     sure, doubtful = _split(rows, task, kind)
     return _by_part([*sure, doubtful.mapInArrow(partial(executor.decoded, task), sql)], task)
+
+
+def is_quick(kind: EventType) -> bool:
+    """Whether `from_avro` can make all columns of an event type, whichever of its schemas an event has."""
+    from airflow_provider_sfevents.spark.decoders import jvm
+
+    return not any(
+        jvm.unfit(text, kind.columns_of(schema_id)) for schema_id, text in kind.schemas.items()
+    )
+
+
+def quickly_decoded(rows: DataFrame, task: executor.Task) -> DataFrame:
+    """Decode what `from_avro` can prove of the task's one event type (`is_quick`); what else would decode is missing.
+
+    Nothing is decoded twice, no executor's Python is started, and of an event type with one schema no row is sent elsewhere.
+    """
+    (kind,) = task.types
+    sure, _ = _split(rows, task, kind)
+    return sure[0] if len(sure) == 1 else _by_part(sure, task)
 
 
 def undecodable(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame:
@@ -169,16 +195,16 @@ def _is_limited_here(spark: SparkSession) -> bool:
     return True
 
 
-def _lacking(spark: SparkSession) -> tuple[str, ...]:
-    """What an executor's Python lacks for the accelerator: one is asked."""
-    found = spark.range(1, numPartitions=1).mapInArrow(_look, "lacks string").first()
-    return tuple(str(found["lacks"]).split()) if found else ACCELERATOR_WHEELS
+def _looked(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
+    """Path of an executor's Python, and what it lacks: one is asked. Not through Arrow, which it may lack."""
+    names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
 
+    # A function within one travels as it is; another would be looked for in this package, which may be missing there.
+    def look(_: object) -> tuple[str, tuple[str, ...]]:
+        import sys
+        from importlib.util import find_spec
 
-def _look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
+        return sys.executable, tuple(name for name in names if find_spec(name) is None)
 
-    from airflow_provider_sfevents.spark.decoders.on_executor import lacking
-
-    for _ in batches:
-        yield pa.RecordBatch.from_pydict({"lacks": [" ".join(lacking(ACCELERATOR_WHEELS))]})
+    found: tuple[str, tuple[str, ...]] = spark.sparkContext.parallelize([None], 1).map(look).first()
+    return found

@@ -1,6 +1,6 @@
 """What runs on the executors: staged rows in, decoded rows or the undecodable ones out, as Arrow batches.
 
-Executors need this package (`--py-files` brings it), pyarrow and fastavro; no Airflow, no gRPC. Both functions here are
+Executors need this package (`--py-files` brings it), pyarrow, fastavro and numpy; no Airflow, no gRPC. Both functions here are
 deterministic: the same staged rows give the same result wherever and however often they run.
 """
 

@@ -10,6 +10,7 @@ import re
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.spark.stores import no_store
 from airflow_provider_sfevents.spark.tables import coordinates
 from airflow_provider_sfevents.spark.tables.conflicts import java_text
 
@@ -21,6 +22,11 @@ _NO_WHEEL = re.compile(
     r"(?:No module named '|PACKAGE_NOT_INSTALLED\] )(?P<name>pyarrow|fastavro|pandas)\b",
     re.IGNORECASE,
 )
+_PYTHONS = re.compile(
+    r"PYTHON_VERSION_MISMATCH\] .*?worker.*?(?P<executors>\d+\.\d+)\D.*?driver\D*(?P<drivers>\d+\.\d+)",
+    re.DOTALL,
+)
+_NO_PYTHON = re.compile(r'Cannot run program "(?P<path>[^"]*python[^"]*)"[^\n]*No such file')
 _STORAGE = re.compile(
     r"(?:No space left on device|Permission denied|Read-only file system|Disk quota exceeded)[^\n]*"
 )
@@ -49,7 +55,21 @@ def one_line(error: BaseException) -> str:
             f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow and fastavro, the driver "
             'pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
         )
-    return _of_jars(text) or _of_files(text)
+    return _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
+
+
+def _of_pythons(text: str) -> str:
+    if differ := _PYTHONS.search(text):
+        return (
+            f"Executors run Python {differ['executors']} and the driver {differ['drivers']}; they have to be the same. Name another one for "
+            "the executors by spark.pyspark.python, or for the driver by spark.pyspark.driver.python (docs/clusters.md)."
+        )
+    if missing := _NO_PYTHON.search(text):
+        return (
+            f"There is no Python at {missing['path']} on an executor. Install it there, or name the one that is there by "
+            "spark.pyspark.python (docs/clusters.md)."
+        )
+    return ""
 
 
 def _of_jars(text: str) -> str:

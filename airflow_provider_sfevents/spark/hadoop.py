@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.stores import no_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FS = "org.apache.hadoop.fs"
+
+_CONDITIONAL = "fs.option.create.conditional.overwrite"
+"""Hadoop 3.4.2 on S3: `If-None-Match: *`. Without it a store that knows no folders looks, and writes later."""
+
+_TAKEN = (
+    "java.nio.file.FileAlreadyExistsException",
+    f"{_FS}.FileAlreadyExistsException",
+    f"{_FS}.s3a.RemoteFileChangedException",
+)
+"""What a store raises where somebody was quicker; the last one is S3's answer to a condition."""
 
 
 class Files:
@@ -86,19 +97,23 @@ class Files:
                     nio = self._jvm.java.nio.file.Files
                     nio.createLink(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
                 else:
-                    stream = fs.create(path, False)
+                    stream = self._begin(fs, path)
                     stream.write(bytearray(text.encode()))
                     stream.close()
             except Py4JJavaError as error:
-                taken = ("java.nio.file", f"{_FS}")
-                names = [f"{package}.FileAlreadyExistsException" for package in taken]
-                if not any(self._is(error.java_exception, name) for name in names):
+                if error.java_exception.getClass().getName() not in _TAKEN:
                     raise
                 return False
             finally:
                 if local:
                     self.remove(temporary)
         return True
+
+    def _begin(self, fs: Any, path: Any) -> Any:
+        """A stream into a new file; it fails, at the latest when it is closed, where there is one."""
+        if fs.hasPathCapability(path, _CONDITIONAL) and not fs.exists(path):
+            return fs.createFile(path).opt(_CONDITIONAL, "true").build()
+        return fs.create(path, False)
 
     def write_in_place(self, url: str, text: str) -> None:
         """Write a file where nobody reads it yet; its folder is made if need be."""
@@ -133,9 +148,11 @@ class Files:
         with _named(url):
             path, fs = self._at(url)
             # Joined in Java: asking for one name after the other takes seconds where there are thousands.
-            paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(self._listed(fs, path))
-            listed = self._gateway.new_array(self._jvm.java.lang.Object, len(paths))
-            self._jvm.java.lang.System.arraycopy(paths, 0, listed, 0, len(paths))
+            statuses = self._as_array_of(
+                self._jvm.org.apache.hadoop.fs.FileStatus, self._listed(fs, path)
+            )
+            paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(statuses)
+            listed = self._as_array_of(self._jvm.java.lang.Object, paths)
             joined = str(self._jvm.org.apache.commons.lang3.StringUtils.join(listed, "\n"))
             return sorted(name.rpartition("/")[2] for name in joined.splitlines())
 
@@ -154,6 +171,12 @@ class Files:
                 yield from self._below(fs, path, f"{name}/")
             else:
                 yield name
+
+    def _as_array_of(self, kind: Any, array: Any) -> Any:
+        """A copy: py4j finds no method for an array of a subclass, such as S3's file statuses."""
+        copy = self._gateway.new_array(kind, len(array))
+        self._jvm.java.lang.System.arraycopy(array, 0, copy, 0, len(array))
+        return copy
 
     def _listed(self, fs: Any, folder: Any) -> Any:
         """What is in a folder; nothing when there is none, or none any more."""
@@ -199,6 +222,8 @@ def _named(url: str) -> Iterator[None]:
         yield
     except Py4JJavaError as error:
         said = " ".join(str(error.java_exception.toString()).split())
+        if unknown := no_store(said):
+            raise ConfigurationError(f"{url}: {unknown}") from error
         raise StagingError(
             f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
         ) from error

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -22,13 +22,26 @@ logger = logging.getLogger("sfevents")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when the batch has landed and its receipt is written; 1, after one line that says why, otherwise."""
+    return run_job("Not landed", lambda: _landing(arguments))
+
+
+Job = tuple[str, str, "Callable[[SparkSession, Callable[[str, str], None]], object]"]
+"""The tables' format, what the job is about, and what it does, given a session and whom to tell its steps."""
+
+
+def run_job(failed: str, job: Callable[[], Job]) -> int:
+    """Run a job of this package: read its command line, get the session, do it, and say in one line what went wrong.
+
+    :param failed: what that line begins with.
+    :param job: reads the command line; raises `ConfigurationError` for options that cannot work, before Spark starts.
+    :returns: the exit code.
+    """
     logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s", level=logging.WARNING)
     logging.getLogger("airflow_provider_sfevents").setLevel(logging.INFO)
     try:
         from airflow_provider_sfevents import steps
         from airflow_provider_sfevents.exceptions import ConfigurationError
         from airflow_provider_sfevents.spark.failure import one_line
-        from airflow_provider_sfevents.spark.landing import land
         from airflow_provider_sfevents.spark.landing_steps import BEGAN
     except ModuleNotFoundError as missing:
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
@@ -37,25 +50,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     try:
-        order = order_of(arguments)
+        table_format, about, act = job()
     except ConfigurationError as mistake:
-        logger.error("Not landed: %s", mistake)  # noqa: TRY400 - as above
+        logger.error("%s: %s", failed, mistake)  # noqa: TRY400 - as above
         return 1
-    spark = _session(order.table_format)
-    steps.reached(BEGAN, order.manifest_url)
+    spark = _session(table_format)
+    steps.reached(BEGAN, about)
     _say_it_once(spark)
     try:
-        land(spark, order, steps.reached)
+        act(spark, steps.reached)
     except Exception as error:
         said = one_line(error)
-        logger.error("Not landed: %s", said or error, exc_info=None if said else error)  # noqa: TRY400 - as above
+        logger.error("%s: %s", failed, said or error, exc_info=None if said else error)  # noqa: TRY400 - as above
         return 1
     finally:
         spark.stop()
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _landing(arguments: Sequence[str] | None) -> Job:
+    from airflow_provider_sfevents.spark.landing import land
+
+    order = order_of(arguments)
+    return order.table_format, order.manifest_url, lambda spark, step: land(spark, order, step)
+
+
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Land one staged batch of Salesforce events in tables, exactly once."
     )
@@ -126,10 +146,17 @@ def order_of(arguments: Sequence[str] | None) -> Order:
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
+    return landing_of(parser().parse_args(arguments))
+
+
+def landing_of(options: argparse.Namespace) -> Order:
+    """What a command line says of a landing.
+
+    :raises ConfigurationError: for options that cannot work, before Spark starts.
+    """
     from airflow_provider_sfevents.spark.landing import Order
     from airflow_provider_sfevents.spark.ordering import check_order, decimals_of
 
-    options = _parser().parse_args(arguments)
     order = Order(
         manifest_url=options.manifest,
         table=options.table,

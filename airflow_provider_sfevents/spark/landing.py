@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
@@ -33,11 +34,12 @@ from airflow_provider_sfevents.spark.staged import (
     write_receipt_file,
 )
 from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.columns_there import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -79,11 +81,16 @@ class Order:
 
 
 def land(
-    spark: SparkSession, order: Order, step: landing_steps.Step = landing_steps.no_step
+    spark: SparkSession,
+    order: Order,
+    step: landing_steps.Step = landing_steps.no_step,
+    *,
+    finish: Callable[[Receipt], Receipt] | None = None,
 ) -> Receipt:
     """Land a batch, or land it again, exactly once either way.
 
     :param step: called before each effect; killers and twins of tests come in there.
+    :param finish: called when the rows are in the tables, before the receipt is written; returns what the receipt is to say.
     :returns: what has landed. Where another form of the batch had landed before, or did so meanwhile: that, with its counts and end.
     :raises StagingError: the batch is not whole, or what was written does not add up to it.
     :raises NotLanded: too many events would go to quarantine, or a newer form of the batch is being landed. Nothing counts as landed.
@@ -100,6 +107,8 @@ def land(
         landing_folder=order.landing_folder,
     )
     batch, receipt = _landed(spark, files, tables, order, step)
+    if finish is not None:
+        receipt = finish(receipt)
     step(landing_steps.RECEIPT_NEXT, receipt.batch_id)
     write_receipt_file(files, batch, receipt)
     step(landing_steps.RECEIPT_WRITTEN, receipt.batch_id)
@@ -119,7 +128,7 @@ def _landed(
     decimals = read_decimals(order.decimals)
     decoder = chosen(spark, order.decoder)
     for _ in range(_PLANS):
-        types = TypeRecords(files, tables.root)
+        types = TypeRecords(files, tables.root, partial(found_in, tables))
         batch = open_batch(
             spark,
             files,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 BEGAN = "landing-began"  # the session is up, nothing has been looked at; about: the manifest
 FOLDER = "landing-folder"  # the attempt's own is about to be made; about: the batch
-WRITE = "landing-write"  # about: the table; a second time where duplicates were found
+WRITE = "landing-write"  # about: the table; again where Spark alone could not decode all of it, and where duplicates were found
 COMPARE = "landing-compare"  # what was written, with what the tables hold; about: the batch
 CLEAR = "landing-clear"  # about: the folder of an attempt at an older form of the batch
 # About: the file's new place, relative to the table root; for Delta and Iceberg the table that a commit is about to be made to.

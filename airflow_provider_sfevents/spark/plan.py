@@ -16,6 +16,7 @@ from airflow_provider_sfevents.spark.fieldtypes import (
     event_type,
     record_fields,
 )
+from airflow_provider_sfevents.spark.found import told
 from airflow_provider_sfevents.spark.recorded import Recorded
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def plan_batch(
     for name in sorted(set(names.values())):
         ids = sorted(schema_id for schema_id in names if names[schema_id] == name)
         fields, untypeable = _fields(ids, schemas, decimals or {})
-        before = recorded(name)
+        before = told(recorded(name), fields.values())
         evolution = evolve(before, fields, on_type_change)
         if evolution.contested:
             evolution = evolve(before, _most_events_first(fields, count_events()), on_type_change)

@@ -31,10 +31,12 @@ class Launcher:
     """How to start spark-submit.
 
     :param env: what its environment needs on top of the worker's.
+    :param beside_python: it belongs to the Python that runs this, which can therefore run Spark's driver.
     """
 
     binary: str
     env: Mapping[str, str] = field(default_factory=dict)
+    beside_python: bool = False
 
 
 def check_versions(version: Callable[[str], str] = importlib.metadata.version) -> None:
@@ -72,7 +74,9 @@ def find_spark_submit(
     name = spark_binary or SPARK_SUBMIT
     found = shutil.which(name, path=environ.get("PATH", ""))
     if found:
-        return Launcher(binary=name, env=_python_beside(Path(found), environ))
+        beside = Path(found).parent == Path(sys.executable).parent
+        # Any other Spark brings its own Python.
+        return Launcher(binary=name, env=_python(environ) if beside else {}, beside_python=beside)
     folder = (installed_pyspark if pyspark_folder is None else pyspark_folder)()
     bundled = None if folder is None else folder / "bin" / SPARK_SUBMIT
     if spark_binary or folder is None or bundled is None or not bundled.exists():
@@ -80,7 +84,8 @@ def find_spark_submit(
             f"{name} was not found on PATH{'' if spark_binary else ', and pyspark is not installed'}. Install it beside Airflow "
             "(pip install pyspark), or add Spark's bin folder to the worker's PATH, or give its path as spark_binary."
         )
-    return Launcher(binary=str(bundled), env={"SPARK_HOME": str(folder), **_python(environ)})
+    env = {"SPARK_HOME": str(folder), **_python(environ)}
+    return Launcher(binary=str(bundled), env=env, beside_python=True)
 
 
 def check_java(
@@ -138,11 +143,6 @@ def installed_pyspark() -> Path | None:
     spec = importlib.util.find_spec("pyspark")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return Path(folders[0]) if folders and (Path(folders[0]) / "jars").is_dir() else None
-
-
-def _python_beside(submit: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """With the spark-submit of this very environment goes its Python; any other Spark brings its own."""
-    return _python(environ) if submit.parent == Path(sys.executable).parent else {}
 
 
 def _python(environ: Mapping[str, str]) -> dict[str, str]:

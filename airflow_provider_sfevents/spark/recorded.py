@@ -22,9 +22,13 @@ _KINDS: frozenset[str] = frozenset(get_args(Kind))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A table's columns beside the envelope, in the table's order. Empty: there is no table yet."""
+    """A table's columns beside the envelope, in the table's order. Empty: there is no table yet.
+
+    :param found: nothing is on record, and the columns were read off the table itself (`found`).
+    """
 
     columns: tuple[Column, ...] = ()
+    found: bool = False
 
     def to_json(self) -> str:
         columns = [

@@ -22,9 +22,12 @@ _SHARED = (
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip can name
 
 
-def application() -> Path:
-    """Path of the job, for `spark-submit`."""
-    return Path(str(files(PACKAGE))) / "spark" / "land.py"
+def application(job: str = "land") -> Path:
+    """Path of a job, for `spark-submit`.
+
+    :param job: `land`, `apply` or `resolve`.
+    """
+    return Path(str(files(PACKAGE))) / "spark" / f"{job}.py"
 
 
 def shipped_modules() -> tuple[str, ...]:

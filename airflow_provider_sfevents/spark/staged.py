@@ -85,20 +85,32 @@ class StagedBatch:
         *,
         keep_payload: bool,
         left_out: frozenset[int] = frozenset(),
+        parts: Iterable[Part] | None = None,
+        quickly: bool = False,
     ) -> DataFrame:
         """Decode the events of one type, as rows of their table, and the staged file each comes from.
 
         :param left_out: ordinals of events to pass over.
+        :param parts: the staged files to decode; default: all.
+        :param quickly: only what `from_avro` is sure of (`is_quick`): rows may be missing.
         """
         task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
-        rows = self.rows(spark, event_type.schemas, self.manifest.parts)
-        found = decoding.decoded(rows, task, jvm=self.decoder.jvm)
+        wanted = self.manifest.parts if parts is None else parts
+        rows = self.rows(spark, event_type.schemas, wanted)
+        if quickly:
+            found = decoding.quickly_decoded(rows, task)
+        else:
+            found = decoding.decoded(rows, task, jvm=self.decoder.jvm)
         own = [column.name for column in event_type.columns] + (
             [envelope.RAW_PAYLOAD] if keep_payload else []
         )
         return found.select(
             *self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.PART
         )
+
+    def is_quick(self, event_type: EventType) -> bool:
+        """Whether Spark's own processes can decode all events of this type, unless one is out of the ordinary."""
+        return self.decoder.jvm and decoding.is_quick(event_type)
 
     def undecodable(
         self, spark: SparkSession, parts: Iterable[Part], *, left_out: frozenset[int] = frozenset()

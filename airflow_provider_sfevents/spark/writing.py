@@ -1,4 +1,9 @@
-"""What an attempt writes into its own folder before anything is published: tables, quarantine, and how many rows each has."""
+"""What an attempt writes into its own folder before anything is published: tables, quarantine, and how many rows each has.
+
+Where Spark decodes by itself (`decoding.quickly_decoded`) a table is first written in one pass, with the rows that it is sure of. What
+was written is counted by staged file. Where rows are lacking, and only there, the file is decoded once more with care, by Python too,
+and what was written of it is replaced; what is lacking then goes to quarantine.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,12 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set as AbstractSet
+    from collections.abc import Mapping, Sequence, Set as AbstractSet
 
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.plan import EventType
     from airflow_provider_sfevents.spark.staged import StagedBatch
     from airflow_provider_sfevents.staging.manifest import Part
 
@@ -47,7 +53,8 @@ class AttemptWriter:
         self._keep_payload = keep_payload
         self._step = step
         self._left_out: frozenset[int] = frozenset()
-        self._lacking: list[Part] = []
+        self._lacking: list[int] = []
+        self._with_care: frozenset[int] = frozenset()
         self._written: dict[str, dict[str, int]] = {}
 
     def first_reason(self) -> str:
@@ -75,11 +82,13 @@ class AttemptWriter:
         return {table: rows for table, rows in counts.items() if rows}
 
     def write(self) -> None:
-        for event_type in self._batch.plan.types:
-            self._write(event_type.name)
+        for kind in self._batch.plan.types:
+            self._write(kind.name, self._rows_of(kind))
+        if lacking := self._parts_lacking():
+            self._write_with_care(frozenset(lacking))
         self._lacking = self._parts_lacking()
         if self._lacking:
-            self._write(publish.QUARANTINE)
+            self._write(publish.QUARANTINE, self._quarantined())
 
     def leave_out(self, found: Mapping[str, AbstractSet[int]]) -> None:
         """Write anew the tables that hold these events, without them.
@@ -87,36 +96,71 @@ class AttemptWriter:
         :param found: ordinals by table.
         """
         self._left_out = self._left_out.union(*found.values())
+        kinds = {kind.name: kind for kind in self._batch.plan.types}
         for table in sorted(found):
             self._files.remove(f"{self._folder}/{table}")
-            self._write(table)
+            self._written.pop(table, None)
+            kind = kinds.get(table)
+            self._write(table, self._rows_of(kind) if kind else self._quarantined())
 
-    def _rows_of(self, table: str) -> DataFrame:
-        if table == publish.QUARANTINE:
-            return self._batch.undecodable(self._spark, self._lacking, left_out=self._left_out)
-        kind = next(kind for kind in self._batch.plan.types if kind.name == table)
+    def _write_with_care(self, parts: frozenset[int]) -> None:
+        """Write anew what was decoded quickly of staged files that hold more: events that are out of the ordinary, or spoilt."""
+        self._with_care = parts
+        for kind in self._batch.plan.types:
+            careful = [
+                part for part in self._careful_parts() if set(part.schemas) & set(kind.schemas)
+            ]
+            if careful and self._batch.is_quick(kind):
+                for path in [
+                    path for path in self._written[kind.name] if publish.part_of(path) in parts
+                ]:
+                    self._files.remove(f"{self._folder}/{path}")
+                self._write(kind.name, self._decoded(kind, careful, quickly=False))
+
+    def _rows_of(self, kind: EventType) -> DataFrame:
+        """All of an event type, as quickly as its staged files allow."""
+        if not self._batch.is_quick(kind):
+            return self._decoded(kind, self._batch.manifest.parts, quickly=False)
+        careful = self._careful_parts()
+        parts = [part for part in self._batch.manifest.parts if part not in careful]
+        quick = self._decoded(kind, parts, quickly=True)
+        return quick.unionAll(self._decoded(kind, careful, quickly=False)) if careful else quick
+
+    def _careful_parts(self) -> list[Part]:
+        return [self._batch.manifest.parts[index] for index in sorted(self._with_care)]
+
+    def _decoded(self, kind: EventType, parts: Sequence[Part], *, quickly: bool) -> DataFrame:
         return self._batch.decoded(
-            self._spark, kind, keep_payload=self._keep_payload, left_out=self._left_out
+            self._spark,
+            kind,
+            keep_payload=self._keep_payload,
+            left_out=self._left_out,
+            parts=parts,
+            quickly=quickly,
         )
 
-    def _write(self, table: str) -> None:
+    def _quarantined(self) -> DataFrame:
+        parts = [self._batch.manifest.parts[index] for index in self._lacking]
+        return self._batch.undecodable(self._spark, parts, left_out=self._left_out)
+
+    def _write(self, table: str, rows: DataFrame) -> None:
+        """Write rows beside those that are there of the table."""
         began = time.monotonic()
         self._step(landing_steps.WRITE, table)
         # One staged file is one task, so that each of its dates becomes one file, in the batch's order.
-        ordered = self._rows_of(table).sortWithinPartitions(
-            envelope.EVENT_DATE, envelope.PART, envelope.ORDINAL
-        )
-        writer = ordered.write.partitionBy(envelope.EVENT_DATE, envelope.PART)
+        ordered = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.PART, envelope.ORDINAL)
+        writer = ordered.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.PART)
         writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
             f"{self._folder}/{table}"
         )
+        before = self._written.get(table, {})
         paths = [
-            path
+            f"{table}/{path}"
             for path in self._files.walk(f"{self._folder}/{table}")
             if path.endswith(".parquet")
         ]
         counts = {
-            f"{table}/{path}": self._files.row_count(f"{self._folder}/{table}/{path}")
+            path: before.get(path) or self._files.row_count(f"{self._folder}/{path}")
             for path in paths
         }
         self._written[table] = counts
@@ -128,13 +172,13 @@ class AttemptWriter:
             time.monotonic() - began,
         )
 
-    def _parts_lacking(self) -> list[Part]:
-        """Staged files of which not every event has been decoded."""
+    def _parts_lacking(self) -> list[int]:
+        """Staged files, by their place in the batch, of which not every event has been decoded."""
         parts = self._batch.manifest.parts
         decoded = dict.fromkeys(range(len(parts)), 0)
         for path, rows in self.written.items():
             decoded[publish.part_of(path)] += rows
-        return [part for index, part in enumerate(parts) if decoded[index] != part.events]
+        return [index for index, part in enumerate(parts) if decoded[index] != part.events]
 
 
 def reading_session(spark: SparkSession, batch: StagedBatch) -> SparkSession:

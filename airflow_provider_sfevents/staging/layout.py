@@ -31,6 +31,8 @@ ANNOUNCED = "announced.json"
 MANIFEST = "manifest.json"
 RECEIPT = "landed.json"
 JOBS = "_jobs"  # beside the orgs: the Spark job as it is shipped
+STATES = "_states"  # beside the orgs: claims of who writes tables of records
+READS = "_reads"  # beside the orgs: full records on their way to `spark/resolve.py`
 
 NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted
 

@@ -160,6 +160,8 @@ class Receipt:
         staging area of its own, landed first, and it is what counts. Empty: as the manifest says.
     :param duplicates: events left out because an event of the same identity has landed already, or stands earlier in the batch.
     :param writer: which job wrote it.
+    :param applied: by `spark/apply.py`: what became of the events in the tables of records, counted: `applied`, `kept`, `held`, `repeated`,
+        `unapplied`, `marked_records`, `marked_entities`. None: the batch was landed, and not applied.
     """
 
     batch_id: str
@@ -171,6 +173,12 @@ class Receipt:
     application_id: str = ""
     duplicates: int = 0
     end: str = ""
+    applied: dict[str, int] | None = None
+
+    @property
+    def held(self) -> int:
+        """Events that wait for the rest of their transaction."""
+        return (self.applied or {}).get("held", 0)
 
     def to_json(self) -> str:
         return json.dumps({"version": VERSION, **asdict(self)}, indent=1)

@@ -175,6 +175,7 @@ def here(
         SPARK_SUBMIT=str(Path(sys.executable).with_name("spark-submit")),
         CLUSTER_SPARK_SUBMIT=str(DEFINITIONS / "cluster" / "spark-submit"),
         STAND_IN_FILE=str(DEFINITIONS / "stand_in.py"),
+        STAND_IN_JAR=str(shutil.copy(f"{DEFINITIONS}/stand_in.py", f"{folder}/stand_in.jar")),
         TEST_FOLDER=str(folder),
         SFEVENTS_LAKE=str(folder / "lake"),
         WITH_SPARK=str(folder / "lake" / "orders_event_driven"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def cluster_connection(port: int) -> dict[str, Any]:
     """Airflow's connection to it, in cluster mode."""
     extra = {"deploy-mode": "cluster", "rest-port": port}
-    return {"conn_type": "spark", "host": "spark://127.0.0.1", "port": 7077, "extra": extra}
+    return {"conn_type": "spark", "host": "spark://127.0.0.1", "port": port, "extra": extra}
 
 
 @contextmanager

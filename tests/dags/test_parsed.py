@@ -9,7 +9,11 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.airflow
+pytestmark = [
+    pytest.mark.airflow,
+    # Airflow's own, for any .airflowignore.
+    pytest.mark.filterwarnings("ignore:GitWildMatchPattern:DeprecationWarning"),
+]
 
 MISTAKEN = """
 from airflow.sdk import DAG, Asset, AssetWatcher

@@ -1,6 +1,6 @@
 """Tests that several processes run beside each other: `pytest -n 3`. Most of them wait most of the time.
 
-What is expensive to set up has one process to itself: the Spark session, the deployment of Airflow, the stages of the proof.
+What is expensive to set up has one process to itself: the Spark session, the deployment of Airflow, the cluster, the stages of the proof.
 All else goes file by file. The longest come first, so that no process ends up with one of them while the others have nothing left.
 """
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LONGEST_FIRST = (
     "tests/airflow/",
+    "tests/cluster/",
     "tests/proof/",
     "tests/unit/model/",
     "tests/spark/",
@@ -24,7 +25,7 @@ LONGEST_FIRST = (
     "tests/integration/",
     "tests/",
 )
-SHARE_A_SETUP = ("tests/airflow/", "tests/proof/", "tests/spark/")
+SHARE_A_SETUP = ("tests/airflow/", "tests/cluster/", "tests/proof/", "tests/spark/")
 
 
 def sort(items: list[pytest.Item]) -> None:

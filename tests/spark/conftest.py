@@ -162,11 +162,12 @@ class Staging:
 
     folder: Path
     received_at: datetime = RECEIVED_AT
+    schemas: dict[str, Any] = field(default_factory=lambda: dict(SCHEMAS))
     batch: Path = field(init=False)
 
     def event(self, schema_id: str, **record: Any) -> tuple[str, bytes]:
         stream = io.BytesIO()
-        schemaless_writer(stream, parse_schema(SCHEMAS[schema_id]), record)
+        schemaless_writer(stream, parse_schema(self.schemas[schema_id]), record)
         return schema_id, stream.getvalue()
 
     def order(self, number: int, *, day: int = 0) -> tuple[str, bytes]:
@@ -178,6 +179,22 @@ class Staging:
             Amount__c=number / 4,
             Due__c=FIRST_DAY_MS,
         )
+
+    def change(self, number: int, *records: str) -> tuple[str, bytes]:
+        """A change event of these records, the n-th of its transaction."""
+        header = {
+            "entityName": "Account",
+            "recordIds": list(records),
+            "changeType": "CREATE",
+            "transactionKey": "00033c92",
+            "sequenceNumber": number,
+            "commitTimestamp": 1_685_217_197_000,
+            "commitNumber": 1,
+            "nulledFields": [],
+            "diffFields": [],
+            "changedFields": [],
+        }
+        return self.event("account", ChangeEventHeader=header)
 
     def write(
         self,
@@ -202,8 +219,8 @@ class Staging:
         (batch / layout.attempt_folder(1)).mkdir(parents=True, exist_ok=True)
         (batch / layout.SCHEMAS).mkdir(exist_ok=True)
         used = sorted({schema_id for schema_id, _ in events})
-        for schema_id in set(used) & set(SCHEMAS):
-            (batch / layout.schema_name(schema_id)).write_text(json.dumps(SCHEMAS[schema_id]))
+        for schema_id in set(used) & set(self.schemas):
+            (batch / layout.schema_name(schema_id)).write_text(json.dumps(self.schemas[schema_id]))
         starts = range(0, len(events), per_part)
         parts = tuple(
             self._part(
@@ -319,6 +336,15 @@ def staging(tmp_path: Path) -> Staging:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "my lake")
+
+
+@pytest.fixture(params=["parquet", "delta", "iceberg"])
+def any_tables(request: pytest.FixtureRequest, jars: Jars, spark: Any, tmp_path: Path) -> Tables:
+    """Of each format; skipped where its jars cannot be had."""
+    name: str = request.param
+    if name != "parquet":
+        or_skip(lambda: getattr(jars, name))
+    return by_path(name, spark, tmp_path / "my lake")
 
 
 @pytest.fixture(params=["delta", "iceberg"])

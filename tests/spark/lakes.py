@@ -9,7 +9,7 @@ from uuid import uuid4
 from airflow_provider_sfevents.spark import landing_steps, read_table
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.landing import Order, land
-from airflow_provider_sfevents.spark.tables.opening import open_tables
+from airflow_provider_sfevents.spark.tables.opening import open_dialect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +47,15 @@ class Tables:
 
     def sql(self, statement: str, name: str = "Order__e") -> Any:
         """Do as somebody else would to a table, which is `{}` in the statement."""
-        opened = open_tables(self.spark, Files(self.spark), self.table, self.table_format)
-        return opened.spark.sql(statement.format(opened._dialect.identifier(name)))  # type: ignore[attr-defined]
+        session, identifier = self.opened(name)
+        return session.sql(statement.format(identifier))
+
+    def opened(self, name: str = "Order__e") -> tuple[Any, str]:
+        """A session of its own with the format in it, and the table's name there."""
+        session, dialect, _ = open_dialect(
+            self.spark, Files(self.spark), self.table, self.table_format, partition_by="event_date"
+        )
+        return session, dialect.identifier(name)
 
     def commits(self, name: str = "Order__e") -> int:
         """How often rows of the table were changed."""

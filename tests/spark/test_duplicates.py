@@ -50,22 +50,6 @@ def orders(staging: Staging, *names: str) -> dict[str, Any]:
     return {"events": [staging.order(sum(name.encode())) for name in names], "ids": list(names)}
 
 
-def change(staging: Staging, number: int, *records: str) -> tuple[str, bytes]:
-    header = {
-        "entityName": "Account",
-        "recordIds": list(records),
-        "changeType": "CREATE",
-        "transactionKey": "00033c92",
-        "sequenceNumber": number,
-        "commitTimestamp": 1_685_217_197_000,
-        "commitNumber": 1,
-        "nulledFields": [],
-        "diffFields": [],
-        "changedFields": [],
-    }
-    return staging.event("account", ChangeEventHeader=header)
-
-
 def test_events_delivered_again_in_another_epoch_land_once(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
@@ -106,12 +90,12 @@ def test_change_events_without_an_id_are_known_by_what_they_say(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
     """Transaction, number, entity and records; another record, or another number, is another event."""
-    land_in(staging.write([change(staging, 1, "001A"), change(staging, 2, "001A")], ids=["", ""]))
+    land_in(staging.write([staging.change(1, "001A"), staging.change(2, "001A")], ids=["", ""]))
     events = [
-        change(staging, 2, "001A"),
-        change(staging, 2, "001A", "001B"),
-        change(staging, 3, "001A"),
-        change(staging, 3, "001A"),
+        staging.change(2, "001A"),
+        staging.change(2, "001A", "001B"),
+        staging.change(3, "001A"),
+        staging.change(3, "001A"),
     ]
 
     receipt = land_in(staging.write(events, ids=[""] * 4, sequence=2))

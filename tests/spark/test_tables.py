@@ -119,6 +119,19 @@ def test_events_delivered_again_land_once(tables: Tables, staging: Staging) -> N
     assert tables.land(late).duplicates == 1
 
 
+def test_change_events_without_an_id_land_once(tables: Tables, staging: Staging) -> None:
+    """They are known by transaction, number, entity and records, which are members of a struct."""
+    tables.land(staging.write([staging.change(1, "001A"), staging.change(2, "001A")], ids=["", ""]))
+    again = [staging.change(2, "001A"), staging.change(2, "001B")]
+
+    receipt = tables.land(staging.write(again, ids=["", ""], epoch="1a2b"))
+
+    assert receipt.duplicates == 1
+    assert tables.rows(
+        "AccountChangeEvent", "batch_id", "batch_ordinal", "ChangeEventHeader.recordIds[0]"
+    ) == [("0f3c-1", 0, "001A"), ("0f3c-1", 1, "001A"), ("1a2b-1", 1, "001B")]
+
+
 def test_columns_are_added_and_never_dropped(tables: Tables, staging: Staging) -> None:
     """A batch with a new field, then one without: what is not there is null."""
     tables.land(staging.write([staging.order(1)]))
@@ -198,7 +211,7 @@ def test_a_table_of_somebody_elses_is_refused(tables: Tables, staging: Staging) 
     """It lacks the columns by which a batch is known; nothing is put into it."""
     tables.sql(f"create table {{}} (a int) using {tables.table_format}")
 
-    with pytest.raises(ConfigurationError, match="has no column batch_id and batch_ordinal"):
+    with pytest.raises(ConfigurationError, match="has no column batch_id and no batch_ordinal"):
         tables.land(staging.write([staging.order(1)]))
 
     assert tables.rows("Order__e", "a") == []

@@ -22,6 +22,10 @@ OVERFLOW = "GAP_OVERFLOW"
 KNOWN_TYPES = WHOLE_ROW | DELETIONS | GAPS | {"UPDATE", OVERFLOW}
 """`SNAPSHOT`, which newer schemas list, is reserved: nobody has said what it means, so it is not known."""
 
+_encode = json.JSONEncoder(
+    separators=(",", ":")
+).encode  # json.dumps would make another one for each event
+
 CLOCK_GRAIN = timedelta(seconds=1)
 """A `commitTimestamp` is cut to whole seconds, so the change was committed at any moment of that second."""
 
@@ -64,15 +68,14 @@ class Change:
         """
         if not self.transaction_key:
             return ""
-        return json.dumps(
+        return _encode(
             [
                 self.entity,
                 self.transaction_key,
                 self.sequence_number,
                 self.change_type,
                 list(self.record_ids),
-            ],
-            separators=(",", ":"),
+            ]
         )
 
     @property

@@ -32,11 +32,16 @@ class Layout:
     columns: tuple[Column, ...]
 
     @cached_property
-    def by_field(self) -> Mapping[str, tuple[Column, ...]]:
+    def _by_field(self) -> Mapping[str, tuple[Column, ...]]:
         found: dict[str, tuple[Column, ...]] = {}
         for column in self.columns:
-            found[column.field] = (*found.get(column.field, ()), column)
+            name = column.field.casefold()
+            found[name] = (*found.get(name, ()), column)
         return found
+
+    def of_field(self, name: str) -> tuple[Column, ...]:
+        """The columns that a field's values go to, in the table's order; upper and lower case are one name."""
+        return self._by_field.get(name.casefold(), ())
 
     def missing(self, change: Change) -> str:
         """Name a field of the event that has no column; empty: all have one."""
@@ -48,7 +53,7 @@ class Layout:
 
     def _has(self, name: str) -> bool:
         parent, dot, member = name.partition(".")
-        columns = self.by_field.get(parent, ())
+        columns = self.of_field(parent)
         if not dot:
             return bool(columns)
         return any(member in dict(column.type.members) for column in columns)
@@ -66,7 +71,7 @@ def updated(
     # A whole compound before its members: the event's value of the whole has those members, too.
     for name in sorted(change.fields, key=lambda name: "." in name):
         parent, _, member = name.partition(".")
-        for column in layout.by_field[parent]:
+        for column in layout.of_field(parent):
             given = None if name in change.nulled else change.values.get(column.name)
             if member:
                 after[column.name] = _with_member(column, after.get(column.name), member, given)
@@ -85,7 +90,7 @@ def nulled(layout: Layout, values: Mapping[str, Any], change: Change) -> Values:
     after = dict(values)
     for name in change.fields:
         parent, _, member = name.partition(".")
-        for column in layout.by_field[parent]:
+        for column in layout.of_field(parent):
             if member:
                 after[column.name] = _with_member(column, after.get(column.name), member, None)
             else:

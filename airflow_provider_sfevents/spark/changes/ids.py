@@ -7,6 +7,7 @@ Source: Change Data Capture Developer Guide, "Change Event Header Fields" (`001*
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ class Addressed:
 
 def addressed(record_ids: Iterable[str]) -> Addressed:
     """Sort a change event's record ids by what they name."""
+    return _addressed(tuple(record_ids))
+
+
+@lru_cache(maxsize=1024)  # the rules ask several times about one event
+def _addressed(ids: tuple[str, ...]) -> Addressed:
     records: dict[str, None] = {}
     prefixes: dict[str, None] = {}
-    ids = list(record_ids)
     whole = not ids
     for text in ids:
         if not text or text[:_SHORT] == _NOBODY:

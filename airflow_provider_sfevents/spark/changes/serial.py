@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _NAMES = ("record_ids", "changed", "nulled", "diffs")
+_encode = json.JSONEncoder(
+    ensure_ascii=False
+).encode  # json.dumps would make another one for each event
 
 
 def to_text(change: Change) -> str:
@@ -31,7 +34,7 @@ def to_text(change: Change) -> str:
         name: _plain(value) for name, value in change.values.items() if value is not None
     }
     parts["committed_at"] = change.committed_at.isoformat()
-    return json.dumps({"version": VERSION, **parts}, ensure_ascii=False)
+    return _encode({"version": VERSION, **parts})
 
 
 def from_text(text: str) -> Change:

@@ -21,8 +21,8 @@ import numpy as np
 
 from airflow_provider_sfevents.spark.decoders.choice import ACCELERATOR
 from airflow_provider_sfevents.spark.decoders.reference import Decoded, Reference
-from airflow_provider_sfevents.spark.decoders.walk import readable
 from airflow_provider_sfevents.spark.fieldtypes import without_logical_types
+from airflow_provider_sfevents.spark.walk import readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,10 +45,13 @@ class Accelerated:
     """
 
     def __init__(self, schema_json: str, columns: Sequence[Column], module: Any = None) -> None:
+        from fastavro import parse_schema
+
         from airflow_provider_sfevents.spark.decode import names_of_bitmaps
 
-        self._avro = without_logical_types(json.loads(schema_json))
-        self._schema = json.dumps(self._avro)
+        avro = without_logical_types(json.loads(schema_json))
+        self._walked = parse_schema(avro)
+        self._schema = json.dumps(avro)
         self._columns = columns
         self._names = names_of_bitmaps(schema_json)
         self._reference = Reference(schema_json, columns)
@@ -88,7 +91,7 @@ class Accelerated:
         kept = payloads
         batch = self._read(payloads)
         if batch is None:
-            rows = readable(self._avro, payloads)
+            rows = readable(self._walked, payloads)
             kept = [payloads[row] for row in rows]
             batch = self._read(kept) if rows else None
         if batch is None:

@@ -10,16 +10,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 Wanted = Literal["auto", "jvm", "arrow", "python"]
 DECODERS: tuple[Wanted, ...] = get_args(Wanted)
 OnExecutor = Literal["arrow", "python"]
 
 ACCELERATOR = "pyruhvro"
-ACCELERATOR_WHEELS = (ACCELERATOR, "numpy")
+PACKAGE = "airflow_provider_sfevents"
+DRIVER_NEEDS = ("pandas", "pyarrow")
+"""PySpark itself asks for both, wherever Arrow is used."""
+EXECUTORS_NEED = ("fastavro", "numpy", "pyarrow")
 
 LENGTH_LIMIT = 16 * 1024 * 1024
 """Bytes of a text, items of a list: sixteen times what a whole event may have."""
@@ -39,12 +45,16 @@ class Available:
 
     :param spark_avro: `from_avro` is on the classpath.
     :param limited: Avro's lengths are limited, on the driver and on executors.
-    :param accelerator: what the executors' Python lacks for `arrow`; empty where it lacks nothing.
+    :param driver_lacks: of `DRIVER_NEEDS`.
+    :param executors_lack: of this package, `EXECUTORS_NEED` and `ACCELERATOR`.
+    :param python: path of the executors' Python.
     """
 
     spark_avro: bool
     limited: bool
-    accelerator: tuple[str, ...]
+    driver_lacks: tuple[str, ...] = ()
+    executors_lack: tuple[str, ...] = ()
+    python: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +89,16 @@ def checked(wanted: str) -> Wanted:
 def choose(wanted: Wanted, available: Available) -> Choice:
     """Pick the decoder, or the first of `jvm`, `arrow`, `python` that can be had.
 
-    :raises ConfigurationError: the one that is wanted cannot be had; the message says what it needs.
+    :raises ConfigurationError: the one that is wanted cannot be had, or none can; the message says what it needs.
     """
+    _check_needs(available)
     if wanted == "python":
         return Choice(jvm=False, on_executor="python", why="as configured")
     no_jvm, no_arrow = _no_jvm(available), _no_arrow(available)
     if wanted == "arrow" and no_arrow:
-        raise ConfigurationError(f"decoder='arrow' cannot be had: {no_arrow}")
+        raise ConfigurationError(
+            f"decoder='arrow' cannot be had: {no_arrow} It comes with the extra `accelerator` of this package."
+        )
     if wanted == "jvm" and no_jvm:
         raise ConfigurationError(f"decoder='jvm' cannot be had: {no_jvm}")
     on_executor: OnExecutor = "python" if no_arrow else "arrow"
@@ -114,9 +127,31 @@ def _no_jvm(available: Available) -> str:
 
 
 def _no_arrow(available: Available) -> str:
-    if not available.accelerator:
+    return wheels_missing(available.python, {ACCELERATOR} & {*available.executors_lack})
+
+
+def _check_needs(available: Available) -> None:
+    if available.driver_lacks:
+        raise ConfigurationError(
+            f"The driver's Python has no {' and no '.join(available.driver_lacks)}. Install them where spark-submit runs; in cluster "
+            'mode, in the image or environment that the driver gets (docs/spark.md, "On a cluster").'
+        )
+    if PACKAGE in available.executors_lack:
+        raise ConfigurationError(
+            f"The executors' Python ({available.python}) has no {PACKAGE}. Pass it along with --py-files: "
+            f"{PACKAGE}.spark.ship.py_files(folder) makes the zip."
+        )
+    missing = wheels_missing(available.python, {*EXECUTORS_NEED} & {*available.executors_lack})
+    if missing:
+        raise ConfigurationError(missing)
+
+
+def wheels_missing(python: str, names: Collection[str]) -> str:
+    """What to do about modules that the executors' Python has not; empty where it has all."""
+    if not names:
         return ""
     return (
-        f"the executors' Python has no {' and no '.join(available.accelerator)}. Install the extra accelerator there, or ship an "
-        'environment that has it with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+        f"The executors' Python ({python}) has no {' and no '.join(sorted(names))}. Compiled wheels do not travel by --py-files: "
+        "install them on every node (in the image, in the cluster's environment), or ship an environment that has them with "
+        'spark.archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
     )

@@ -9,7 +9,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.decoders.choice import ACCELERATOR_WHEELS
+from airflow_provider_sfevents.spark.decoders.choice import (
+    ACCELERATOR,
+    EXECUTORS_NEED,
+    wheels_missing,
+)
 from airflow_provider_sfevents.spark.fieldtypes import record_fields
 
 if TYPE_CHECKING:
@@ -20,8 +24,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.fieldtypes import Column
 
 logger = logging.getLogger(__name__)
-
-_WHEELS = ("fastavro", "pyarrow")
 
 
 def lacking(names: Sequence[str]) -> tuple[str, ...]:
@@ -34,12 +36,10 @@ def check_wheels(decoder: OnExecutor) -> None:
 
     :raises ConfigurationError: an executor's Python lacks what decoding needs.
     """
-    missing = lacking(_WHEELS if decoder == "python" else (*_WHEELS, *ACCELERATOR_WHEELS))
+    more = (ACCELERATOR,) if decoder == "arrow" else ()
+    missing = wheels_missing(sys.executable, lacking((*EXECUTORS_NEED, *more)))
     if missing:
-        raise ConfigurationError(
-            f"The executors' Python ({sys.executable}) has no {' and no '.join(missing)}. Install it on every executor, or ship an "
-            'environment that has it with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
-        )
+        raise ConfigurationError(missing)
 
 
 def payload_decoder(

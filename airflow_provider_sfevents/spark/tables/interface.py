@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.publish import Landed
@@ -50,6 +51,10 @@ class Tables(Protocol):
 
     def label(self, table: str) -> str:
         """What a table is called in receipts and messages."""
+        ...
+
+    def schema(self, table: str) -> StructType | None:
+        """Columns of a table, None where there is no such table."""
         ...
 
     def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:

@@ -24,12 +24,13 @@ from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
+from airflow_provider_sfevents.spark.tables.projection import taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.hadoop import Files
     from airflow_provider_sfevents.spark.publish import Landed
@@ -90,13 +91,14 @@ class MergedTables:
         self.root = root
         self.label = dialect.label
 
+    def schema(self, table: str) -> StructType | None:
+        return self._rows(table).schema if self._dialect.exists(table) else None
+
     def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:  # noqa: ARG002
-        """The table's version, whatever the dates."""
-        return (
-            {table: frozenset({self._dialect.version(table)})}
-            if self._dialect.exists(table)
-            else {}
-        )
+        """The table's version, whatever the dates; nothing where the table is somebody else's, which is refused before it gets a row."""
+        if not self._dialect.exists(table) or not self._is_ours(table):
+            return {}
+        return {table: frozenset({self._dialect.version(table)})}
 
     def known(
         self,
@@ -111,7 +113,7 @@ class MergedTables:
         wanted = self.spark.createDataFrame([], columns).schema
         there = {field.name.casefold(): field for field in rows.schema.fields}
         return rows.select(
-            *(_taken(there.get(field.name.casefold()), field) for field in wanted.fields)
+            *(taken(there.get(field.name.casefold()), field) for field in wanted.fields)
         )
 
     def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:  # noqa: ARG002
@@ -213,6 +215,9 @@ class MergedTables:
                 "it; land in another place."
             )
 
+    def _is_ours(self, table: str) -> bool:
+        return set(_NEEDED).issubset(self._rows(table).columns)
+
     def _merge(self, table: str, dates: set[str], attempt: Attempt) -> None:
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
@@ -255,8 +260,8 @@ class MergedTables:
         return ordinals
 
     def _remove(self, table: str, attempt: Attempt) -> None:
-        if not set(_NEEDED).issubset(self._rows(table).columns):
-            return  # somebody else's
+        if not self._is_ours(table):
+            return
         batch_id = attempt.landed.batch_id
         if dates := self._dates_of(table, batch_id):
             attempt.step(landing_steps.REMOVE, table)
@@ -285,25 +290,3 @@ class MergedTables:
             if found != rows:
                 return f"{self.label(table)} holds {found} rows of it instead of {rows}"
         return ""
-
-
-def _taken(there: StructField | None, wanted: StructField) -> Column:
-    """A column in the form in which it is wanted; null where the table has not got it so."""
-    from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import StructType
-
-    absent = F.lit(None).cast(wanted.dataType).alias(wanted.name)
-    if there is None:
-        return absent
-    column = F.col(quoted(there.name))
-    if isinstance(wanted.dataType, StructType):
-        members = there.dataType.names if isinstance(there.dataType, StructType) else []
-        if not set(wanted.dataType.names).issubset(members):
-            return absent
-        taken = [column[name].cast(kind).alias(name) for name, kind in _members(wanted.dataType)]
-        return F.when(column.isNotNull(), F.struct(*taken)).alias(wanted.name)
-    return column.cast(wanted.dataType).alias(wanted.name)
-
-
-def _members(kind: StructType) -> list[tuple[str, object]]:
-    return [(member.name, member.dataType) for member in kind.fields]

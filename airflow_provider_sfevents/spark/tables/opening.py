@@ -50,6 +50,33 @@ def open_tables(
         # What is compared are a few columns of many small files.
         quick = {"spark.sql.parquet.filterPushdown": "false"}
         return ParquetTables(spark if reading else own_session(spark, quick), files, place.root)
+    session, dialect, folder = open_dialect(
+        spark,
+        files,
+        table,
+        table_format,
+        partition_by=partition_by,
+        landing_folder=landing_folder,
+        reading=reading,
+    )
+    return MergedTables(session, files, folder, dialect)
+
+
+def open_dialect(
+    spark: SparkSession,
+    files: Files,
+    table: str,
+    table_format: str,
+    *,
+    partition_by: str,
+    landing_folder: str = "",
+    reading: bool = False,
+) -> tuple[SparkSession, DeltaByPath | Named, str]:
+    """Make ready a place for tables of a format with commits: a session, the format in it, and the URL of the folder beside the tables.
+
+    Parameters as of `open_tables`.
+    """
+    place = naming.place_of(table, table_format)
     if not reading and not naming.commits_safely(table, table_format):
         logger.warning(
             "Two landings at once in %s may not see each other: the store renames by copying. Land in it by one task at a time, or in a "
@@ -59,8 +86,7 @@ def open_tables(
     session, dialect = _dialect(spark, files, place, table_format, partition_by, reading=reading)
     if isinstance(dialect, Named):
         dialect.ensure_namespace(make=not reading)
-    folder = landing_folder.rstrip("/") or _side_folder(place, dialect)
-    return MergedTables(session, files, folder, dialect)
+    return session, dialect, landing_folder.rstrip("/") or _side_folder(place, dialect)
 
 
 def _dialect(
@@ -80,7 +106,7 @@ def _dialect(
         configured = str(spark.conf.get(f"{CATALOGS}{catalog}", ""))
         session = made(spark, delta.settings(catalog, spark.sparkContext.master, configured))
         if isinstance(place, naming.Folder):
-            return session, DeltaByPath(session, files, place.root, partition_by)
+            return session, DeltaByPath(files, place.root, partition_by)
         delta.require_catalog(session, catalog)
         return session, Named(session, place, naming.DELTA, partition_by)
     if isinstance(place, naming.Folder):

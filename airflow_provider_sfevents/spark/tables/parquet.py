@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -11,10 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.hadoop import Files
     from airflow_provider_sfevents.spark.publish import Landed
     from airflow_provider_sfevents.spark.tables.interface import Attempt, Standing
+
+logger = logging.getLogger(__name__)
 
 
 class ParquetTables:
@@ -30,6 +35,27 @@ class ParquetTables:
 
     def label(self, table: str) -> str:
         return f"{self.root}/{table}"
+
+    def schema(self, table: str) -> StructType | None:
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        # Spark's own errors about files come as they are.
+        unreadable = (PySparkException, Py4JJavaError)
+        root = self.label(table)
+        if not self._has_files(table):
+            return None
+        try:
+            return self.read(table).schema
+        except unreadable as error:
+            logger.warning(
+                "The files of %s cannot be read as one table (%s); nor will they be with what lands now.",
+                root,
+                str(error).partition("\n")[0],
+            )
+        with suppress(*unreadable):
+            return self.spark.read.parquet(root).schema
+        return None  # a damaged file is named when its rows are compared
 
     def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:
         """Names of the files of other batches, by folder."""
@@ -76,8 +102,12 @@ class ParquetTables:
         """A mark says which files there are; somebody who removes one of them means it."""
 
     def read(self, table: str) -> DataFrame:
-        names = self._files.names(self.root)
-        if table not in names:
+        if not self._has_files(table):
+            names = self._files.names(self.root)
             known = ", ".join(name for name in names if not name.startswith(("_", "."))) or "none"
             raise ConfigurationError(f"{self.root} has no table {table}; it has: {known}.")
         return self.spark.read.option("mergeSchema", "true").parquet(self.label(table))
+
+    def _has_files(self, table: str) -> bool:
+        """An emptied folder is no table: nothing says which columns it has."""
+        return any(path.endswith(".parquet") for path in self._files.walk(self.label(table)))

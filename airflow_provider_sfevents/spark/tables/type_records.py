@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from airflow_provider_sfevents.spark.plan import nothing_recorded
 from airflow_provider_sfevents.spark.recorded import Recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow_provider_sfevents.spark.evolution import Evolution
     from airflow_provider_sfevents.spark.hadoop import Files
@@ -29,10 +30,14 @@ class TypeRecords:
     """What was recorded when it was first asked for.
 
     :param root: of the tables.
+    :param unrecorded: the columns of a table that nothing is recorded of, by the event type's name.
     """
 
-    def __init__(self, files: Files, root: str) -> None:
+    def __init__(
+        self, files: Files, root: str, unrecorded: Callable[[str], Recorded] = nothing_recorded
+    ) -> None:
         self._files = files
+        self._unrecorded = unrecorded
         self._folder = f"{root}/{TYPES}"
         self._numbers: dict[str, int] = {}
 
@@ -40,7 +45,7 @@ class TypeRecords:
         """:raises StagingError: what is there is no record of columns."""
         number = self._numbers[event_type] = self._latest(event_type)
         if not number:
-            return Recorded()
+            return self._unrecorded(event_type)
         url = self._url(event_type, number)
         return Recorded.from_json(self._files.read_text(url), url)
 
@@ -51,7 +56,7 @@ class TypeRecords:
         """
         for event_type, evolution in sorted(evolutions.items()):
             number = self._numbers[event_type]
-            if evolution.after == evolution.before:
+            if evolution.after == evolution.before and not evolution.before.found:
                 taken = self._latest(event_type) != number
             else:
                 url = self._url(event_type, number + 1)

@@ -58,7 +58,10 @@ with dag("with_spark"):
 
 with dag("on_cluster"):
     SfEventsToSparkOperator(
-        **LANDING | {"retries": 1, "retry_delay": timedelta(seconds=10)},
+        **EACH | {"retry_delay": timedelta(seconds=10)},
+        # A standalone cluster runs drivers of Java alone; what this one starts reads Python whatever its name.
+        application=os.environ["STAND_IN_JAR"],
+        retries=1,
         spark_conn_id="spark_cluster",
         spark_binary=os.environ["CLUSTER_SPARK_SUBMIT"],
         staging_shared=True,

@@ -96,8 +96,14 @@ class Task:
         _, run = self._prepare(kind, {"task_id": "commit", "batch": batch})
         return run()
 
-    def _prepare(self, kind: type[Any], arguments: dict[str, Any]) -> tuple[Any, Callable[[], Any]]:
-        places = {"position_store": self.positions, "staging": self.staging.as_uri()}
+    def prepare_alone(self, kind: type[Any], **arguments: Any) -> tuple[Any, Callable[[], Any]]:
+        """An operator that has no position, and its execution."""
+        return self._prepare(kind, arguments, places={"staging": self.staging.as_uri()})
+
+    def _prepare(
+        self, kind: type[Any], arguments: dict[str, Any], places: dict[str, Any] | None = None
+    ) -> tuple[Any, Callable[[], Any]]:
+        places = places or {"position_store": self.positions, "staging": self.staging.as_uri()}
         with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)) as dag:
             operator = kind(**{"task_id": "land", **places, **arguments})
         instance = FakeTaskInstance(task_id=operator.task_id)

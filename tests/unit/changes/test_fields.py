@@ -121,6 +121,15 @@ def test_a_field_whose_kind_changed_is_in_one_of_its_columns() -> None:
     assert values == {"Size": None, "Size__string": "large"}
 
 
+def test_upper_and_lower_case_are_one_name() -> None:
+    """A field may change its case; its column keeps the name it was made with."""
+    column = Column(name="Size__c", field="Size__c", type=TEXT)
+    given = change(1, changed=("SIZE__C",), values={"Size__c": "large"})
+    layout = Layout(columns=(column,))
+    assert layout.missing(given) == ""
+    assert updated(layout, {}, given)[0] == {"Size__c": "large"}
+
+
 def test_a_field_without_a_column_is_named() -> None:
     """Neither a field nor a member that the table lacks is passed over."""
     assert LAYOUT.missing(change(1, changed=("Industry", "New__c"))) == "New__c"

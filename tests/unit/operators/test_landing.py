@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,12 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.operators import landing
 from airflow_provider_sfevents.spark import land
 from airflow_provider_sfevents.spark.landing import Order
+from airflow_provider_sfevents.spark.submitting import Way
 
-LOCAL = {"master": "local[2]", "deploy_mode": None, "spark_binary": "spark-submit"}
-REMOTE = {**LOCAL, "master": "spark://cluster:7077"}
 BESIDE_PYTHON = str(Path(sys.executable).parent)
 
 
@@ -31,20 +32,23 @@ def java_only(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def plan(connection: dict[str, Any], path: str, *, shared: bool = False) -> landing.Submission:
-    return landing.plan_submission(connection, {"PATH": path}, "file:///staging", shared=shared)
+def plan(
+    path: str, *, binary: str = "spark-submit", shared: bool = False, **way: Any
+) -> landing.Submission:
+    planned = Way(**{"master": "local[2]", "env_vars": {"PATH": path}, **way})
+    return landing.plan_submission(planned, binary, "file:///staging", shared=shared)
 
 
 def test_spark_submit_on_the_path_is_taken(java_only: str) -> None:
     """What the user's environment has goes before what pyspark brings."""
     path = f"{BESIDE_PYTHON}:{java_only}"
-    submission = plan(LOCAL, path)
+    submission = plan(path)
     assert (submission.binary, "SPARK_HOME" in submission.env) == ("spark-submit", False)
 
 
 def test_without_a_path_the_installed_pyspark_is_taken(java_only: str) -> None:
     """Workers are often started without their environment's PATH; pyspark has all that is needed."""
-    submission = plan(LOCAL, java_only)
+    submission = plan(java_only)
     assert Path(submission.binary).is_file()
     assert submission.env["SPARK_HOME"] == str(Path(submission.binary).parent.parent)
     assert submission.env["PYSPARK_PYTHON"] == sys.executable
@@ -53,28 +57,61 @@ def test_without_a_path_the_installed_pyspark_is_taken(java_only: str) -> None:
 def test_a_binary_asked_for_must_be_there(java_only: str) -> None:
     """Nothing else is taken in the place of what was named."""
     with pytest.raises(ConfigurationError, match="spark2-submit was not found"):
-        plan({**LOCAL, "spark_binary": "spark2-submit"}, java_only)
+        plan(java_only, binary="spark2-submit")
 
 
 def test_this_python_is_not_forced_on_other_machines(java_only: str) -> None:
-    """The driver here runs with the worker's Python; executors elsewhere have their own."""
-    submission = plan(REMOTE, java_only, shared=True)
+    """The driver here runs with the worker's Python; executors elsewhere have their own, also where it is named by the settings."""
+    submission = plan(java_only, master="yarn", shared=True)
     assert "PYSPARK_PYTHON" not in submission.env
     assert submission.env["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    theirs = {"spark.pyspark.python": "/opt/env/bin/python"}
+    assert submission.conf(theirs, 1)["spark.pyspark.driver.python"] == sys.executable
+
+
+def test_a_drivers_python_that_was_asked_for_is_taken(java_only: str) -> None:
+    """By the environment or by the settings."""
+    asked = {"PATH": java_only, "PYSPARK_DRIVER_PYTHON": "/opt/driver"}
+    submission = plan(java_only, master="yarn", shared=True, env_vars=asked)
+    assert "PYSPARK_DRIVER_PYTHON" not in submission.env
+    theirs = {"spark.pyspark.python": "/a", "spark.pyspark.driver.python": "/b"}
+    conf = plan(java_only, master="yarn", shared=True).conf(theirs, 1)
+    assert conf["spark.pyspark.driver.python"] == "/b"
 
 
 def test_cluster_mode_is_left_alone(java_only: str) -> None:
-    """The driver runs elsewhere: no environment of this machine, and the log that Airflow's hook reads stays as it is."""
-    submission = plan({**REMOTE, "deploy_mode": "cluster"}, java_only, shared=True)
-    assert (submission.env, submission.conf({"a": 1}, None)) == ({}, {"a": 1})
+    """The driver runs elsewhere: no Python of this machine, and the log that Airflow's hook reads stays as it is."""
+    submission = plan(java_only, master="yarn", deploy_mode="cluster", durable=False, shared=True)
+    assert [name for name in submission.env if name.startswith("PYSPARK")] == []
+    assert submission.conf({"a": 1}, None) == {"a": 1}
     assert submission.conf({"a": 1}, 10) == {"a": 1, **landing.LIMITS}
+
+
+def test_where_the_job_lies(java_only: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the driver: below the staging area in cluster mode or where that is a folder, else below this machine's Airflow home."""
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", '{"conn_type": "aws"}')
+    client = plan(java_only, master="yarn", shared=True)
+    cluster = replace(client, deploy_mode="cluster")
+    bucket = "s3://store@lake/staging"
+    assert str(client.job_root("file:///staging")) == "file:///staging"
+    assert str(client.job_root(bucket)) == str(staging_root(None))
+    assert str(cluster.job_root(bucket)) == str(staging_root(bucket))
+
+
+def test_what_spark_submit_needs_is_in_its_environment_alone(java_only: str) -> None:
+    """Of the task's process for the length of a block, never in `env_vars`, which on YARN are for other machines."""
+    submission = replace(plan(java_only), env={"SPARK_HOME": "/opt/spark", "HOME": "/elsewhere"})
+    home = os.environ["HOME"]
+    with submission.environment():
+        assert (os.environ["SPARK_HOME"], os.environ["HOME"]) == ("/opt/spark", "/elsewhere")
+    assert ("SPARK_HOME" in os.environ, os.environ["HOME"]) == (False, home)
 
 
 def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) -> None:
     """Unless it is declared shared."""
-    with pytest.raises(ConfigurationError, match=r"spark://cluster:7077.*staging_shared=True"):
-        plan(REMOTE, java_only)
-    plan(REMOTE, java_only, shared=True)
+    with pytest.raises(ConfigurationError, match=r"yarn, where.*staging_shared=True"):
+        plan(java_only, master="yarn")
+    plan(java_only, master="yarn", shared=True)
 
 
 WANTED = landing.Wanted(
@@ -190,7 +227,7 @@ def test_a_local_job_with_little_to_do_starts_quickly(
     java_only: str, events: int | None, quick: bool
 ) -> None:
     """Java is told not to optimise where it would not pay; nothing the user has set is changed."""
-    submission = plan({**REMOTE, "master": "local[2]"}, java_only, shared=True)
+    submission = plan(java_only, shared=True)
     conf = submission.conf({"spark.log.level": "INFO"}, events)
     assert conf["spark.log.level"] == "INFO"
     assert ("spark.driver.extraJavaOptions" in conf) is quick

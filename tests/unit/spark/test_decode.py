@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark.decode import Decoder, Undecodable
+from tests.unit.spark.conftest import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,51 @@ def test_an_enum_symbol_beyond_the_schema_is_undecodable(
 
     with pytest.raises(Undecodable, match="enum symbol"):
         Decoder(account_schema).decode(payload[:at] + b"\x14" + payload[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        (["null", "string"], b"\x01\x02a"),
+        ({"type": "enum", "name": "Size", "symbols": ["S", "L"]}, b"\x01"),
+        ("boolean", b"\x02"),
+        ("int", b"\x80\x80\x80\x80\x10"),
+        ("long", b"\xff" * 10 + b"\x01"),
+    ],
+    ids=["branch -1", "symbol -1", "truth value 2", "int of 33 bits", "long of 11 bytes"],
+)
+def test_what_fastavro_reads_though_it_is_no_avro_is_undecodable(kind: Any, payload: bytes) -> None:
+    """It would land as a value that nobody wrote; its neighbours do land."""
+    fields = [{"name": "A", "type": kind}, {"name": "B", "type": "long"}]
+    schema = {"type": "record", "name": "X__e", "fields": fields}
+    whole = encode(
+        schema, {"A": {"boolean": True, "int": 1, "long": 1}.get(str(kind), "S"), "B": 7}
+    )
+    decoder = Decoder(json.dumps(schema))
+
+    records, good, reasons = decoder.decode_all([whole, payload + b"\x0e", whole])
+
+    assert [record["B"] for record in records] == [7, 7]
+    assert (good, [*reasons]) == ([0, 2], [1])
+    assert "not Avro of the event's schema" in reasons[1]
+
+
+def test_types_of_one_name_in_two_namespaces_are_two() -> None:
+    """What is read is walked through with the type that the schema means."""
+
+    def named(namespace: str, kind: str) -> Any:
+        fields = [{"name": "V", "type": kind}]
+        return {"type": "record", "name": "Inner", "namespace": namespace, "fields": fields}
+
+    fields = [
+        {"name": "A", "type": named("one", "string")},
+        {"name": "B", "type": named("two", "double")},
+        {"name": "C", "type": "one.Inner"},
+    ]
+    schema = {"type": "record", "name": "X__e", "fields": fields}
+    record = {"A": {"V": "a"}, "B": {"V": 1.5}, "C": {"V": "c"}}
+
+    assert Decoder(json.dumps(schema)).decode(encode(schema, record)) == record
 
 
 @pytest.mark.parametrize("bitmap", ["0x08", "2-0x01", "1-0x04", "Name"])

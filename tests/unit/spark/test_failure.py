@@ -40,6 +40,29 @@ airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python h
             "The Python of the driver or of an executor has no pyarrow. Executors need",
         ),
         (
+            RuntimeError(
+                "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: "
+                "3.11, PySpark cannot run with different minor versions."
+            ),
+            "Executors run Python 3.12 and the driver 3.11; they have to be the same.",
+        ),
+        (
+            RuntimeError(
+                'java.io.IOException: Cannot run program "/opt/env/bin/python": Exec failed, error: 2 (No such file or directory)'
+            ),
+            "There is no Python at /opt/env/bin/python on an executor. Install it there",
+        ),
+        (
+            RuntimeError(
+                "ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found"
+            ),
+            "Spark has no jar for s3a:// addresses. Give it org.apache.hadoop:hadoop-aws",
+        ),
+        (
+            RuntimeError('UnsupportedFileSystemException: No FileSystem for scheme "gs"\n\tat'),
+            "Spark has no jar for gs:// addresses. Give it Google's Cloud Storage connector",
+        ),
+        (
             RuntimeError("[PACKAGE_NOT_INSTALLED] PyArrow >= 15.0.0 must be installed"),
             "The Python of the driver or of an executor has no pyarrow.",
         ),
@@ -68,6 +91,10 @@ airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python h
         "ours from an executor",
         "no package",
         "no pyarrow",
+        "two versions of Python",
+        "no Python",
+        "no S3",
+        "no Google",
         "no pyarrow, as pyspark says it",
         "disk full",
         "not readable",

@@ -5,9 +5,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from airflow_provider_sfevents.spark.identities import Source, dates_around, repetitions, sources
+from airflow_provider_sfevents.spark.identities import (
+    Source,
+    dates_around,
+    repetitions,
+    sources,
+    suspects,
+)
 from airflow_provider_sfevents.spark.plan import BatchPlan, plan_batch
 
 STRINGS = {"type": "array", "items": "string"}
@@ -107,3 +114,14 @@ def test_of_events_of_one_identity_the_first_stays_unless_it_is_known() -> None:
     assert repetitions(rows, set()) == {3: "a", 4: "b"}
     assert repetitions(rows, {"a", "d", "z"}) == {2: "a", 3: "a", 4: "b", 5: "d"}
     assert repetitions([], {"a"}) == {}
+
+
+def test_of_many_events_only_those_in_doubt_are_looked_at() -> None:
+    """Whose identity is known, or comes several times; nearly always there are none."""
+    rows = pa.table(
+        {"identity": ["a", "b", "c", "a"], "batch_ordinal": pa.array([3, 1, 0, 2], pa.int64())}
+    )
+
+    assert sorted(suspects(rows, set())) == [(2, "a"), (3, "a")]
+    assert sorted(suspects(rows, {"b", "z"})) == [(1, "b"), (2, "a"), (3, "a")]
+    assert list(suspects(rows.slice(0, 3), {"z"})) == []

@@ -70,7 +70,9 @@ def test_without_one_on_path_the_installed_pyspark_has_one(tmp_path: Path) -> No
     found = find_spark_submit(environ={"PATH": ""}, pyspark_folder=lambda: tmp_path)
 
     assert found == Launcher(
-        binary=str(submit), env={"SPARK_HOME": str(tmp_path), "PYSPARK_PYTHON": sys.executable}
+        binary=str(submit),
+        env={"SPARK_HOME": str(tmp_path), "PYSPARK_PYTHON": sys.executable},
+        beside_python=True,
     )
 
 

@@ -141,7 +141,7 @@ def event(chance: random.Random, number: int, name: str = "") -> tuple[str, byte
 def spoiled(chance: random.Random, name: str, payload: bytes) -> tuple[str, bytes]:
     """The event after something happened to it."""
     at = chance.randrange(len(payload))
-    what = chance.randrange(7)
+    what = chance.randrange(8)
     if what == 0:
         return chance.choice(sorted(AVRO)), payload
     spoilt = {
@@ -151,6 +151,7 @@ def spoiled(chance: random.Random, name: str, payload: bytes) -> tuple[str, byte
         4: payload[:at] + chance.randbytes(9) + payload[at:],
         5: b"",
         6: payload[:at] + bytes([payload[at] ^ 1 << chance.randrange(8)]) + payload[at + 1 :],
+        7: payload[:-1] + b"\x01\x02a",  # where the last field was null: branch -1, and a text
     }
     return name, spoilt[what]
 

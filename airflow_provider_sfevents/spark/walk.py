@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 _LONGEST_VARINT = 10
 _ALL_BUT_SIGN = 2**63 - 1
+_OF_ONE_BYTE = np.array([byte >> 1 ^ -(byte & 1) for byte in range(256)], np.int64)
+"""The number that a byte is; of those from 128 on, which more bytes follow, it says nothing."""
 
 
 def readable(schema: Mapping[str, Any], payloads: Sequence[bytes]) -> list[int]:
     """Indexes of the payloads that the schema reads to their last byte, ascending.
 
-    :param schema: JSON of a record that does not contain itself.
+    :param schema: as fastavro's `parse_schema` gives it, with full names; of a record that does not contain itself.
     """
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = np.cumsum(lengths)
@@ -60,23 +62,34 @@ class _Bytes:
     def number(self, places: Places) -> tuple[Places, Places]:
         """The number that each has next, and the places behind."""
         byte = self.at(places)
-        found = (byte & 0x7F).astype(np.int64)
+        found = _OF_ONE_BYTE.take(byte)
         behind = places + 1
         more = np.flatnonzero(byte >= 0x80)
-        for length in range(1, _LONGEST_VARINT):
-            if not more.size:
-                break
+        if more.size:
+            found[more], behind[more] = self._long_number(places[more])
+        return found, behind
+
+    def _long_number(self, places: Places) -> tuple[Places, Places]:
+        found = np.zeros(len(places), np.int64)
+        behind = places
+        more = np.arange(len(places))
+        for length in range(_LONGEST_VARINT):
             byte = self.at(behind[more])
             found[more] |= (byte & 0x7F).astype(np.int64) << (7 * length)
             behind[more] += 1
             more = more[byte >= 0x80]
+            if not more.size:
+                break
         behind[more] = self.nowhere
         return ((found >> 1) & _ALL_BUT_SIGN) ^ -(found & 1), behind
 
     def beyond(self, places: Places, lengths: Places) -> Places:
         """Further on; a length that is negative, or more than there is, leads nowhere."""
-        wrong = (lengths < 0) | (lengths > self.nowhere - places)
-        return np.where(wrong, self.nowhere, places + lengths)
+        left = np.maximum(self.nowhere - places, 0)
+        wrong = lengths.view(np.uint64) > left.view(np.uint64)  # so a negative one is very long
+        behind: Places = places + lengths
+        behind[wrong] = self.nowhere
+        return behind
 
 
 def _compiled(avro: Any, named: dict[str, Step]) -> Step:
@@ -84,10 +97,10 @@ def _compiled(avro: Any, named: dict[str, Step]) -> Step:
     if isinstance(avro, list):
         return _union([_compiled(branch, named) for branch in avro])
     if isinstance(avro, str):
-        return _PLAIN[avro] if avro in _PLAIN else named[_last(avro)]
+        return _PLAIN[avro] if avro in _PLAIN else named[avro]
     step = _complex(avro, named)
     if "name" in avro:
-        named[_last(avro["name"])] = step
+        named[avro["name"]] = step
     return step
 
 
@@ -107,10 +120,6 @@ def _complex(avro: Mapping[str, Any], named: dict[str, Step]) -> Step:
             return _compiled(inner, named)
 
 
-def _last(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
 def _in_turn(steps: Sequence[Step]) -> Step:
     def walk(payloads: _Bytes, places: Places) -> Places:
         for step in steps:
@@ -123,8 +132,10 @@ def _in_turn(steps: Sequence[Step]) -> Step:
 def _union(branches: Sequence[Step]) -> Step:
     def walk(payloads: _Bytes, places: Places) -> Places:
         chosen, behind = payloads.number(places)
-        behind[(chosen < 0) | (chosen >= len(branches))] = payloads.nowhere
+        behind[chosen.view(np.uint64) >= len(branches)] = payloads.nowhere
         for index, branch in enumerate(branches):
+            if branch is _nothing:
+                continue
             those = np.flatnonzero(chosen == index)
             if those.size:
                 behind[those] = branch(payloads, behind[those])
@@ -149,8 +160,17 @@ def _fixed(length: int) -> Step:
     return walk
 
 
-def _number(payloads: _Bytes, places: Places) -> Places:
+def _nothing(_payloads: _Bytes, places: Places) -> Places:
+    return places
+
+
+def _long(payloads: _Bytes, places: Places) -> Places:
     return payloads.number(places)[1]
+
+
+def _int(payloads: _Bytes, places: Places) -> Places:
+    number, behind = payloads.number(places)
+    return np.where((number < -(2**31)) | (number >= 2**31), payloads.nowhere, behind)
 
 
 def _text(payloads: _Bytes, places: Places) -> Places:
@@ -191,12 +211,12 @@ def _blocks(item: Step) -> Step:
 
 
 _PLAIN: dict[str, Step] = {
-    "null": _fixed(0),
+    "null": _nothing,
     "float": _fixed(4),
     "double": _fixed(8),
     "boolean": _boolean,
-    "int": _number,
-    "long": _number,
+    "int": _int,
+    "long": _long,
     "string": _text,
     "bytes": _text,
 }

@@ -7,9 +7,10 @@ import random
 from typing import Any
 
 import pytest
+from fastavro import parse_schema
 
 from airflow_provider_sfevents.spark.decode import Decoder
-from airflow_provider_sfevents.spark.decoders.walk import readable
+from airflow_provider_sfevents.spark.walk import readable
 from tests.unit.spark.conftest import encode
 from tests.unit.spark.decoders import shapes
 
@@ -18,7 +19,14 @@ STRINGS = {"type": "array", "items": "string"}
 
 def record(*kinds: Any) -> dict[str, Any]:
     fields = [{"name": f"F{index}", "type": kind} for index, kind in enumerate(kinds)]
-    return {"type": "record", "name": "X__e", "namespace": "com.sforce.eventbus", "fields": fields}
+    schema = {
+        "type": "record",
+        "name": "X__e",
+        "namespace": "com.sforce.eventbus",
+        "fields": fields,
+    }
+    parsed: dict[str, Any] = parse_schema(schema)
+    return parsed
 
 
 EVERYTHING = record(
@@ -73,6 +81,8 @@ def test_no_payloads_and_payloads_of_nothing() -> None:
         ("long", b"\xff" * 9 + b"\x01", True),
         ("long", b"\xff" * 10 + b"\x01", False),
         ("long", b"\x80\x00", True),
+        ("int", b"\xff\xff\xff\xff\x0f", True),
+        ("int", b"\x80\x80\x80\x80\x10", False),
         (STRINGS, b"\x02\x02a\x00", True),
         (STRINGS, b"\x01\x04\x02a\x00", True),
         (STRINGS, b"\x02\x02a\x04\x02b\x02c\x00", True),
@@ -83,7 +93,7 @@ def test_no_payloads_and_payloads_of_nothing() -> None:
 )
 def test_what_the_format_allows(kind: Any, payload: bytes, leads: bool) -> None:
     """Indexes, lengths and counts that cannot be lead nowhere; the neighbours are not touched."""
-    neighbour = {"string": b"\x02a", "long": b"\x02", "boolean": b"\x00"}.get(
+    neighbour = {"string": b"\x02a", "long": b"\x02", "int": b"\x02", "boolean": b"\x00"}.get(
         kind if isinstance(kind, str) else "", b"\x00"
     )
 
@@ -106,7 +116,7 @@ def test_it_tells_what_can_be_read_from_what_cannot(seed: int) -> None:
         if "UTF-8" not in reason and "Fields:" not in reason
     ]
 
-    found = readable(shapes.ACCOUNT, [*spoiled, *whole])
+    found = readable(parse_schema(shapes.ACCOUNT), [*spoiled, *whole])
 
     assert len(unreadable) > 50
     assert set(found).isdisjoint(unreadable)

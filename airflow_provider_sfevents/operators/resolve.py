@@ -1,0 +1,181 @@
+"""Full records from the org into the tables that follow it: for filling a table, and for answering marks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from typing_extensions import override
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.failures import airflow_failures
+from airflow_provider_sfevents.hooks.places import (
+    open_staging,
+    put_job,
+    staging_root,
+    writing_state,
+)
+from airflow_provider_sfevents.hooks.run import describe_run, is_template
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators.following import check_root
+from airflow_provider_sfevents.pubsub.rest.reading import WantedRead, check_entity, check_way
+from airflow_provider_sfevents.spark.decimals import read_decimals
+from airflow_provider_sfevents.staging.places import spark_url
+from airflow_provider_sfevents.staging.reads import DELETED, RECORDS, REPORT, SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow.sdk import Context
+
+    from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
+
+
+class SfEventsResolveOperator(SparkSubmitOperator):
+    """Read full records of an object from the org, and make the table that follows it right by them.
+
+    For the tables that `SfEventsToSparkOperator` writes with `current_state`: fills a new one, and answers the marks of its `resync` table. The
+    records are read over REST or the Bulk API with the Salesforce connection's login, streamed into the staging area, and resolved by Spark; what is
+    read counts only when all of it is there. Every try reads anew. While another task writes the same tables, this one gives way.
+
+    A `SparkSubmitOperator`: every argument of it works, but `conn_id` (Salesforce's) and `application`.
+
+    Result: `entity`, `read_at`, `read_by`, `whole`, `fields`, `unseen` (fields that the user cannot read), `records` and `deleted` (read, and asked for
+    in vain), `resolved` (counts: `replaced`, `deleted`, `newer`, `refused`, and the marks that are left).
+
+    :param entity: API name of the object: `Account`, `Invoice__c`. Expand over it for several, with `max_active_tis_per_dagrun=1`. (templated)
+    :param current_state: root URL or namespace of the tables, as `SfEventsToSparkOperator` has it. (templated)
+    :param table_format: `delta` or `iceberg`.
+    :param record_ids: resolve these records alone. Default: all, and what the org does not have is deleted. (templated)
+    :param read_by: `bulk`, `rest`, or `auto`: all records by the Bulk API, single ones over REST.
+    :param lacking: fields that the table has and the org has no more; they become null. Fields that the user cannot read are added.
+    :param deletions: as `SfEventsToSparkOperator` has it; so are `history`, `decimals` and `landing_folder`. (the last one templated)
+    :param conn_id: connection of type `sfevents`; its user needs the permission API Enabled, and to see the object's records.
+    :param staging: as `SfEventsToSparkOperator` has it. (templated)
+    :param staging_shared: likewise.
+    :param spark_conn_id: connection of type `spark`; it has to exist.
+    """
+
+    template_fields: Sequence[str] = (
+        *SparkSubmitOperator.template_fields,
+        "entity",
+        "current_state",
+        "record_ids",
+        "staging",
+        "landing_folder",
+    )
+
+    # What SparkSubmitOperator makes of its arguments.
+    application: str
+    application_args: list[Any] | None
+    conf: dict[Any, Any] | None
+    env_vars: dict[str, Any] | None
+    py_files: str | None
+
+    def __init__(
+        self,
+        *,
+        entity: Any,
+        current_state: str,
+        table_format: str,
+        record_ids: Any = None,
+        read_by: str = "auto",
+        lacking: Sequence[str] = (),
+        deletions: str = "delete",
+        history: bool = False,
+        decimals: Mapping[str, str] | None = None,
+        landing_folder: str | None = None,
+        conn_id: str = SfEventsHook.default_conn_name,
+        staging: str | None = None,
+        staging_shared: bool = False,
+        spark_conn_id: str = "spark_default",
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "sfevents-resolve")
+        super().__init__(**kwargs)
+        # Where SparkSubmitOperator looks; `self.conn_id` is Salesforce's.
+        self._conn_id = spark_conn_id
+        self.conn_id = conn_id
+        self.entity = entity
+        self.current_state = current_state
+        self.table_format = table_format
+        self.record_ids = record_ids
+        self.read_by = read_by
+        self.lacking = lacking
+        self.deletions = deletions
+        self.history = history
+        self.decimals = decimals
+        self.landing_folder = landing_folder
+        self.staging = staging
+        self.staging_shared = staging_shared
+        self._check()
+
+    @override
+    def execute(self, context: Context) -> dict[str, Any]:
+        with airflow_failures():
+            submission = landing.plan(self, self.staging, shared=self.staging_shared)
+            wanted = WantedRead(entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by)
+            open_staging(self.staging)
+            root = staging_root(self.staging)
+            job = put_job(submission.job_root(self.staging), "resolve")
+            with writing_state(self.staging, self.current_state, describe_run(context)):
+                folder, read = asyncio.run(SfEventsHook(self.conn_id).read_records(wanted, root))
+                landing.forget_other_jobs(context, self.external_id_key, read.read_id, again=False)
+                landing.aim(self, submission, job, self._arguments(folder, read), read.records or 1)
+                with submission.environment():
+                    SparkSubmitOperator.execute(self, context)
+            resolved = folder.read_report()
+            folder.remove_up_to_this()
+        told = {**asdict(read), "fields": list(read.fields), "unseen": list(read.unseen)}
+        return {**told, "resolved": resolved}
+
+    def _arguments(self, folder: ReadFolder, read: ReadManifest) -> list[str]:
+        """For `spark/resolve.py`."""
+        place = folder.folder
+        said = ["--current-state", self.current_state, "--format", self.table_format]
+        said += ["--entity", self.entity, "--read-at", read.read_at]
+        said += ["--records", spark_url(place / RECORDS), "--records-format", read.records_format]
+        said += ["--event-schema", spark_url(place / SCHEMA)]
+        said += ["--report", spark_url(place / REPORT)]
+        lacking = ",".join(dict.fromkeys([*self.lacking, *read.unseen]))
+        for option, value, usual in (
+            ("--lacking", lacking, ""),
+            ("--deletions", self.deletions, "delete"),
+            ("--landing-folder", self.landing_folder or "", ""),
+            ("--decimals", json.dumps(dict(self.decimals or {})), "{}"),
+        ):
+            said += [] if value == usual else [option, value]
+        said += ["--history"] if self.history else []
+        if read.whole:
+            return said
+        return [*said, "--partial", "--deleted-ids", spark_url(place / DELETED)]
+
+    def _check(self) -> None:
+        """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
+        if self.application:
+            raise ConfigurationError(
+                f"application={self.application!r} has no use here: the job is that of this package. Leave it out."
+            )
+        check_root(self.current_state, self.table_format, self.deletions)
+        read_decimals(self.decimals or {})
+        check_way(self.read_by, whole=self.record_ids is None)
+        if isinstance(self.entity, str) and not is_template(self.entity):
+            check_entity(self.entity)
+
+
+def _ids(given: Any) -> tuple[str, ...] | None:
+    """Record ids after rendering.
+
+    :raises ConfigurationError: they are no list of texts; an empty one would be taken for all records by somebody.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) or not given or any(not isinstance(one, str) for one in given):
+        raise ConfigurationError(
+            f"record_ids={given!r} is no list of record ids; give one, or leave it out to read all records."
+        )
+    return tuple(given)

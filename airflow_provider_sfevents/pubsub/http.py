@@ -1,0 +1,60 @@
+"""HTTP to an org: what is trusted, when a proxy stands between, and what a failure means."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+import httpx
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.pubsub.settings import is_loopback
+from airflow_provider_sfevents.pubsub.trust import read_ca_file
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.settings import Settings
+
+
+def open_http(settings: Settings, url: str, seconds: float) -> httpx.AsyncClient:
+    """Make a client for one host; to be used with `async with`.
+
+    :param url: of the host.
+    :param seconds: to wait for a connection, and for each next piece of an answer.
+    """
+    return httpx.AsyncClient(
+        verify=_trust(settings, url),
+        timeout=seconds,
+        trust_env=not is_loopback(
+            httpx.URL(url).host
+        ),  # no proxy stands between this machine and itself
+        headers={"User-Agent": "airflow-provider-sfevents", "Accept": "application/json"},
+    )
+
+
+def _trust(settings: Settings, url: str) -> ssl.SSLContext | bool:
+    if url.startswith("http://"):
+        return ssl.SSLContext(
+            ssl.PROTOCOL_TLS_CLIENT
+        )  # trusts nobody: plain HTTP needs no roots, and loading them takes time
+    if not settings.ca_file:
+        return True
+    return ssl.create_default_context(cadata=read_ca_file(settings.ca_file))
+
+
+def unreachable(
+    url: str, error: httpx.HTTPError, ca_file: str
+) -> ConfigurationError | TransportError:
+    """Say why a host did not answer, and what to look at."""
+    reason = str(error) or type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        trusted = f"the CA file {ca_file!r}" if ca_file else "the usual authorities"
+        return ConfigurationError(
+            f"The certificate of {url} is not vouched for by {trusted}: {reason}. Set ca_file to the authority that signed it."
+        )
+    if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER_FAILURE" in reason:
+        return ConfigurationError(
+            f"{url} does not speak TLS: {reason}. Check scheme and port of the host."
+        )
+    return TransportError(
+        f"{url} cannot be reached: {reason}. Check the host's spelling, network and proxy."
+    )

@@ -1,0 +1,69 @@
+"""What the REST API says no with, made into our errors: one line with the thing, what was said, and what to do. Pure.
+
+Codes and texts: REST API Developer Guide, "Status Codes and Error Responses"; Bulk API 2.0 Developer Guide, "Errors".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    QuotaExceeded,
+    TransportError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.exceptions import SfEventsError
+
+SESSION_REFUSED = "INVALID_SESSION_ID"
+
+_PASSING = frozenset(
+    {"SERVER_UNAVAILABLE", "UNABLE_TO_LOCK_ROW", "QUERY_TIMEOUT", "UNKNOWN_EXCEPTION"}
+)
+_REMEDIES = {
+    "API_DISABLED_FOR_ORG": "This edition has no API access, or the user lacks it: give the user the permission API Enabled.",
+    "API_CURRENTLY_DISABLED": "Give the user the permission API Enabled.",
+    "FUNCTIONALITY_NOT_ENABLED": "Read by the other way (`read_by`), or let an administrator enable it.",
+    "INSUFFICIENT_ACCESS": "Give the connection's user the permission to read this object.",
+    "INVALID_TYPE": "There is no such object, or the connection's user may not see it: check the name, and the user's permissions.",
+    "INVALID_TYPE_FOR_OPERATION": "This object cannot be read by a query.",
+    "INVALIDENTITY": "The Bulk API does not have this object: read it with read_by='rest'.",
+    "NOT_FOUND": "There is no such object, or the connection's user may not see it: check the name, and the user's permissions.",
+}
+
+
+def code_of(body: bytes) -> tuple[str, str]:
+    """Error code and message of an answer; both empty where it has none."""
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return "", ""
+    first = said[0] if isinstance(said, list) and said else said
+    if not isinstance(first, dict):
+        return "", ""
+    return str(first.get("errorCode", "")), str(first.get("message", ""))
+
+
+def refusal(doing: str, status: int, body: bytes) -> SfEventsError:
+    """Make the error for an answer that is none of success.
+
+    :param doing: what was asked for, as the beginning of a sentence.
+    """
+    code, message = code_of(body)
+    said = f"{doing}: HTTP {status} {code} {message}".rstrip()
+    said = " ".join(said.split())[:500].rstrip(".")
+    if code == SESSION_REFUSED or status == 401:
+        return AuthenticationError(
+            f"{said}. The org does not take the session, though it was fresh: let an administrator check the app's scope `api` and the user."
+        )
+    if code == "REQUEST_LIMIT_EXCEEDED":
+        return QuotaExceeded(
+            f"{said}. The org's API requests of 24 hours are used up: wait, or read fewer records."
+        )
+    if status >= 500 or code in _PASSING:
+        return TransportError(f"{said}. Try again later.")
+    remedy = _REMEDIES.get(code, "Check the object's name and the user's permissions.")
+    return ConfigurationError(f"{said}. {remedy}")

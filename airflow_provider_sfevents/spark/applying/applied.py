@@ -1,0 +1,206 @@
+"""A batch's events into the tables of a run: sorted and planned by the driver, folded on the executors, committed in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.applying import merges, places
+from airflow_provider_sfevents.spark.applying.arrivals import (
+    Arrived,
+    held_rows,
+    hold,
+    released_rows,
+    see,
+    seen_before,
+)
+from airflow_provider_sfevents.spark.applying.commits import Commits
+from airflow_provider_sfevents.spark.applying.folding import Folding, folded, outcome_sql
+from airflow_provider_sfevents.spark.applying.knowing import known, written
+from airflow_provider_sfevents.spark.applying.outcomes import Found, counted, local_rows
+from airflow_provider_sfevents.spark.applying.places import progress_of
+from airflow_provider_sfevents.spark.changes import progress_text, serial, tables
+from airflow_provider_sfevents.spark.changes.fields import Layout
+from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.plan import BatchPlan, plan_batch, summarised
+from airflow_provider_sfevents.spark.changes.transactions import sort
+from airflow_provider_sfevents.spark.decode import HEADER
+from airflow_provider_sfevents.spark.tables.statements import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from airflow_provider_sfevents.spark.applying.run import Run
+    from airflow_provider_sfevents.spark.changes.source import Admission, Batch
+    from airflow_provider_sfevents.spark.fieldtypes import Column
+
+
+def apply_events(
+    run: Run,
+    batch: Batch,
+    admission: Admission,
+    arrived: Arrived,
+    layouts: Mapping[str, Layout],
+    *,
+    before: Callable[[], None] = lambda: None,
+) -> dict[str, int]:
+    """Apply a batch that is admitted.
+
+    :param layouts: of the entities that the batch has events of, as their tables will be; of others the recorded columns count.
+    :param before: called when all is decided and nothing is written.
+    """
+    state = run.state
+    held = [serial.from_text(row["event_text"]) for row in held_rows(run)]
+    arrived.look()
+    seen = seen_before(run, arrived, held)
+    ready = sort(held, arrived.events, seen, batch.ended_by)
+    states = state.entity_states()
+    told = {one.entity for one in ready.released if one.entity}
+    known_layouts = {
+        entity: layouts[entity] if entity in layouts else recorded_layout(run, entity)
+        for entity in told | states.keys()
+    }
+    plan = plan_batch(
+        progress_of(run.progress),
+        batch,
+        admission,
+        summarised(arrived.events, ready),
+        states,
+        known_layouts,
+        new_entities=run.new_entities,
+    )
+    released = released_rows(run, arrived, held, ready)
+    found = [
+        one
+        for entity in sorted(plan.entities)
+        if (one := _folded(run, plan, entity, known_layouts, released, told)) is not None
+    ]
+    run.check_progress()
+    before()
+    state.make_state_tables()
+    for one in found:
+        state.make_entity(one.entity, one.layout, history=run.history)
+    commits = Commits(state, found, run.step, run.fence, folder=run.folder, history=run.history)
+    commits.of_records()
+    commits.kept({entity: wide.kept for entity, wide in plan.entities.items()})
+    commits.resync(
+        {
+            entity: wide.state.mark
+            for entity, wide in plan.entities.items()
+            if wide.state.mark != (states[entity].mark if entity in states else None)
+        }
+    )
+    commits.unapplied([one for wide in plan.entities.values() for one in wide.quarantined])
+    commits.entities({entity: None for entity in plan.entities if entity not in states})
+    if any(one.identity for one in ready.released):
+        commits.add("seen", partial(see, run, batch, released, seen))
+    if held or ready.held:
+        commits.add("held", partial(hold, run, arrived, held, ready))
+    commits.add("applied_through", partial(_advance, run, progress_text.to_text(plan.progress)))
+    commits.run(tables.APPLY_ORDER)
+    return {
+        **_counts(found),
+        "held": len(ready.held),
+        "repeated": len(ready.repeats),
+        **marks_left(run),
+    }
+
+
+def standing(run: Run, batch: Batch) -> dict[str, int]:
+    """What the tables say of a batch that was applied before."""
+    progress = progress_of(run.progress)
+    is_last = progress is not None and (progress.epoch, progress.sequence) == (
+        batch.epoch,
+        batch.sequence,
+    )
+    return {
+        **_counts([]),
+        "held": len(held_rows(run)) if is_last else 0,
+        "repeated": 0,
+        **marks_left(run),
+    }
+
+
+def recorded_layout(run: Run, entity: str) -> Layout:
+    """The columns of an entity's table that come from fields."""
+    return layout_of(run.state.types(entity).columns)
+
+
+def layout_of(columns: Iterable[Column]) -> Layout:
+    """Those of an event type's columns that an entity's table has."""
+    return Layout(columns=tuple(one for one in columns if one.field != HEADER))
+
+
+def _folded(
+    run: Run,
+    plan: BatchPlan,
+    entity: str,
+    layouts: Mapping[str, Layout],
+    released: DataFrame,
+    told: set[str],
+) -> Found | None:
+    """Fold an entity's events; None where no record is touched."""
+    wide = plan.entities[entity]
+    if entity not in told and not wide.nullings:
+        return None
+    layout = layouts[entity]
+    folding = Folding(
+        layout=layout,
+        deletions=run.deletions,
+        mark=wide.state.mark,
+        nullings=wide.nullings,
+        history=run.history,
+    )
+    events = (
+        released.where(f"entity_name = {text(entity)}")
+        .selectExpr("explode(named_ids) AS record_id", "event_text")
+        .groupBy("record_id")
+        .agg({"event_text": "collect_list"})
+        .toDF("record_id", "event_texts")
+    )
+    prefixes = sorted({one for change in wide.nullings for one in change.addressed.prefixes})
+    rows = written(
+        run.state,
+        known(run.state, entity, events, folding, prefixes=prefixes),
+        partial(folded, folding, plan.progress, wide.state.read_at),
+        outcome_sql(folding),
+        f"{run.folder}/{entity}",
+    )
+    return Found(entity=entity, layout=layout, rows=rows, counts=counted(rows))
+
+
+def _advance(run: Run, said: str) -> None:
+    if said == run.progress:
+        return
+    name = tables.PROGRESS_SQL.split()[0]
+    row = {name: said, merges.BEFORE: run.progress or None}
+    source = local_rows(run.state, [row], f"{tables.PROGRESS_SQL}, {merges.BEFORE} string")
+    run.check_progress()
+    run.state.merge(places.PROGRESS, source, merges.advance)
+
+
+def _counts(found: Sequence[Found]) -> dict[str, int]:
+    """What became of events, one for each record that an event names."""
+    done: Counter[str] = Counter()
+    for one in found:
+        done.update(one.counts)
+    return {
+        "applied": done["applied"] + done["deleted"] + done["nulled"],
+        "kept": done["kept"],
+        "unapplied": done["quarantined"],
+        "old": done["old"],
+        "contained": done["contained"],
+    }
+
+
+def marks_left(run: Run) -> dict[str, int]:
+    """How many marks there are now."""
+    rows = run.state.rows(places.RESYNC, tables.RESYNC_SQL)
+    found = rows.selectExpr(
+        f"count_if(record_id <> '{WHOLE_ENTITY}') AS marked_records",
+        f"count_if(record_id = '{WHOLE_ENTITY}') AS marked_entities",
+    ).collect()[0]
+    return {name: int(number) for name, number in found.asDict().items()}

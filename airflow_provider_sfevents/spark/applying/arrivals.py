@@ -1,0 +1,163 @@
+"""Which events a run has to do with: those that arrived, those held from before, repeats out; and what is to be remembered of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.applying import merges, places
+from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows, light
+from airflow_provider_sfevents.spark.applying.outcomes import local_rows
+from airflow_provider_sfevents.spark.applying.places import collected
+from airflow_provider_sfevents.spark.applying.rows import order_of, order_parts
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, Ready
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from airflow_provider_sfevents.spark.applying.run import Run
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.source import Batch
+
+_ORDER = ("event_generation", "event_sequence", "event_ordinal")
+_PLACE = f"struct({', '.join(_ORDER)})"
+_SWEEP_EVERY = 10
+
+
+class Arrived:
+    """A batch's own events, read once.
+
+    :param frames: those that decode, and those that do not.
+    :param number: how many there are together: where that many decode, the others are not asked for.
+    """
+
+    def __init__(self, frames: Sequence[DataFrame], number: int) -> None:
+        self._frames = [frame.persist() for frame in frames]
+        self._number = number
+        self.rows = self._frames[0]
+        self.events: list[Change] = []
+
+    def look(self) -> None:
+        """Fetch what the driver decides by."""
+        found = self._light(self._frames[0])
+        if len(found) < self._number:
+            for other in self._frames[1:]:
+                found += self._light(other)
+                self.rows = self.rows.unionAll(other)
+        self.events = found
+
+    def forget(self) -> None:
+        for frame in self._frames:
+            frame.unpersist()
+
+    def _light(self, rows: DataFrame) -> list[Change]:
+        names = [
+            *_ORDER,
+            "entity_name",
+            "change_type",
+            "record_ids",
+            "transaction_key",
+            "sequence_number",
+            "committed_at",
+        ]
+        own = rows.selectExpr(*names, "CASE WHEN is_wide THEN event_text END AS event_text")
+        return [light(row) for row in collected(own)]
+
+
+def held_rows(run: Run) -> list[dict[str, str]]:
+    """The texts of what is held."""
+    return collected(run.state.rows(places.HELD, tables.HELD_SQL).select("event_text"))
+
+
+def seen_before(run: Run, arrived: Arrived, held: Sequence[Change]) -> dict[str, Order]:
+    """Those of the events' identities that have been seen, each with its first order."""
+    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+    if not run.state.exists(places.SEEN) or not (arrived.events or held):
+        return {}
+    ids = arrived.rows.select("event_identity").unionAll(
+        local_rows(
+            run.state, [{"event_identity": one.identity} for one in held], "event_identity string"
+        )
+    )
+    rows = run.state.rows(places.SEEN, tables.SEEN_SQL)
+    met = rows.join(F.broadcast(ids.where("event_identity <> ''")), "event_identity", "left_semi")
+    found: dict[str, Order] = {}
+    for row in collected(met.select("event_identity", *_ORDER)):
+        order = order_of(row, "event")
+        found[row["event_identity"]] = min(order, found.get(row["event_identity"], order))
+    return found
+
+
+def released_rows(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> DataFrame:
+    """The events that are applied or kept now, as rows."""
+    rows = _news(run, arrived, ready)
+    if ready.held:
+        rows = rows.where(f"{_PLACE} < {_literal(ready.held[0].order)}")
+    before = _only_held(arrived, held)
+    own = [one for one in ready.released if one.order in before]
+    return rows.unionAll(_as_rows(run, own)) if own else rows
+
+
+def _news(run: Run, arrived: Arrived, ready: Ready) -> DataFrame:
+    """What arrived, without repeats."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if not ready.repeats:
+        return arrived.rows
+    repeated = [order_parts(one.order, "event") for one in ready.repeats]
+    columns = ", ".join(f"{name} bigint" for name in _ORDER)
+    rows = local_rows(run.state, repeated, columns)
+    return arrived.rows.join(F.broadcast(rows), list(_ORDER), "left_anti").select(
+        *arrived.rows.columns
+    )
+
+
+def _only_held(arrived: Arrived, held: Sequence[Change]) -> set[Order]:
+    """Held events of batches before; a job that died may have left the batch's own there, too."""
+    return {one.order for one in held} - {one.order for one in arrived.events}
+
+
+def _as_rows(run: Run, changes: Sequence[Change]) -> DataFrame:
+    return local_rows(run.state, event_rows(changes).to_pylist(), EVENTS_SQL)
+
+
+def _literal(order: Order) -> str:
+    return f"struct({', '.join(f'{part}L' for part in order)})"
+
+
+def see(run: Run, batch: Batch, released: DataFrame, seen: Mapping[str, Order]) -> None:
+    """Remember the identities of what is applied or kept now, and forget those that are old enough.
+
+    They are appended, since it is known that they are not there. A twin's are the same: the least order counts.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = released.where("event_identity <> ''")
+    if seen:
+        rows = rows.join(
+            run.state.rows(places.SEEN, tables.SEEN_SQL), "event_identity", "left_anti"
+        )
+    rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
+    run.state.append(places.SEEN, rows)
+    if batch.sequence % _SWEEP_EVERY == 0:
+        over = (batch.opened_at - SEEN_FOR).isoformat()
+        run.state.delete(places.SEEN, f"seen_at < timestamp'{over}'")
+
+
+def hold(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> None:
+    """Replace what is held."""
+    names = [*_ORDER, "event_text"]
+    before = _only_held(arrived, held)
+    still = [one for one in ready.held if one.order in before]
+    rows = event_rows(still).select(names).to_pylist()
+    if ready.held:
+        # By way of the driver, which reads them again next time; Delta merges nothing that is cached.
+        own = _news(run, arrived, ready).where(f"{_PLACE} >= {_literal(ready.held[0].order)}")
+        rows += collected(own.select(*names))
+    statement = partial(merges.replace_all, keys=_ORDER, columns=names)
+    run.state.merge(places.HELD, local_rows(run.state, rows, tables.HELD_SQL), statement)

@@ -1,0 +1,66 @@
+"""What a run has folded, on its way into the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.applying.folding import DONE, DROP, PUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from airflow_provider_sfevents.spark.applying.places import StateTables
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was folded of one entity.
+
+    :param rows: outcomes (`folding.OUTCOME_SQL`), as they lie in files that nobody changes.
+    :param counts: how many rows of each kind there are, and what became of events.
+    """
+
+    entity: str
+    layout: Layout
+    rows: DataFrame
+    counts: Mapping[str, int]
+
+
+def counted(rows: DataFrame) -> dict[str, int]:
+    """Count what there is to write, and what became of events."""
+    done = [f"coalesce(sum(fold_counts['{name}']), 0) AS {name}" for name in DONE]
+    found = rows.selectExpr(
+        "count_if(row_write <> '' OR row_bury) AS rows_written",
+        f"count_if(row_write IN ('{PUT}', '{DROP}')) AS rows_changed",
+        "count_if(row_bury) AS rows_buried",
+        f"count_if(mark_write IN ('{PUT}', '{DROP}')) AS marks_changed",
+        "count_if(size(kept_events) > 0) AS rows_kept",
+        "count_if(settled_generation IS NOT NULL) AS rows_settled",
+        "count_if(size(put_aside) > 0) AS rows_aside",
+        *(
+            f"count_if(read_answer = '{answer}') AS answer_{answer}"
+            for answer in ("replaced", "deleted", "newer", "refused")
+        ),
+        *done,
+    ).collect()[0]
+    return {name: int(number) for name, number in found.asDict().items()}
+
+
+def local_rows(state: StateTables, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
+    """A DataFrame of rows that the driver has; instants keep their zone."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    empty = state.spark.createDataFrame([], columns)
+    schema = to_arrow_schema(empty.schema, timestamp_utc=True)
+    return state.spark.createDataFrame(pa.Table.from_pylist(list(rows), schema), columns)
+
+
+def together(frames: Sequence[DataFrame]) -> DataFrame:
+    """Rows of all of these, which have the same columns."""
+    return reduce(lambda one, other: one.unionByName(other), frames)

@@ -1,0 +1,183 @@
+"""The tables of an apply somewhere: opened, made, read and merged, on Delta or Iceberg.
+
+Reading a table that is not there gives no rows. All state tables are made with the first run, `applied_through` last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.applying.rows import history_sql, mark_of, row_sql
+from airflow_provider_sfevents.spark.changes import progress_text, tables
+from airflow_provider_sfevents.spark.changes.entity import EntityState
+from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark.tables import naming, statements
+from airflow_provider_sfevents.spark.tables.opening import open_dialect
+from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.changes.source import Progress
+    from airflow_provider_sfevents.spark.tables.merging import Dialect
+
+TOMBSTONES, RESYNC, KEPT, HELD = "tombstones", "resync", "kept", "held"
+SEEN, ENTITIES, UNAPPLIED, PROGRESS = "seen", "entities", "unapplied", "applied_through"
+STATE_TABLES = {
+    KEPT: tables.KEPT_SQL,
+    RESYNC: tables.RESYNC_SQL,
+    ENTITIES: tables.ENTITIES_SQL,
+    SEEN: tables.SEEN_SQL,
+    UNAPPLIED: tables.UNAPPLIED_SQL,
+    TOMBSTONES: tables.TOMBSTONES_SQL,
+    HELD: tables.HELD_SQL,
+    PROGRESS: tables.PROGRESS_SQL,
+}
+_SOURCE = "sfevents_applied"
+
+
+class StateTables:
+    """Current-state tables and those beside them.
+
+    `spark` is a session of their own, in which the format is set up; `root` the URL of the folder for what is no table.
+    """
+
+    def __init__(self, spark: SparkSession, files: Files, root: str, dialect: Dialect) -> None:
+        self.spark = spark
+        self.files = files
+        self.root = root
+        self.types = TypeRecords(files, root)
+        self._dialect = dialect
+
+    def label(self, table: str) -> str:
+        return self._dialect.label(table)
+
+    def exists(self, table: str) -> bool:
+        return self._dialect.exists(table)
+
+    def rows(self, table: str, columns: str) -> DataFrame:
+        """A table's rows; none where there is no table.
+
+        :param columns: as DDL, of a table that is not there.
+        """
+        if not self.exists(table):
+            return self.spark.createDataFrame([], columns)
+        return self.spark.sql(f"SELECT * FROM {self._dialect.identifier(table)}")  # noqa: S608 - a quoted name
+
+    def make_state_tables(self) -> None:
+        if not self.exists(PROGRESS):
+            for table, columns in STATE_TABLES.items():
+                self.make(table, columns)
+
+    def make_entity(self, entity: str, layout: Layout, *, history: bool) -> None:
+        """Make an entity's tables, or add the columns that they lack."""
+        self.make(entity, row_sql(layout))
+        if history:
+            self.make(history_name(entity), history_sql(layout))
+
+    def make(self, table: str, columns: str) -> None:
+        target = self._dialect.identifier(table)
+        wanted = self.spark.createDataFrame([], columns).schema
+        if not self.exists(table):
+            self.spark.sql(
+                statements.create(
+                    target,
+                    self._dialect.using,
+                    wanted,
+                    self._dialect.partition,
+                    {
+                        name: value
+                        for name, value in self._dialect.properties.items()
+                        # Those of a landing's own columns mean nothing here, and Iceberg refuses them.
+                        if name.rpartition(".column.")[2] in (name, *wanted.names)
+                    },
+                )
+            )
+        self._dialect.check_table(table)
+        if lacking := statements.add_columns(target, self.rows(table, columns).schema, wanted):
+            self.spark.sql(lacking)
+
+    def merge(self, table: str, source: DataFrame, statement: Callable[[str, str], str]) -> None:
+        """Commit.
+
+        :param statement: makes the MERGE of the table's name in SQL and the name of a view of the source.
+        """
+        source.createOrReplaceTempView(_SOURCE)
+        self.spark.sql(statement(self._dialect.identifier(table), _SOURCE))
+
+    def append(self, table: str, rows: DataFrame) -> None:
+        """Commit new rows, when it is known that they are not there."""
+        rows.createOrReplaceTempView(_SOURCE)
+        names = ", ".join(rows.columns)
+        target = self._dialect.identifier(table)
+        self.spark.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {_SOURCE}")  # noqa: S608 - our own names
+
+    def delete(self, table: str, condition: str) -> None:
+        self.spark.sql(f"DELETE FROM {self._dialect.identifier(table)} WHERE {condition}")  # noqa: S608
+
+    def progress_text(self) -> str:
+        """What `applied_through` says; empty: nothing was ever applied.
+
+        :raises StagingError: it says several things.
+        """
+        found = [str(row[0]) for row in self.rows(PROGRESS, tables.PROGRESS_SQL).collect()]
+        if len(found) > 1:
+            raise StagingError(
+                f"{self.label(PROGRESS)} has {len(found)} rows instead of one: somebody has changed it. Restore the table to its version before "
+                "that."
+            )
+        return found[0] if found else ""
+
+    def entity_states(self) -> dict[str, EntityState]:
+        """All that the source has told of."""
+        of_entities = f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'"
+        marks = {
+            row["entity_name"]: mark_of(row)
+            for row in collected(self.rows(RESYNC, tables.RESYNC_SQL).where(of_entities))
+        }
+        return {
+            row["entity_name"]: EntityState(
+                entity=row["entity_name"],
+                mark=marks.get(row["entity_name"]),
+                read_at=row[tables.READ_AT],
+            )
+            for row in collected(self.rows(ENTITIES, tables.ENTITIES_SQL))
+        }
+
+
+def collected(rows: DataFrame) -> list[dict[str, Any]]:
+    """Rows as Python has them, with instants in UTC; PySpark's own way loses the time zone."""
+    found: list[dict[str, Any]] = rows.toArrow().to_pylist()
+    return found
+
+
+def progress_of(text: str) -> Progress | None:
+    return progress_text.from_text(text) if text else None
+
+
+def history_name(entity: str) -> str:
+    return f"{entity}_history"
+
+
+def open_state(
+    spark: SparkSession, current_state: str, table_format: str, landing_folder: str = ""
+) -> StateTables:
+    """Open the tables below a root, or in a namespace; nothing but a namespace is made.
+
+    :raises ConfigurationError: they cannot be; the message says what to change.
+    """
+    files = Files(spark)
+    session, dialect, root = open_dialect(
+        spark,
+        files,
+        current_state,
+        table_format,
+        partition_by=naming.NOT_PARTITIONED,
+        landing_folder=landing_folder,
+    )
+    return StateTables(session, files, root, dialect)

@@ -1,0 +1,233 @@
+"""Full records from the org into the tables: marks answered, kept events applied, new tables filled. The rules are `changes.resolve`."""
+
+from __future__ import annotations
+
+import json
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.applying import places
+from airflow_provider_sfevents.spark.applying.applied import layout_of, marks_left, recorded_layout
+from airflow_provider_sfevents.spark.applying.commits import Commits
+from airflow_provider_sfevents.spark.applying.events import entity_of
+from airflow_provider_sfevents.spark.applying.folding import Folding, outcome_sql, resolved
+from airflow_provider_sfevents.spark.applying.fullreads import ID, filling
+from airflow_provider_sfevents.spark.applying.knowing import known, written
+from airflow_provider_sfevents.spark.applying.outcomes import Found, counted, local_rows
+from airflow_provider_sfevents.spark.applying.places import collected, open_state, progress_of
+from airflow_provider_sfevents.spark.applying.rows import fields_sql
+from airflow_provider_sfevents.spark.applying.run import begun
+from airflow_provider_sfevents.spark.changes import resolve as rules, serial, tables
+from airflow_provider_sfevents.spark.changes.ids import long_id
+from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.decimals import read_decimals, with_decimals
+from airflow_provider_sfevents.spark.evolution import evolve
+from airflow_provider_sfevents.spark.fieldtypes import event_type, quoted, record_fields
+from airflow_provider_sfevents.spark.landing_steps import no_step
+from airflow_provider_sfevents.spark.tables.statements import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.applying.ordering import Deletions
+    from airflow_provider_sfevents.spark.applying.run import Run
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.landing_steps import Step
+
+logger = logging.getLogger(__name__)
+
+_BAD_VALUES = 5
+
+
+def resolve(
+    spark: SparkSession,
+    current_state: str,
+    table_format: str,
+    entity: str,
+    records: DataFrame,
+    deleted_ids: Iterable[str] = (),
+    *,
+    read_at: datetime,
+    whole: bool = True,
+    deletions: Deletions = "delete",
+    history: bool = False,
+    landing_folder: str = "",
+    event_schema: str = "",
+    decimals: Mapping[str, str] | None = None,
+    lacking: Iterable[str] = (),
+    step: Step = no_step,
+) -> dict[str, int]:
+    """Make records equal what was read of the org; seeding a new table is the same.
+
+    :param entity: API name of the object.
+    :param records: full records, fields by their API names as REST or Bulk give them; values may all be text.
+    :param deleted_ids: records that were asked for and are not there.
+    :param read_at: when the read *began*, by the org's clock; aware.
+    :param whole: the read is of all records: what it does not bring is deleted.
+    :param event_schema: Avro schema (JSON) of the entity's change events; needed for an entity of which none has been applied, whose
+        columns nobody else knows, and passed over for others. `decimals` go with it.
+    :param lacking: fields that the table has, and the read knowingly has not: null from now on.
+    :returns: how many records were `replaced`, `deleted`, left as they are since they are `newer` than the read, or `refused` since their marks
+        are; and how many marks are left.
+    :raises ConfigurationError: the read cannot be used; nothing has been changed.
+    """
+    if read_at.tzinfo is None:
+        raise ConfigurationError(
+            f"read_at={read_at.isoformat()} has no time zone. Give the `Date` header of an answer that came before the read, with its zone."
+        )
+    state = open_state(spark, current_state, table_format, landing_folder)
+    with begun(state, deletions=deletions, history=history, step=step) as run:
+        layout = recorded_layout(run, entity)
+        if event_schema:
+            layout = _seeded(run, entity, event_schema, decimals or {}) or layout
+        if not layout.columns:
+            raise ConfigurationError(
+                f"No event of {entity} has been applied yet, so that the types of its columns are not known. Give the schema of its change events "
+                "(--event-schema, as GetSchema returns it), or wait for the first event."
+            )
+        rows = read_rows(run, entity, records, layout, lacking)
+        counts = resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
+    logger.info("%s resolved: %s.", entity, ", ".join(f"{n} {name}" for name, n in counts.items()))
+    return counts
+
+
+def resolve_rows(
+    run: Run,
+    entity: str,
+    rows: DataFrame,
+    deleted_ids: Iterable[str],
+    read_at: datetime,
+    layout: Layout,
+    *,
+    whole: bool,
+) -> dict[str, int]:
+    """Resolve from records as the table has them.
+
+    :param rows: `record_id`, once each, and `read_values`, a struct of the table's columns.
+    :raises ConfigurationError: the read cannot be used; nothing has been changed.
+    """
+    state = run.state
+    known_state = state.entity_states().get(entity)
+    lifted = rules.lift(known_state, progress_of(run.progress), read_at, entity=entity, whole=whole)
+    mark = known_state.mark if known_state is not None else None
+    folding = Folding(
+        layout=layout,
+        deletions=run.deletions,
+        mark=mark,
+        nullings=tuple(_kept_for_all(run, entity)),
+        history=run.history,
+    )
+    gone = [{tables.RECORD_ID: long_id(one)} for one in dict.fromkeys(deleted_ids)]
+    if gone:
+        missing = local_rows(state, gone, f"{tables.RECORD_ID} string").join(
+            rows.select(tables.RECORD_ID), tables.RECORD_ID, "left_anti"
+        )
+        rows = rows.unionByName(missing, allowMissingColumns=True)
+    outcomes = written(
+        state,
+        known(state, entity, rows, folding, everything=whole, waiting=True),
+        partial(resolved, folding, read_at),
+        outcome_sql(folding),
+        f"{run.folder}/{entity}",
+    )
+    found = Found(entity=entity, layout=layout, rows=outcomes, counts=counted(outcomes))
+    run.check_progress()
+    state.make_entity(entity, layout, history=run.history)
+    commits = Commits(state, [found], run.step, run.fence, folder=run.folder, history=run.history)
+    commits.of_records()
+    if known_state is None or known_state.read_at != lifted.read_at:
+        commits.entities({entity: lifted.read_at}, replace=True)
+    commits.resync({entity: None} if whole and mark is not None else {})
+    commits.kept({}, drop_wide=entity if whole else "")
+    commits.run(tables.RESOLVE_ORDER)
+    run.check_progress()
+    answers = ("replaced", "deleted", "newer", "refused")
+    return {
+        **{answer: found.counts[f"answer_{answer}"] for answer in answers},
+        **marks_left(run),
+    }
+
+
+def read_rows(
+    run: Run, entity: str, records: DataFrame, layout: Layout, lacking: Iterable[str]
+) -> DataFrame:
+    """Make rows of records as the org gives them.
+
+    :raises ConfigurationError: fields are missing, or values are of another kind than their columns; the message names them.
+    """
+    from pyspark.sql.types import StructType
+
+    if not records.columns:  # a file without a line, which says nothing of fields
+        values = f"struct<{fields_sql(layout)}>"
+        return run.state.spark.createDataFrame(
+            [], f"{tables.RECORD_ID} string, read_values {values}"
+        )
+    given = {
+        one.name.casefold(): {inner.name.casefold(): inner.name for inner in one.dataType.fields}
+        if isinstance(one.dataType, StructType)
+        else {}
+        for one in records.schema.fields
+    }
+    found = filling(layout, given, entity, tuple(lacking))
+    if found.ignored:
+        logger.info(
+            "%s: fields that no change event carries are left out: %s.",
+            entity,
+            ", ".join(found.ignored),
+        )
+    _check_values(entity, records, found.casts)
+    columns = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in found.columns.items())
+    return records.selectExpr(
+        f"cast({quoted(ID)} AS string) AS {tables.RECORD_ID}", f"struct({columns}) AS read_values"
+    ).dropDuplicates([tables.RECORD_ID])
+
+
+def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, str, str]]) -> None:
+    """Look for what would become null because it does not fit."""
+    bad_id = f"any_value(CASE WHEN length(coalesce({quoted(ID)}, '')) <> 18 THEN coalesce({quoted(ID)}, 'null') END, true)"
+    checks = [("Id", bad_id)] + [
+        (name, f"any_value(CASE WHEN {cast} IS NULL AND {said} <> '' THEN {said} END, true)")
+        for name, said, cast in casts
+    ]
+    row = records.selectExpr(*(f"{sql} AS c{at}" for at, (_, sql) in enumerate(checks))).collect()[
+        0
+    ]
+    wrong = [
+        f"{name}={value!r}"
+        for (name, _), value in zip(checks, row, strict=True)
+        if value is not None
+    ]
+    if wrong:
+        raise ConfigurationError(
+            f"The read of {entity} has values that its table's columns cannot hold: {', '.join(wrong[:_BAD_VALUES])}. Nothing was changed. Read "
+            "them as REST or Bulk give them (ids in 18 characters)."
+        )
+
+
+def _seeded(run: Run, entity: str, event_schema: str, decimals: Mapping[str, str]) -> Layout | None:
+    """Record the columns of an entity that has none yet, from the schema of its events."""
+    before = run.state.types(entity)
+    if before.columns:
+        return None
+    if entity_of(event_type(event_schema)) != entity:
+        raise ConfigurationError(
+            f"The schema that was given is of {event_type(event_schema)}, not of the change events of {entity}. Give that one's."
+        )
+    fields = with_decimals(record_fields(json.loads(event_schema)), read_decimals(decimals))
+    evolution = evolve(before, {"seed": fields})
+    run.state.types.keep({entity: evolution})
+    return layout_of(evolution.after.columns)
+
+
+def _kept_for_all(run: Run, entity: str) -> list[Change]:
+    """Changes of a whole prefix that were kept for the entity."""
+    rows = run.state.rows(places.KEPT, tables.KEPT_SQL).where(
+        f"entity_name = {text(entity)} AND record_id = '{WHOLE_ENTITY}'"
+    )
+    return [serial.from_text(row["event_text"]) for row in collected(rows.select("event_text"))]

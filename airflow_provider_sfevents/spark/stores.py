@@ -1,0 +1,27 @@
+"""Which jar a kind of address needs, for where Spark says that it knows none. No I/O, no Spark."""
+
+from __future__ import annotations
+
+import re
+
+_NO_STORE = re.compile(
+    r"Class org\.apache\.hadoop\.fs\.(?P<kind>s3a)\.\w+ not found|No FileSystem for scheme \"?(?P<scheme>\w+)"
+)
+_STORES = {
+    "s3a": "org.apache.hadoop:hadoop-aws of the version of Spark's own Hadoop",
+    "gs": "Google's Cloud Storage connector",
+    "abfss": "org.apache.hadoop:hadoop-azure of the version of Spark's own Hadoop",
+}
+
+
+def no_store(text: str) -> str:
+    """Name what Spark lacks for a kind of address, where it says that it knows none; empty otherwise."""
+    found = _NO_STORE.search(text)
+    if found is None:
+        return ""
+    scheme = found["kind"] or found["scheme"]
+    jar = _STORES.get(scheme, f"the file system of {scheme}")
+    return (
+        f"Spark has no jar for {scheme}:// addresses. Give it {jar}, on the driver and on every executor: in Spark's folder jars, in the "
+        "image, or by `packages` (docs/clusters.md)."
+    )

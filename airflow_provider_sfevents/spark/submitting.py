@@ -1,0 +1,124 @@
+"""Which ways of submitting can work at all: plain decisions on what the operator and its Spark connection say. No Spark, no I/O.
+
+What is refused here Spark or Airflow refuses, too, but later: when events have been paid for and staged, or in a driver's log on
+another machine.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLUSTER = "cluster"
+MASTER_PORT = 7077
+
+_DEPLOY_MODE = "spark.submit.deployMode"
+_EXECUTORS_PYTHON = "spark.pyspark.python"
+_DRIVERS_PYTHON = "spark.pyspark.driver.python"
+_SECRET = re.compile("secret|password|token", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?P<host>\[[^\]]+\]|[^:,/\s]+):(?P<port>\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a job is to be submitted.
+
+    :param master: Spark's master URL.
+    :param deploy_mode: `client`, `cluster`, or None for Spark's default.
+    :param application: the user's own, or empty for the job of this package.
+    :param env_vars: what the user wants in the job's environment; only the names are looked at.
+    :param durable: Airflow shall keep the job's id, for a retry to go on with it.
+    :param yarn_track_via_rm_api: Airflow shall ask YARN's ResourceManager what became of the job.
+    """
+
+    master: str
+    deploy_mode: str | None = None
+    application: str = ""
+    env_vars: Mapping[str, object] = field(default_factory=dict)
+    durable: bool = True
+    yarn_track_via_rm_api: bool = False
+
+    @property
+    def is_standalone(self) -> bool:
+        return self.master.startswith("spark://")
+
+    @property
+    def is_yarn(self) -> bool:
+        return "yarn" in self.master  # as Airflow's hook tells
+
+    @property
+    def is_kubernetes(self) -> bool:
+        return self.master.startswith("k8s://")
+
+    def check(self) -> None:
+        """:raises ConfigurationError: this cannot work; the message says what can."""
+        if self.is_standalone:
+            master_addresses(self.master)
+        if self.deploy_mode != CLUSTER:
+            return
+        if self.is_standalone:
+            self._check_standalone()
+        if self.is_yarn and self.durable and not self.yarn_track_via_rm_api:
+            raise ConfigurationError(
+                "On YARN in cluster mode Airflow can go on with a job after a retry (durable=True, the default) only where it may ask the "
+                "ResourceManager: give yarn_track_via_rm_api=True, and the Spark connection the extra "
+                '{"yarn_resourcemanager_webapp_address": "http://<host>:8088"}. Or give durable=False: a retry then submits the job anew, '
+                "which is safe."
+            )
+
+    def _check_standalone(self) -> None:
+        if not self.application or self.application.endswith(".py"):
+            raise ConfigurationError(
+                f"deploy_mode is 'cluster' and Spark runs at {self.master}: a standalone cluster runs no Python drivers. Give "
+                "deploy_mode='client' (in the Spark connection: the extra deploy-mode): the driver then runs beside the task, and the "
+                "executors on the cluster all the same."
+            )
+        if self.env_vars:
+            raise ConfigurationError(
+                f"env_vars ({', '.join(sorted(self.env_vars))}) reach no driver on a standalone cluster in cluster mode. Leave them out, "
+                "and set them where the workers are started; or give deploy_mode='client'."
+            )
+
+    def exposed(self) -> tuple[str, ...]:
+        """Which of `env_vars` look like secrets and would stand on spark-submit's command line, for everybody on the machine to read."""
+        if not (self.is_yarn or self.is_kubernetes):
+            return ()
+        return tuple(sorted(name for name in self.env_vars if _SECRET.search(name)))
+
+
+def deploy_mode(connection: str | None, conf: Mapping[str, object]) -> str | None:
+    """The deploy mode that will count: the operator's or its connection's, else the one in `conf`."""
+    given = connection or conf.get(_DEPLOY_MODE)
+    return str(given) if given else None
+
+
+def master_addresses(master: str) -> tuple[tuple[str, int], ...]:
+    """Hosts and ports of `spark://a:7077,b:7077`.
+
+    :raises ConfigurationError: it is not so spelt.
+    """
+    named = master.removeprefix("spark://").split(",")
+    found = [_ADDRESS.fullmatch(one.strip()) for one in named]
+    addresses = [(one["host"].strip("[]"), int(one["port"])) for one in found if one]
+    if len(addresses) < len(named):
+        raise ConfigurationError(
+            f"{master} is not the address of a Spark master. Give the Spark connection the host spark://<host> and a port, usually "
+            f"{MASTER_PORT}; several masters as spark://<host>:{MASTER_PORT},<host>:{MASTER_PORT}."
+        )
+    return tuple(addresses)
+
+
+def drivers_python(conf: Mapping[str, object], python: str) -> dict[str, str]:
+    """Settings that keep the driver on this machine's Python where `conf` names one for the executors: Spark would take that for both.
+
+    :param python: the driver's, or empty where Spark is to choose.
+    """
+    if not python or _EXECUTORS_PYTHON not in conf or _DRIVERS_PYTHON in conf:
+        return {}
+    return {_DRIVERS_PYTHON: python}

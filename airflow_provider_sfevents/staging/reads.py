@@ -1,0 +1,157 @@
+"""Full records of an entity, read from the org for `spark/resolve.py`: where they lie, and when they count.
+
+<staging>/_reads/<org>/<entity>/<read id>/
+    records/part-00001.csv      or .jsonl: as the org sent them
+    deleted.txt                 ids that were asked for and are not there any more, one a line
+    schema.avsc                 of the entity's change events
+    read.json                   written last: the read is whole
+    report.json                 by the Spark job: what became of the records
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.staging import durable, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from pathlib import Path
+
+    from upath import UPath
+
+VERSION = 1
+RECORDS = "records"
+DELETED = "deleted.txt"
+SCHEMA = "schema.avsc"
+READ = "read.json"
+REPORT = "report.json"
+
+
+class Writer(Protocol):
+    """Takes bytes, in order."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadManifest:
+    """A read that is whole.
+
+    :param read_at: before which everything that was committed is in it, but for the second of it; ISO-8601, by the org's clock.
+    :param whole: all records of the entity were asked for; else some, by their ids.
+    :param read_by: `bulk` or `rest`.
+    :param fields: by their names over REST.
+    :param unseen: fields of the entity's change events that the user cannot read.
+    :param records: number of them.
+    :param deleted: number of those that were asked for and are not there.
+    """
+
+    org_id: str
+    entity: str
+    read_id: str
+    read_at: str
+    whole: bool
+    read_by: str
+    records_format: str
+    fields: tuple[str, ...]
+    unseen: tuple[str, ...]
+    records: int
+    deleted: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
+
+
+class ReadFolder:
+    """Where one read goes.
+
+    :param folder: nobody else's.
+    """
+
+    def __init__(self, folder: UPath) -> None:
+        self.folder = folder
+
+    @classmethod
+    def new(cls, root: UPath, org_id: str, entity: str, read_id: str) -> ReadFolder:
+        """:param root: of the staging area."""
+        return cls(root / layout.READS / org_id / entity / read_id)
+
+    @contextmanager
+    def part(self, number: int, suffix: str) -> Iterator[Writer]:
+        """Write a file of records; where the block ends by an error there is none, or none that counts.
+
+        :raises StagingError: it cannot be written.
+        """
+        target = self.folder / RECORDS / f"part-{number:05}.{suffix}"
+        if not durable.is_local(target):
+            with durable.told(target, "be created"):
+                opened = target.fs.open(target.path, "wb")
+            yield _Told(opened, target)
+            with durable.told(target, "be written"):
+                opened.close()
+            return
+        hidden: Path = durable.hidden_beside(target)
+        try:
+            with durable.told(target, "be created"):
+                local = hidden.open("wb")
+            with local:
+                yield _Told(local, target)
+        except BaseException:
+            with suppress(OSError):
+                hidden.unlink(missing_ok=True)
+            raise
+        durable.reveal(hidden, target)
+
+    def write(self, name: str, data: bytes) -> None:
+        durable.replace(self.folder / name, data)
+
+    def finish(self, manifest: ReadManifest) -> None:
+        """Say that the read is whole."""
+        self.write(READ, manifest.to_json().encode())
+
+    def read_report(self) -> dict[str, int]:
+        """What the Spark job counted.
+
+        :raises StagingError: it left no report, so it did nothing.
+        """
+        place = self.folder / REPORT
+        try:
+            return dict(json.loads(durable.read(place) or b""))
+        except ValueError as error:
+            raise StagingError(
+                f"The Spark job ended, but there is no report of it at {place}: nothing says that the records were resolved. Run the task again."
+            ) from error
+
+    def remove_up_to_this(self) -> None:
+        """Remove this read and older ones of its entity: they know less than what has been resolved."""
+        entity = self.folder.parent
+        for name in durable.names(entity):
+            if name <= self.folder.name:
+                durable.remove(entity / name)
+
+
+class _Told:
+    """A file whose errors are ours."""
+
+    def __init__(self, file: Writer, target: UPath) -> None:
+        self._file = file
+        self._target = target
+
+    def write(self, data: bytes, /) -> None:
+        with durable.told(self._target, "be written"):
+            self._file.write(data)
+
+
+def read_id(at: datetime, token: str) -> str:
+    """Name a read so that names sort as times do.
+
+    :param at: UTC.
+    :param token: random, since two may begin in one second.
+    """
+    return f"{at:%Y%m%dT%H%M%S}-{token}"

@@ -1,0 +1,40 @@
+"""Accounts, contacts and opportunities as they are: tables that follow the org, change by change.
+
+Every run lands the change events since the last one in a log of their own, and applies them to one table for each object. A new table is filled
+by `salesforce_records_resolve`; see docs/seeding.md, step by step.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+
+from airflow.sdk import DAG
+
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+
+LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+# Delta's jars, where they are at hand; else Spark fetches them.
+JARS = os.environ.get("SFEVENTS_LAKE_JARS")
+
+with DAG(
+    "salesforce_records",
+    schedule=timedelta(minutes=15),
+    start_date=datetime(2026, 1, 1, tzinfo=UTC),
+    catchup=False,
+    max_active_runs=1,
+    doc_md=__doc__,
+    tags=["sfevents"],
+):
+    SfEventsToSparkOperator(
+        task_id="follow",
+        topic="/data/ChangeEvents",
+        table=f"{LAKE}/record_events",
+        current_state=f"{LAKE}/records",
+        table_format="delta",
+        jars=JARS,
+        packages=None if JARS else "io.delta:delta-spark_4.1_2.13:4.4.0",
+        idle_seconds=5,
+        retries=3,
+        retry_delay=timedelta(minutes=1),
+    )

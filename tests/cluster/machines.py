@@ -1,0 +1,241 @@
+"""A Spark standalone cluster of this machine's processes: a master, workers, and the Python that executors use.
+
+All of it is from the pip distribution of Spark. The executors' Python is an environment of its own, with what executors need and
+nothing else: neither Airflow nor this package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import psutil  # type: ignore[import-untyped]
+
+from airflow_provider_sfevents.spark.java import find_java
+from airflow_provider_sfevents.spark.preflight import installed_pyspark
+from scripts.processes import end, start
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+READY_SECONDS = 90
+HEAP = "256m"
+WHEELS = ("pyarrow", "fastavro", "numpy")
+"""What executors need to decode, and nothing else."""
+
+_HOLD = "hold_tasks"
+_HOLDING = """
+import os, time
+FOLDER = {folder!r}
+
+def hold():
+    \"\"\"In each new Python worker: one task more, and from the one that was asked for on, wait.\"\"\"
+    number = len(os.listdir(FOLDER + "/tasks"))
+    open(f"{{FOLDER}}/tasks/{{number}}-{{os.getpid()}}", "x").close()
+    try:
+        first = int(open(FOLDER + "/hold").read())
+    except FileNotFoundError:
+        return
+    if number >= first:
+        open(f"{{FOLDER}}/held/{{os.getpid()}}", "x").close()
+        while os.path.exists(FOLDER + "/hold"):
+            time.sleep(0.05)
+
+os.register_at_fork(after_in_child=hold)
+"""
+
+
+@dataclass(slots=True, kw_only=True)
+class ExecutorPython:
+    """A virtual environment for executors, whose tasks can be held.
+
+    :param folder: of the environment.
+    """
+
+    folder: Path
+
+    @classmethod
+    def make(cls, folder: Path, wheels: Sequence[str] = WHEELS) -> Self:
+        """Make it of the wheels that are installed here: linked, not copied."""
+        command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+        subprocess.run(command, check=True)
+        made = cls(folder=folder)
+        for wheel in wheels:
+            made._link(wheel)
+        for name in ("tasks", "held"):
+            (folder / name).mkdir()
+        (made._site / f"{_HOLD}.py").write_text(_HOLDING.format(folder=str(folder)))
+        (made._site / f"{_HOLD}.pth").write_text(f"import {_HOLD}\n")
+        return made
+
+    @property
+    def binary(self) -> str:
+        return str(self.folder / "bin" / "python")
+
+    def said(self, code: str) -> str:
+        """What it says to a line of Python; its error where it fails."""
+        done = subprocess.run(
+            [self.binary, "-c", code],
+            cwd="/",
+            env={},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    def tasks(self) -> int:
+        """How many tasks have begun."""
+        return len(list((self.folder / "tasks").iterdir()))
+
+    def hold(self, after: int) -> None:
+        """Hold every task but the next `after`."""
+        (self.folder / "hold").write_text(str(self.tasks() + after))
+
+    def held(self) -> list[int]:
+        """Pids of the tasks that are held."""
+        return [int(path.name) for path in (self.folder / "held").iterdir()]
+
+    def let_go(self) -> None:
+        (self.folder / "hold").unlink(missing_ok=True)
+        for path in (self.folder / "held").iterdir():
+            path.unlink()
+
+    @property
+    def _site(self) -> Path:
+        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        return self.folder / "lib" / version / "site-packages"
+
+    def _link(self, wheel: str) -> None:
+        spec = importlib.util.find_spec(wheel)
+        assert spec is not None
+        assert spec.origin is not None
+        place = Path(spec.origin).parent
+        for path in (place, place.with_name(f"{wheel}.libs")):
+            if path.exists():
+                (self._site / path.name).symlink_to(path)
+
+
+@dataclass(slots=True, kw_only=True)
+class Machine:
+    """A master or a worker: one process, and below it what it has started."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_said(self, pattern: str) -> re.Match[str]:
+        """Until its log has it."""
+        until = time.monotonic() + READY_SECONDS
+        while not (found := re.search(pattern, self.log.read_text())):
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(0.05)
+        return found
+
+    def pids(self) -> set[int]:
+        """Of itself, its executors and their Python processes."""
+        with suppress(psutil.NoSuchProcess):
+            whole = psutil.Process(self.process.pid)
+            return {whole.pid, *(child.pid for child in whole.children(recursive=True))}
+        return set()
+
+    def kill(self) -> None:
+        """As if the power went: itself and all that runs on it, by SIGKILL."""
+        for pid in self.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """A master and its workers; a context manager.
+
+    :param folder: for logs and the workers' work.
+    :param classpath: jars that lie on every machine.
+    """
+
+    folder: Path
+    python: ExecutorPython
+    workers: list[Machine] = field(default_factory=list)
+    _master: Machine | None = None
+    _started: int = 0
+
+    @property
+    def master_url(self) -> str:
+        """As the Spark connection names it."""
+        assert self._master is not None
+        return self._master.wait_said(r"Starting Spark master at (spark://\S+)")[1]
+
+    def start_master(self) -> None:
+        self._master = self._start("master.Master", "--port", "0")
+
+    def start_worker(self) -> Machine:
+        """A machine with a core; returns when the master knows it."""
+        work = self.folder / f"work-{self._started}"
+        sizes = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
+        worker = self._start("worker.Worker", "--port", "0", *sizes, self.master_url)
+        self.workers.append(worker)
+        worker.wait_said("Successfully registered with master")
+        return worker
+
+    def running(self) -> list[Machine]:
+        return [worker for worker in self.workers if worker.process.poll() is None]
+
+    def worker_of(self, pid: int) -> Machine:
+        """The machine that a process runs on."""
+        [found] = [worker for worker in self.workers if pid in worker.pids()]
+        return found
+
+    def ensure_workers(self, count: int) -> None:
+        """Start as many as it takes."""
+        while len(self.running()) < count:
+            self.start_worker()
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.start_master()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.python.let_go()
+        for worker in self.running():
+            worker.kill()
+        if self._master is not None:
+            end([self._master.process])
+
+    def _start(self, kind: str, *arguments: str) -> Machine:
+        self._started += 1
+        log = self.folder / f"{self._started}-{kind}.log"
+        home = installed_pyspark()
+        assert home is not None
+        process = start(
+            [
+                str(home / "bin" / "spark-class"),
+                f"org.apache.spark.deploy.{kind}",
+                *("--host", "127.0.0.1", "--webui-port", "0"),
+                *arguments,
+            ],
+            log=log,
+            folder=self.folder,
+            # Nothing of the tests' own environment.
+            environment={
+                "PATH": "/usr/bin:/bin",
+                "LC_ALL": "C.UTF-8",
+                "JAVA_HOME": find_java().home,
+                "SPARK_HOME": str(home),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "SPARK_DAEMON_MEMORY": HEAP,
+                "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            },
+        )
+        return Machine(process=process, log=log)

@@ -1,0 +1,225 @@
+"""Following an org with the examples: fill the tables, follow changes, replay, answer a gap; the tables equal the org."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.harness.jars import Jars, or_skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.dags.conftest import Deploy, Deployment
+    from tests.harness.airflow_home import DagTest
+
+pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(3600)]
+
+FOLLOW, RESOLVE = "salesforce_records", "salesforce_records_resolve"
+OBJECTS = ("Account", "Contact", "Opportunity")
+TOPIC = "/data/ChangeEvents"
+
+
+@dataclass
+class Story:
+    here: Deployment
+    runs: dict[str, DagTest] = field(default_factory=dict)
+    seen: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def follow(self, name: str, on: str | None = None) -> None:
+        """A run of the DAG that follows; `on` clears the run of an earlier one and repeats it."""
+        self._run(name, FOLLOW, on or self.here.next_date(), None)
+
+    def resolve(self, name: str, **conf: Any) -> None:
+        self._run(name, RESOLVE, self.here.next_date(), conf or None)
+
+    def _run(self, name: str, dag_id: str, on: str, conf: dict[str, Any] | None) -> None:
+        run = self.here.airflow.test_dag(dag_id, on, conf=conf, timeout_seconds=1200)
+        self.runs[name] = run
+        assert run.state == "success", run.log
+        self.seen[name] = {one: self.table(one) for one in (*OBJECTS, "resync")}
+
+    def result(self, name: str) -> dict[str, Any]:
+        found = self.here.airflow.xcom(FOLLOW, self.runs[name].run_id, "follow")
+        assert isinstance(found, dict), self.runs[name].log
+        return found
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """Rows of a table, read without Spark."""
+        from deltalake import DeltaTable
+
+        folder = self.here.lake / "records" / name
+        if not (folder / "_delta_log").exists():
+            return []
+        rows: list[dict[str, Any]] = DeltaTable(str(folder)).to_pyarrow_table().to_pylist()
+        return rows
+
+
+@pytest.fixture(scope="module")
+def story(deploy: Deploy) -> Iterator[Story]:
+    """Records of before; the tables filled; changes of every kind; the same batch again; marked records read again."""
+    jars = ",".join(map(str, or_skip(lambda: Jars().delta)))
+    with deploy(f"{FOLLOW}.py", f"{RESOLVE}.py", sample=False) as here:
+        # Tables of a few rows in as many pieces as Spark likes take most of their time to begin and end.
+        (here.folder / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\n")
+        here.set(SFEVENTS_LAKE_JARS=jars, SPARK_CONF_DIR=str(here.folder))
+        bus, story = here.bus, Story(here)
+        for one in OBJECTS:
+            bus.define_object(one)
+        records = begin(bus)
+        story.follow("first")
+        story.resolve("seeded")
+        change(bus, records)
+        story.follow("changed")
+        story.follow("again", on=f"2026-02-{here.runs:02}")
+        marked = [row["record_id"] for row in story.seen["changed"]["resync"]]
+        story.resolve("resolved", entities=["Account"], record_ids=marked)
+        yield story
+
+
+def begin(bus: Any) -> dict[str, str]:
+    """Records by a name: some with every kind of value."""
+    with bus.transaction() as changes:
+        nord = changes.create(
+            "Account",
+            {
+                "Name": "Nord",
+                "BillingStreet": "Rua 1\nEsq.",
+                "BillingCity": "Porto",
+                "BillingCountry": "Portugal",
+                "AnnualRevenue": 1.5e6,
+                "NumberOfEmployees": 12,
+                "Description": "Long, with a comma",
+                "Phone": "+351 1",
+            },
+        )
+        south = changes.create("Account", {"Name": "South", "Industry": "Energy"})
+        west = changes.create("Account", {"Name": "West"})
+        ann = changes.create(
+            "Contact",
+            {
+                "FirstName": "Ann",
+                "LastName": 'Lee "A"',
+                "AccountId": nord,
+                "Birthdate": "1990-02-28",
+                "MailingCity": "Faro",
+                "HasOptedOutOfEmail": True,
+            },
+        )
+        ben = changes.create("Contact", {"LastName": "Ben", "AccountId": south})
+        deal = changes.create(
+            "Opportunity",
+            {
+                "Name": "Deal",
+                "StageName": "Won",
+                "CloseDate": "2026-03-31",
+                "Amount": 12.25,
+                "Probability": 50,
+                "AccountId": nord,
+            },
+        )
+    return {"nord": nord, "south": south, "west": west, "ann": ann, "ben": ben, "deal": deal}
+
+
+def change(bus: Any, records: dict[str, str]) -> None:
+    """Changes of every kind, two of which only a gap event tells."""
+    nord, south, west = records["nord"], records["south"], records["west"]
+    bus.update(nord, {"BillingCity": "Lisboa", "AnnualRevenue": 2e6, "Phone": None})
+    bus.update(
+        records["ann"], {"FirstName": None, "MailingCity": None, "Email": "ann@nord.example"}
+    )
+    with bus.transaction() as changes:
+        new = changes.create("Account", {"Name": "East", "ShippingCity": "Evora"})
+        changes.create("Contact", {"LastName": "Cy", "AccountId": new})
+        changes.update(records["deal"], {"Amount": 99.5, "NextStep": "sign"})
+    bus.update([south, nord], {"Rating": "Hot"})
+    bus.delete(records["ben"])
+    bus.delete(west)
+    bus.undelete(west)
+    bus.update(south, {"Website": "https://south.example", "Industry": None}, gap=True)
+    bus.update(south, {"Fax": "1"})
+    bus.create("Opportunity", {"Name": "Next", "StageName": "Open", "CloseDate": "2026-12-01"})
+
+
+def of_the_org(here: Deployment, entity: str) -> dict[str, dict[str, Any]]:
+    """Each record, as its change events would have it, by id."""
+    return {
+        one["Id"]: {name: value for name, value in one.items() if name != "Id"}
+        for one in here.bus.records(entity, shape="event")
+    }
+
+
+def of_the_table(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each row without what is ours, times as text."""
+    ours = {"record_id", "is_deleted", "committed_at", "read_at"}
+    ours |= {"applied_generation", "applied_sequence", "applied_ordinal"}
+    return {
+        row["record_id"]: {name: _text(value) for name, value in row.items() if name not in ours}
+        for row in rows
+    }
+
+
+def _text(value: Any) -> Any:
+    match value:
+        case datetime():
+            return value.astimezone(UTC).isoformat(timespec="milliseconds")
+        case date():
+            return value.isoformat()
+        case dict():
+            return {name: _text(one) for name, one in value.items()}
+    return value
+
+
+def test_a_new_table_waits_for_its_seed(story: Story) -> None:
+    """What happened before the first batch nobody knows: each object is marked, and nothing is shown as if it were whole."""
+    first = story.seen["first"]
+    assert {(row["entity_name"], row["record_id"]) for row in first["resync"]} == {
+        (one, "*") for one in OBJECTS
+    }
+    assert [first[one] for one in OBJECTS] == [[], [], []]
+    assert story.result("first")["applied"]["kept"] == 6
+
+
+def test_a_full_read_fills_the_tables(story: Story) -> None:
+    """All records of the three objects, and no mark is left."""
+    seeded = story.seen["seeded"]
+    assert seeded["resync"] == []
+    assert [len(seeded[one]) for one in OBJECTS] == [3, 2, 1]
+
+
+def test_the_gap_marks_its_record_and_no_other(story: Story) -> None:
+    """The record that nobody can tell of waits, with what came after; all others have followed."""
+    changed = story.seen["changed"]
+    [mark] = changed["resync"]
+    assert (mark["entity_name"], mark["mark_reasons"]) == ("Account", ["gap"])
+    followed = of_the_table(changed["Account"])
+    followed.pop(mark["record_id"])
+    wanted = of_the_org(story.here, "Account")
+    wanted.pop(mark["record_id"])
+    assert followed == wanted
+    assert story.result("changed")["applied"]["marked_records"] == 1
+
+
+def test_a_batch_that_is_replayed_changes_nothing(story: Story) -> None:
+    """The run is cleared and lands its own batch again: no row differs, nothing is delivered again."""
+    assert story.seen["again"] == story.seen["changed"]
+    assert story.result("again")["batch_id"] == story.result("changed")["batch_id"]
+    published = len(story.here.bus.events(TOPIC))
+    assert story.here.bus.deliveries(TOPIC) == published
+
+
+@pytest.mark.parametrize("entity", OBJECTS)
+def test_the_table_equals_the_org(story: Story, entity: str) -> None:
+    """Every field of every record, after the marked one was read again; no mark is left."""
+    resolved = story.seen["resolved"]
+    assert of_the_table(resolved[entity]) == of_the_org(story.here, entity)
+    assert resolved["resync"] == []
+
+
+def test_reads_are_gone_when_they_are_used(story: Story) -> None:
+    """Full records are personal data, which the staging area does not keep."""
+    reads = story.here.airflow.folder / "sfevents/_reads"
+    assert [path for path in reads.rglob("*") if path.is_file()] == []

@@ -1,0 +1,168 @@
+"""The tables of an apply in Spark, with the face of those in memory (`lake.Lake`): histories that are delivered to the one go to the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from airflow_provider_sfevents.spark.applying import places
+from airflow_provider_sfevents.spark.applying.applied import apply_events
+from airflow_provider_sfevents.spark.applying.arrivals import Arrived
+from airflow_provider_sfevents.spark.applying.commits import COMMIT
+from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows
+from airflow_provider_sfevents.spark.applying.outcomes import local_rows
+from airflow_provider_sfevents.spark.applying.places import collected, open_state, progress_of
+from airflow_provider_sfevents.spark.applying.resolving import resolve_rows
+from airflow_provider_sfevents.spark.applying.rows import (
+    buried,
+    fields_sql,
+    mark_of,
+    order_of,
+    row_sql,
+    state_of,
+)
+from airflow_provider_sfevents.spark.applying.run import begun
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes.source import admit
+from tests.histories.lake import Key, Lake
+from tests.histories.org import PREFIXES
+from tests.histories.wire import GROWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.changes.source import Batch
+
+
+class Died(Exception):  # noqa: N818 - what happened
+    """The job was killed here."""
+
+
+@dataclass
+class SparkLake(Lake):
+    """All tables of one source, in Spark; what is looked at is read when it is looked at.
+
+    :param spark: None only for the sake of the defaults of the class it is derived from.
+    """
+
+    spark: Any = None
+    root: str = ""
+    table_format: str = "delta"
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.tables = open_state(self.spark, self.root, self.table_format)
+        quick = {
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+            "spark.sql.codegen.wholeStage": "false",
+        }
+        for name, value in quick.items():
+            self.tables.spark.conf.set(name, value)
+
+    @override
+    def apply(
+        self,
+        batch: Batch,
+        arrived: Sequence[Change],
+        layouts: Mapping[str, Layout],
+        *,
+        writes: int | None = None,
+    ) -> bool:
+        step = _dying(tables.APPLY_ORDER, writes)
+        try:
+            with begun(
+                self.tables,
+                deletions=self.deletions,
+                new_entities=self.new_entities,
+                step=step,
+            ) as run:
+                admission = admit(progress_of(run.progress), batch)
+                if admission.kind == "again":
+                    return True
+                rows = local_rows(self.tables, event_rows(arrived).to_pylist(), EVENTS_SQL)
+                self.counts.update(
+                    apply_events(run, batch, admission, Arrived([rows], len(arrived)), layouts)
+                )
+        except Died:
+            return False
+        finally:
+            self._look()
+        return True
+
+    @override
+    def resolve(
+        self,
+        entity: str,
+        records: Mapping[str, Mapping[str, Any]],
+        deleted_ids: Iterable[str],
+        read_at: datetime,
+        layout: Layout,
+        *,
+        whole: bool,
+        writes: int | None = None,
+    ) -> dict[str, str]:
+        step = _dying(tables.RESOLVE_ORDER, writes)
+        columns = f"record_id string, read_values struct<{fields_sql(layout)}>"
+        given = [{"record_id": one, "read_values": values} for one, values in records.items()]
+        try:
+            with begun(self.tables, deletions=self.deletions, step=step) as run:
+                rows = local_rows(self.tables, given, columns)
+                resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
+        except Died:
+            return {}
+        finally:
+            self._look()
+        return {}
+
+    def _look(self) -> None:
+        """Read all tables."""
+        state = self.tables
+        self.rows = {
+            (entity, row["record_id"]): state_of(row, GROWN)
+            for entity in PREFIXES
+            for row in collected(state.rows(entity, row_sql(GROWN)))
+        }
+        self.tombstones = {
+            _key(row): buried(row)
+            for row in collected(state.rows(places.TOMBSTONES, tables.TOMBSTONES_SQL))
+        }
+        self.resync = {
+            _key(row): mark_of(row)
+            for row in collected(state.rows(places.RESYNC, tables.RESYNC_SQL))
+        }
+        self.kept = {
+            (*_key(row), order_of(row, "event")): row["event_text"]
+            for row in collected(state.rows(places.KEPT, tables.KEPT_SQL))
+        }
+        held = collected(state.rows(places.HELD, tables.HELD_SQL))
+        self.held = [row["event_text"] for row in held]
+        self.entities = {
+            row["entity_name"]: row["read_at"]
+            for row in collected(state.rows(places.ENTITIES, tables.ENTITIES_SQL))
+        }
+
+
+def _key(row: Mapping[str, Any]) -> Key:
+    return row["entity_name"], row["record_id"]
+
+
+def _dying(order: Sequence[str], writes: int | None) -> Callable[[str, str], None]:
+    """What dies before the commit that comes after so many tables."""
+
+    def step(name: str, about: str) -> None:
+        if (
+            writes is not None
+            and name == COMMIT
+            and order.index(about.split(maxsplit=1)[0]) >= writes
+        ):
+            raise Died(about)
+
+    return step

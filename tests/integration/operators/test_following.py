@@ -1,0 +1,223 @@
+"""Applying change events, and releasing what is held when silence comes; a script stands in for `spark-submit`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.hooks.places import writing_state
+from airflow_provider_sfevents.operators.sfevents import (
+    SfEventsCommitOperator,
+    SfEventsFetchOperator,
+    SfEventsToSparkOperator,
+)
+from airflow_provider_sfevents.staging.manifest import Receipt, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.operators.conftest import Task
+
+TOPIC = "/data/AccountChangeEvent"
+SPARK_SUBMIT = """#!{python}
+# Stands in for spark-submit: keeps its arguments, and leaves the receipt of a job that holds two events until it is told of silence.
+import json, sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+with open({said!r}, "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\\n")
+place = Path(unquote(urlsplit(sys.argv[sys.argv.index("--manifest") + 1]).path))
+manifest = json.loads(place.read_text())
+held = 0 if "--settle" in sys.argv and not {stubborn} else 2
+receipt = dict(version=1, batch_id=manifest["batch_id"], events=manifest["events"], tables=dict(log=manifest["events"]), quarantined=0,
+               written_at="", applied=dict(applied=manifest["events"] - held, held=held))
+(place.parent / "landed.json").write_text(json.dumps(receipt))
+"""
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    """An org of the test's own, with accounts."""
+    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as bus:
+        bus.define_object("Account")
+        yield bus
+        bus.check()
+
+
+class Spark:
+    """What the stand-in was asked for."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._folder = folder
+        self._said = folder / "said"
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        self.holds()
+
+    def holds(self, *, stubborn: bool = False) -> None:
+        script = self._folder / "spark-submit"
+        script.write_text(
+            SPARK_SUBMIT.format(python=sys.executable, said=str(self._said), stubborn=stubborn)
+        )
+        script.chmod(0o755)
+
+    def jobs(self) -> list[list[str]]:
+        """Arguments of each job, from the application on."""
+        lines = self._said.read_text().splitlines() if self._said.exists() else []
+        return [_from_application(json.loads(line)) for line in lines]
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spark:
+    (tmp_path / "bin").mkdir()
+    return Spark(tmp_path / "bin", monkeypatch)
+
+
+def follow(task: Task, **arguments: Any) -> Any:
+    lake = task.staging.parent / "lake"
+    operator, run = task.prepare(
+        SfEventsToSparkOperator,
+        topic=TOPIC,
+        table=f"{lake}/log",
+        table_format="delta",
+        current_state=f"{lake}/org",
+        **arguments,
+    )
+    try:
+        return run()
+    finally:
+        # Airflow's hook leaves this open, which the end of the process would close.
+        if submitted := getattr(operator._hook, "_submit_sp", None):
+            submitted.stdout.close()
+
+
+def test_the_job_that_applies_is_submitted(task: Task, bus: Emulator, spark: Spark) -> None:
+    """One job, which lands and applies; its counts are in the task's result."""
+    bus.create("Account", {"Name": "Nord"})
+    bus.create("Account", {"Name": "South"})
+    done = follow(task, deletions="flag", history=True)
+    [[application, *arguments]] = spark.jobs()
+    assert Path(application).name.startswith("apply-")
+    lake = task.staging.parent / "lake"
+    assert arguments[2:] == [
+        *("--table", f"{lake}/log", "--format", "delta"),
+        *("--current-state", f"{lake}/org", "--deletions", "flag", "--history"),
+    ]
+    assert done["applied"] == {"applied": 0, "held": 2}
+
+
+def test_silence_releases_what_is_held_once(task: Task, bus: Emulator, spark: Spark) -> None:
+    """A run without events starts Spark for the batch before, and is skipped like any other; the next one does not."""
+    bus.create("Account", {"Name": "Nord"})
+    bus.create("Account", {"Name": "South"})
+    follow(task)
+    position = dict(task.positions)
+    for _ in range(2):
+        with pytest.raises(AirflowSkipException):
+            follow(task)
+    first, settled = spark.jobs()
+    assert settled[1:] == [*first[1:], "--settle"]
+    assert task.positions == position
+
+
+def test_a_bound_is_no_silence(task: Task, bus: Emulator, spark: Spark) -> None:
+    """An empty run that ended by time says nothing of what may still come."""
+    bus.create("Account", {"Name": "Nord"})
+    bus.create("Account", {"Name": "South"})
+    follow(task)
+    with pytest.raises(AirflowSkipException):
+        follow(task, idle_seconds=30, max_seconds=0.3)
+    assert len(spark.jobs()) == 1
+
+
+def test_a_job_that_released_nothing_fails(task: Task, bus: Emulator, spark: Spark) -> None:
+    """Spark ended well, and the receipt says that events are held: tried again, not passed over."""
+    bus.create("Account", {"Name": "Nord"})
+    bus.create("Account", {"Name": "South"})
+    follow(task)
+    spark.holds(stubborn=True)
+    with pytest.raises(AirflowException, match="does not say that what is held of batch"):
+        follow(task)
+    spark.holds()
+    with pytest.raises(AirflowSkipException):
+        follow(task)
+
+
+def test_without_tables_of_records_nothing_is_held(task: Task, bus: Emulator, spark: Spark) -> None:
+    """A task that only lands has nothing to settle, whatever an earlier receipt says."""
+    bus.create("Account", {"Name": "Nord"})
+    bus.create("Account", {"Name": "South"})
+    follow(task)
+    with pytest.raises(AirflowSkipException):
+        task.execute(SfEventsToSparkOperator, topic=TOPIC)
+    assert len(spark.jobs()) == 1
+
+
+def test_a_chain_is_not_skipped_while_something_is_held(task: Task, bus: Emulator) -> None:
+    """The fetch names the batch before and the word for silence; the commit moves nothing."""
+    bus.create("Account", {"Name": "Nord"})
+    fetched = task.execute(SfEventsFetchOperator, task_id="fetch", topic=TOPIC)
+    assert fetched["settle"] == "--no-settle"
+    assert Path(urlsplit(fetched["apply_application"]).path).name.startswith("apply-")
+    land(fetched, held=1)
+    task.commit(SfEventsCommitOperator, fetched)
+    position = dict(task.positions)
+    silent = task.execute(SfEventsFetchOperator, task_id="fetch", topic=TOPIC)
+    assert (silent["settle"], silent["events"]) == ("--settle", 0)
+    assert silent["spark_manifest"] == fetched["spark_manifest"]
+    assert task.commit(SfEventsCommitOperator, silent) == silent
+    assert task.positions == position
+    land(fetched, held=0)
+    with pytest.raises(AirflowSkipException):
+        task.execute(SfEventsFetchOperator, task_id="fetch", topic=TOPIC)
+
+
+def test_one_task_at_a_time_writes_tables_of_records(
+    task: Task, bus: Emulator, spark: Spark
+) -> None:
+    """Whoever comes second gives way, and says to whom; afterwards it goes on with the batch that is staged."""
+    bus.create("Account", {"Name": "Nord"})
+    bus.create("Account", {"Name": "South"})
+    state = f"{task.staging.parent}/lake/org"
+    with (
+        writing_state(task.staging.as_uri(), state + "/", Run(dag="seeding")),
+        pytest.raises(AirflowException, match=r"are being written by .*seeding"),
+    ):
+        follow(task)
+    assert spark.jobs() == []
+    assert follow(task)["adopted"] is True
+    assert bus.deliveries(TOPIC) == 2
+    with (
+        writing_state(task.staging.as_uri(), state, Run()),
+        pytest.raises(BatchClaimed),
+        writing_state(task.staging.as_uri(), state, Run()),
+    ):
+        pass
+
+
+def land(fetched: dict[str, Any], *, held: int) -> None:
+    """Leave the receipt, as a job does that has applied all but what it holds."""
+    receipt = Receipt(
+        batch_id=fetched["batch_id"],
+        events=fetched["events"],
+        tables={"log": fetched["events"]},
+        quarantined=0,
+        written_at=datetime.now(UTC).isoformat(),
+        applied={"held": held},
+    )
+    place = Path(unquote(urlsplit(fetched["spark_manifest"]).path))
+    place.with_name("landed.json").write_text(receipt.to_json())
+
+
+def _from_application(arguments: list[str]) -> list[str]:
+    at = next(n for n, one in enumerate(arguments) if one.endswith(".py"))
+    return [urlsplit(arguments[at]).path, *arguments[at + 1 :]]

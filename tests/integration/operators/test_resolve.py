@@ -1,0 +1,165 @@
+"""Reading the emulated org for Spark: what is read, what the job is told, what is left; a script stands in for `spark-submit`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.hooks.places import writing_state
+from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
+from airflow_provider_sfevents.staging.manifest import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.integration.operators.conftest import Task
+
+SPARK_SUBMIT = """#!{python}
+# Stands in for spark-submit: keeps its options and what it was given to read, and leaves the report.
+import json, sys
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+def place(option):
+    return Path(unquote(urlsplit(options[option]).path))
+at = next(n for n, one in enumerate(sys.argv) if one.endswith(".py"))
+given, options, flags = sys.argv[at + 1 :], {{}}, []
+while given:
+    one = given.pop(0)
+    if given and not given[0].startswith("--"):
+        options[one] = given.pop(0)
+    else:
+        flags.append(one)
+read = {{path.name: path.read_text() for path in sorted(place("--records").iterdir())}}
+gone = place("--deleted-ids").read_text().split() if "--deleted-ids" in options else []
+told = dict(options=options, flags=flags, read=read, gone=gone, schema=json.loads(place("--event-schema").read_text()))
+Path({said!r}).write_text(json.dumps(told))
+if {reports}:
+    place("--report").write_text(json.dumps(dict(replaced=2, deleted=0)))
+"""
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(half_close_seconds=0.01)) as bus:
+        bus.create("Account", {"Name": "Nord", "BillingCity": "Porto"})
+        bus.create("Account", {"Name": "South"})
+        yield bus
+        bus.check()
+
+
+class Spark:
+    """What the stand-in was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.reports(does=True)
+
+    def reports(self, *, does: bool) -> None:
+        script = self._folder / "spark-submit"
+        said = str(self._folder / "said")
+        script.write_text(SPARK_SUBMIT.format(python=sys.executable, said=said, reports=does))
+        script.chmod(0o755)
+
+    def told(self) -> Any:
+        place = self._folder / "said"
+        return json.loads(place.read_text()) if place.exists() else None
+
+
+@pytest.fixture
+def spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spark:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return Spark(folder)
+
+
+def resolve(task: Task, **arguments: Any) -> Any:
+    known = {"entity": "Account", "current_state": "/lake/org", "table_format": "delta"}
+    operator, run = task.prepare_alone(SfEventsResolveOperator, **{**known, **arguments})
+    try:
+        return run()
+    finally:
+        # Airflow's hook leaves this open, which the end of the process would close.
+        if submitted := getattr(operator._hook, "_submit_sp", None):
+            submitted.stdout.close()
+
+
+def reads_left(task: Task) -> list[str]:
+    return [path.name for path in (task.staging / "_reads").rglob("*") if path.is_file()]
+
+
+def test_an_object_is_read_and_handed_to_spark(task: Task, bus: Emulator, spark: Spark) -> None:
+    """All records as the org sent them, the events' schema, and when the read began; then nothing of them stays."""
+    done = resolve(task)
+    told = spark.told()
+    [(name, text)] = told["read"].items()
+    assert (name, text.count("\n")) == ("part-00001.csv", 3)
+    assert "Porto" in text
+    assert told["schema"]["name"] == "AccountChangeEvent"
+    assert told["flags"] == []
+    assert told["options"]["--read-at"] == done["read_at"]
+    assert told["options"]["--records-format"] == "csv"
+    assert (done["records"], done["whole"], done["read_by"]) == (2, True, "bulk")
+    assert done["resolved"] == {"replaced": 2, "deleted": 0}
+    assert reads_left(task) == []
+
+
+def test_single_records_are_read_over_rest(task: Task, bus: Emulator, spark: Spark) -> None:
+    """What was asked for and is not there is told as deleted; what was not asked for stays as it is."""
+    [one, _] = [record["Id"] for record in bus.records("Account")]
+    gone = "001000000000999AAA"
+    done = resolve(task, record_ids=[one, gone], deletions="flag", history=True, lacking=["Old__c"])
+    told = spark.told()
+    [(name, text)] = told["read"].items()
+    assert (name, json.loads(text)["Id"]) == ("part-00001.jsonl", one)
+    assert told["gone"] == [gone]
+    assert sorted(told["flags"]) == ["--history", "--partial"]
+    assert (told["options"]["--deletions"], told["options"]["--lacking"]) == ("flag", "Old__c")
+    assert (done["records"], done["deleted"], done["whole"]) == (1, 1, False)
+
+
+def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spark: Spark) -> None:
+    """Spark ended well and said nothing: the task fails, and the read stays for whoever looks."""
+    spark.reports(does=False)
+    with pytest.raises(AirflowException, match="nothing says that the records were resolved"):
+        resolve(task)
+    assert "read.json" in reads_left(task)
+
+
+def test_nothing_is_read_while_somebody_writes_the_tables(
+    task: Task, bus: Emulator, spark: Spark
+) -> None:
+    """The task gives way before it has cost the org anything; Airflow tries it again."""
+    with (
+        writing_state(task.staging.as_uri(), "/lake/org", Run(dag="following")),
+        pytest.raises(AirflowException, match=r"being written by .*following") as raised,
+    ):
+        resolve(task)
+    assert not isinstance(raised.value, AirflowFailException)
+    assert (spark.told(), reads_left(task)) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"entity": "Acount"}, "AcountChangeEvent"),
+        ({"record_ids": []}, "is no list of record ids"),
+        ({"record_ids": "001000000000001AAA"}, "is no list of record ids"),
+        ({"record_ids": ["001"]}, "is no record id of Account"),
+        ({"spark_conn_id": "nowhere"}, "'nowhere' is not defined"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_read(
+    task: Task, bus: Emulator, spark: Spark, arguments: dict[str, Any], said: str
+) -> None:
+    """For good, in one line."""
+    with pytest.raises(AirflowFailException, match=said):
+        resolve(task, **arguments)
+    assert (spark.told(), reads_left(task)) == (None, [])

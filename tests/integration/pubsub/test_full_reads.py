@@ -1,0 +1,200 @@
+"""Full records of the emulated org into a folder: over REST and by the Bulk API, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from upath import UPath
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    QuotaExceeded,
+    StagingError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.rest import bulk
+from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
+from airflow_provider_sfevents.pubsub.rest.reading import WantedRead, read_records
+from airflow_provider_sfevents.pubsub.rest.selection import change_topic
+from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
+from tests.integration.pubsub.emulated import settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TEXT = 'Two\nlines, "quoted"'
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(query_batch=200, bulk_polls=1, half_close_seconds=0.01)) as bus:
+        with bus.transaction() as changes:
+            for number in range(450):
+                changes.create("Account", {"Name": f"A{number}", "BillingCity": "Porto"})
+        bus.create("Contact", {"LastName": "Silva", "Description": TEXT})
+        bus.define_object("Opportunity")
+        yield bus
+        bus.check()
+
+
+def read(
+    bus: Emulator, folder: Path, entity: str, **wanted: Any
+) -> tuple[ReadFolder, ReadManifest]:
+    """Read, with a login of its own."""
+
+    async def run() -> tuple[ReadFolder, ReadManifest]:
+        settings, sessions = settings_of(bus), SessionCache()
+        async with (
+            PubSubClient(settings, sessions=sessions) as client,
+            RestCalls(settings, sessions=sessions, pause_seconds=0.0) as rest,
+        ):
+            topic = await client.get_topic(change_topic(entity))
+            schema = await client.get_schema(topic.schema_id)
+            return await read_records(
+                rest, schema, WantedRead(entity=entity, **wanted), UPath(folder)
+            )
+
+    return asyncio.run(run())
+
+
+def rows(folder: ReadFolder) -> list[dict[str, Any]]:
+    """Of all files of a read."""
+    found: list[dict[str, Any]] = []
+    for path in sorted((folder.folder / "records").iterdir()):
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = csv.DictReader(file) if path.suffix == ".csv" else map(json.loads, file)
+            found += lines
+    return found
+
+
+@pytest.mark.parametrize("way", ["bulk", "rest"])
+def test_every_record_of_an_object_is_read(bus: Emulator, tmp_path: Path, way: str) -> None:
+    """Page by page or part by part, the same records with the same fields."""
+    folder, manifest = read(bus, tmp_path, "Account", read_by=way)
+    found = rows(folder)
+    assert len(found) == manifest.records == 450
+    assert {one["Id"] for one in found} == {one["Id"] for one in bus.records("Account")}
+    assert {one["BillingCity"] for one in found} == {"Porto"}
+    assert (
+        {"Id", "Name", "BillingCity", "LastModifiedDate"} <= set(found[0]) == set(manifest.fields)
+    )
+    assert (manifest.whole, manifest.read_by, manifest.unseen) == (True, way, ())
+
+
+@pytest.mark.parametrize("way", ["bulk", "rest"])
+def test_texts_come_as_they_are(bus: Emulator, tmp_path: Path, way: str) -> None:
+    """Line ends, commas and quotes; a person's name by its parts and not as REST puts it together."""
+    folder, _ = read(bus, tmp_path, "Contact", read_by=way)
+    [found] = rows(folder)
+    assert (found["LastName"], found["Description"]) == ("Silva", TEXT)
+    assert "Name" not in found
+
+
+@pytest.mark.parametrize("way", ["bulk", "rest"])
+def test_an_object_without_records(bus: Emulator, tmp_path: Path, way: str) -> None:
+    """A read of nothing is whole, too: it says that there is nothing."""
+    folder, manifest = read(bus, tmp_path, "Opportunity", read_by=way)
+    assert (rows(folder), manifest.records) == ([], 0)
+    assert (folder.folder / "read.json").exists()
+
+
+def test_the_read_begins_when_the_org_says(bus: Emulator, tmp_path: Path) -> None:
+    """The time is of an answer that came before the first record was asked for; whole seconds. A busy server's is some seconds old."""
+    before = datetime.now(UTC) - timedelta(minutes=1)
+    _, manifest = read(bus, tmp_path, "Account")
+    read_at = datetime.fromisoformat(manifest.read_at)
+    assert before < read_at <= datetime.now(UTC)
+    assert (read_at.microsecond, manifest.read_by) == (0, "bulk")
+
+
+def test_single_records_are_read_and_missing_ones_are_told(bus: Emulator, tmp_path: Path) -> None:
+    """Ids in both lengths; those that the org has no more are listed as deleted."""
+    gone = bus.create("Account", {"Name": "Gone"})
+    bus.delete(gone)
+    kept = [one["Id"] for one in bus.records("Account")][:3]
+    folder, manifest = read(
+        bus, tmp_path, "Account", ids=(kept[0][:15], kept[1], kept[2], gone[:15])
+    )
+    assert sorted(one["Id"] for one in rows(folder)) == sorted(kept)
+    assert (folder.folder / "deleted.txt").read_text() == f"{gone}\n"
+    assert (manifest.records, manifest.deleted, manifest.whole) == (3, 1, False)
+    assert manifest.read_by == "rest"
+
+
+def test_a_large_object_comes_in_parts(bus: Emulator, tmp_path: Path) -> None:
+    """Each part a file of its own, so that a broken connection costs one part."""
+
+    async def run(folder: ReadFolder) -> int:
+        async with RestCalls(settings_of(bus), sessions=SessionCache()) as rest:
+            return await bulk.read_job(rest, "Account", "SELECT Id FROM Account", folder, 200)
+
+    folder = ReadFolder(UPath(tmp_path / "read"))
+    assert asyncio.run(run(folder)) == 450
+    assert len(list((tmp_path / "read/records").iterdir())) == 3
+    assert len({one["Id"] for one in rows(folder)}) == 450
+
+
+@pytest.mark.parametrize("way", ["bulk", "rest"])
+def test_what_passes_is_tried_again(bus: Emulator, tmp_path: Path, way: str) -> None:
+    """A server that is away for a moment, a session that has run out."""
+    bus.fail_next("rest", status="UNAVAILABLE")
+    _, manifest = read(bus, tmp_path, "Account", read_by=way)
+    bus.fail_next("rest", status="UNAUTHENTICATED")
+    assert read(bus, tmp_path, "Account", read_by=way)[1].records == manifest.records
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "said"),
+    [
+        (
+            {"status": "UNAVAILABLE", "times": 3},
+            TransportError,
+            "Describing Account: HTTP 503 SERVER_UNAVAILABLE",
+        ),
+        (
+            {"status": "UNAUTHENTICATED", "times": 2},
+            AuthenticationError,
+            "does not take the session",
+        ),
+        ({"status": "RESOURCE_EXHAUSTED"}, QuotaExceeded, "requests of 24 hours are used up"),
+    ],
+)
+def test_a_read_that_cannot_be(
+    bus: Emulator, tmp_path: Path, fault: dict[str, Any], kind: type[Exception], said: str
+) -> None:
+    """One line that says what was asked and what to do; nothing counts as read."""
+    bus.fail_next("rest", **fault)
+    with pytest.raises(kind, match=said) as raised:
+        read(bus, tmp_path, "Account")
+    assert "\n" not in str(raised.value)
+    assert not list(tmp_path.rglob("read.json"))
+
+
+def test_an_object_that_is_not_there(bus: Emulator, tmp_path: Path) -> None:
+    """Whoever mistypes it is told by the topic that it would have."""
+    with pytest.raises(ConfigurationError, match="AcountChangeEvent"):
+        read(bus, tmp_path, "Acount")
+
+
+def test_a_full_disk_is_told_as_such(bus: Emulator, tmp_path: Path) -> None:
+    """A folder that cannot be written is the staging area's fault, not the org's; half of a read never counts."""
+    (tmp_path / "_reads").write_text("in the way")
+    with pytest.raises(StagingError, match="cannot be created"):
+        read(bus, tmp_path, "Account")
+
+
+@pytest.mark.parametrize("ids", [("001",), ("' OR Name != '",)])
+def test_what_is_no_record_id_is_not_asked_for(ids: tuple[str, ...]) -> None:
+    """It would become part of a query."""
+    with pytest.raises(ConfigurationError, match="is no record id of Account"):
+        WantedRead(entity="Account", ids=ids)

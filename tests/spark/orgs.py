@@ -1,0 +1,197 @@
+"""Change events of a small org, staged as the fetch stages them; and the tables that come of them, as anybody sees them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.applying import ApplyOrder, apply_batch
+from airflow_provider_sfevents.spark.applying.commits import COMMITTED
+from airflow_provider_sfevents.spark.applying.places import collected, open_state
+from airflow_provider_sfevents.spark.landing_steps import no_step
+from tests.spark.conftest import FIRST_DAY_MS, SCHEMAS, Staging
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.spark.landing_steps import Step
+
+A = "001000000000001AAA"
+B = "001000000000002AAA"
+_FIELDS = ("ChangeEventHeader", "Name", "Industry", "BillingAddress", "Employees")
+
+
+def _string(name: str, doc: str = "Data:Text") -> dict[str, Any]:
+    return {"name": name, "type": ["null", "string"], "doc": doc, "default": None}
+
+
+_STRINGS = {"type": "array", "items": "string"}
+_TYPES = (
+    "CREATE",
+    "UPDATE",
+    "DELETE",
+    "UNDELETE",
+    "GAP_CREATE",
+    "GAP_UPDATE",
+    "GAP_DELETE",
+    "GAP_UNDELETE",
+    "GAP_OVERFLOW",
+    "SNAPSHOT",
+)
+_ADDRESS = {
+    "type": "record",
+    "name": "Address",
+    "fields": [_string("Street"), _string("City")],
+}
+_PERSON = {
+    "type": "record",
+    "name": "Switchable_PersonName",
+    "fields": [_string("FirstName"), _string("LastName")],
+}
+
+
+def _change_event(name: str, *more: dict[str, Any]) -> dict[str, Any]:
+    header = {
+        "type": "record",
+        "name": "ChangeEventHeader",
+        "fields": [
+            {"name": "entityName", "type": "string"},
+            {"name": "recordIds", "type": _STRINGS},
+            {
+                "name": "changeType",
+                "type": {"type": "enum", "name": "ChangeType", "symbols": list(_TYPES)},
+            },
+            {"name": "transactionKey", "type": "string"},
+            {"name": "sequenceNumber", "type": "int"},
+            {"name": "commitTimestamp", "type": "long", "doc": "Data:DateTime"},
+            {"name": "nulledFields", "type": _STRINGS},
+            {"name": "diffFields", "type": _STRINGS},
+            {"name": "changedFields", "type": _STRINGS},
+        ],
+    }
+    return {
+        "type": "record",
+        "name": name,
+        "namespace": "com.sforce.eventbus",
+        "fields": [
+            {"name": "ChangeEventHeader", "type": header},
+            {
+                "name": "Name",
+                "type": ["null", "string", _PERSON],
+                "doc": "Data:Switchable_PersonName",
+                "default": None,
+            },
+            _string("Industry"),
+            {
+                "name": "BillingAddress",
+                "type": ["null", _ADDRESS],
+                "doc": "Data:Address",
+                "default": None,
+            },
+            {"name": "Employees", "type": ["null", "int"], "doc": "Data:Integer", "default": None},
+            *more,
+        ],
+    }
+
+
+SCHEMAS["org_account"] = _change_event("AccountChangeEvent")
+SCHEMAS["org_account2"] = _change_event(
+    "AccountChangeEvent",
+    {"name": "Extra__c", "type": ["null", "double"], "doc": "Data:Double", "default": None},
+)
+SCHEMAS["org_contact"] = _change_event("ContactChangeEvent")
+
+
+def bitmap(*names: str) -> list[str]:
+    """Fields as the service names them, of the first schema of these."""
+    bits = sum(1 << _FIELDS.index(name) for name in names if "." not in name)
+    found = [f"0x{bits:02X}"] if bits else []
+    members = {"BillingAddress": ("Street", "City"), "Name": ("FirstName", "LastName")}
+    for name in names:
+        parent, dot, member = name.partition(".")
+        if dot:
+            found.append(f"{_FIELDS.index(parent)}-0x{1 << members[parent].index(member):02X}")
+    return found
+
+
+def event(
+    staging: Staging,
+    number: int,
+    change_type: str = "UPDATE",
+    *ids: str,
+    schema: str = "org_account",
+    changed: tuple[str, ...] | list[str] | None = None,
+    nulled: tuple[str, ...] = (),
+    key: str = "",
+    **values: Any,
+) -> tuple[str, bytes]:
+    """An event committed so many seconds after the beginning, in a transaction of its own unless told otherwise."""
+    names = tuple(values) if changed is None and change_type == "UPDATE" else changed or ()
+    header = {
+        "entityName": SCHEMAS[schema]["name"].removesuffix("ChangeEvent"),
+        "recordIds": list(ids or (A,)),
+        "changeType": change_type,
+        "transactionKey": key or f"t{number}",
+        "sequenceNumber": number,
+        "commitTimestamp": FIRST_DAY_MS + number * 1000,
+        "nulledFields": bitmap(*nulled),
+        "diffFields": [],
+        "changedFields": names if isinstance(names, list) else bitmap(*names),
+    }
+    return staging.event(schema, ChangeEventHeader=header, **values)
+
+
+@dataclass
+class CurrentState:
+    """Tables of current state somewhere on this disk."""
+
+    spark: Any
+    root: str
+    table_format: str
+    staging: Staging
+    options: dict[str, Any] = field(default_factory=lambda: {"new_entities": "empty"})
+    sequence: int = 0
+    end: str = "earliest"
+
+    def stage(self, *events: tuple[str, bytes], ended_by: str = "idle_seconds", **more: Any) -> str:
+        """The next batch; URL of its manifest."""
+        self.sequence += 1
+        said = {
+            "sequence": self.sequence,
+            "start": self.end,
+            "end": f"{self.sequence:020x}",
+            "ended_by": ended_by,
+            "topic": "/data/ChangeEvents",
+            **more,
+        }
+        self.end = str(said["end"])
+        return self.staging.write(events, **said)
+
+    def apply(self, manifest: str, step: Step = no_step, **options: Any) -> dict[str, int]:
+        order = ApplyOrder(
+            manifest_url=manifest,
+            current_state=self.root,
+            table_format=self.table_format,
+            **{**self.options, **options},
+        )
+        return apply_batch(self.spark, order, step)
+
+    def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
+        """What a table holds; no row where there is none."""
+        state = open_state(self.spark, self.root, self.table_format)
+        found = collected(state.rows(table, "none_there int"))
+        if columns:
+            found = [{name: row[name] for name in columns} for row in found]
+        return sorted(found, key=str)
+
+
+class Killed(Exception):  # noqa: N818 - what happened
+    """The job ends here."""
+
+
+def killing(table: str) -> Step:
+    """What kills a job right after its commit of a table (`tables.APPLY_ORDER`)."""
+
+    def step(name: str, about: str) -> None:
+        if name == COMMITTED and about.split(maxsplit=1)[0] == table:
+            raise Killed(about)
+
+    return step

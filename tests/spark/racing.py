@@ -1,0 +1,90 @@
+"""A process that lands batches, one after the other, and waits before each commit until another process is as far.
+
+`python -m tests.spark.racing JOBS MINE OTHER`: a JSON file of landings, and the names of the two racers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.java import find_java
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.preflight import quick_start
+from airflow_provider_sfevents.spark.tables import delta
+from tests.harness.jars import Jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.landing_steps import Step
+
+_LONGEST_WAIT = 120
+_TRIES = 5
+
+
+def session() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = find_java().home
+    jars = Jars()
+    conf = {
+        **quick_start("local[1]", 0, {}),
+        **delta.from_the_start({}),
+        "spark.jars": ",".join(map(str, [*jars.delta, *jars.iceberg])),
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    return SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
+
+
+def together(folder: Path, mine: str, other: str) -> Step:
+    """Before the first commit: wait until the other one is about to commit, too."""
+    met: list[str] = []
+
+    def step(name: str, about: str) -> None:
+        if name == landing_steps.MOVE and about not in met:
+            met.append(about)
+            (folder / f"{about}-{mine}").touch()
+            until = time.monotonic() + _LONGEST_WAIT
+            while not (folder / f"{about}-{other}").exists():
+                if time.monotonic() > until:
+                    raise TimeoutError(f"{other} never came to commit to {about}")
+                time.sleep(0.005)
+
+    return step
+
+
+def main(jobs: str, mine: str, other: str) -> None:
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    spark = session()
+    for number, job in enumerate(json.loads(Path(jobs).read_text())):
+        folder = Path(jobs).parent / f"race-{number}"
+        folder.mkdir(exist_ok=True)
+        order = Order(manifest_url=job[mine], table=job["table"], table_format=job["table_format"])
+        step = together(folder, mine, other)
+        for tried in range(_TRIES):
+            try:
+                land(spark, order, step)
+            except StagingError as error:
+                # A commit was lost: the count has shown it, and the task is run again, as Airflow would.
+                logging.warning("Once more: %s", error)  # noqa: LOG015 - it has no other
+                if tried == _TRIES - 1:
+                    raise
+            else:
+                break
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

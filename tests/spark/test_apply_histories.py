@@ -1,0 +1,116 @@
+"""Histories of an org, delivered to real tables: what is not marked equals the org, as in memory (`tests/unit/changes/test_histories.py`).
+
+Each step costs seconds here, so there are few, and the rules have theirs in memory. `SFEVENTS_HISTORIES_SEED` takes the seed that a failure
+prints.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
+
+from tests.harness.jars import or_skip
+from tests.histories.delivery import MOVES, Delivery, Move
+from tests.histories.doubt import Doubt
+from tests.histories.histories import Step, Transaction, told, transactions
+from tests.histories.org import PREFIXES
+from tests.histories.spark_lake import SparkLake
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tests.harness.jars import Jars
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.timeout(1800),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+SEED = int(os.environ.get("SFEVENTS_HISTORIES_SEED") or random.SystemRandom().randrange(2**32))
+EXAMPLES = int(os.environ.get("SFEVENTS_SPARK_HISTORIES") or 1)
+"""More on a quiet evening."""
+FEW = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    print_blob=True,
+    database=None,
+    # What is found is made smaller only where somebody has the time for it.
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def delivered(history: Sequence[Transaction], moves: Sequence[Move], lake: SparkLake) -> Delivery:
+    """Deliver a history, then all of it, then resolve all of it; look after each step."""
+    org = told(history)
+    delivery = Delivery(org=org, lake=lake, doubt=Doubt(starts_empty=lake.new_entities == "empty"))
+    for move in moves:
+        delivery.move(move)
+        delivery.look()
+    delivery.batch(Move("batch", silent=True), size=len(org.bus))
+    delivery.look()
+    for entity in sorted(PREFIXES):
+        delivery.resolve(Move("resolve", entity=entity, ahead=99))
+    delivery.look()
+    delivery.look_at_the_end()
+    return delivery
+
+
+def test_a_history_with_a_death_a_gap_and_a_wildcard_ends_as_the_org(
+    table_format: str, spark: Any, tmp_path: Path
+) -> None:
+    """A transaction is held over batches, a job dies and is run again, an old batch comes again, a marked record is resolved."""
+    history = [
+        Transaction(
+            (
+                Step("create", change=2),
+                Step("create", change=0),
+                Step("create", "Contact", change=1),
+            )
+        ),
+        Transaction((Step("update", change=0), Step("update", "Contact", change=2))),
+        Transaction((Step("delete", pick=1), Step("update", change=14, how="gap"))),
+        Transaction((Step("convert"), Step("update", change=14))),
+    ]
+    moves = [
+        Move("batch", 4),
+        Move("batch", 3, dies=7),
+        Move("again", 0),
+        Move("batch", 2, silent=True),
+        Move("records"),
+    ]
+    lake = SparkLake(
+        spark=spark, root=str(tmp_path / "lake"), table_format=table_format, new_entities="empty"
+    )
+
+    delivered(history, moves, lake)
+
+    assert lake.counts["held"]
+    assert lake.counts["kept"]
+
+
+def test_histories_end_as_the_org(
+    jars: Jars, spark: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Whatever Hypothesis makes of histories and deliveries; seeded in Delta or begun empty in Iceberg, as the seed says."""
+    table_format = "iceberg" if SEED % 2 else "delta"
+    asked: dict[str, Any] = {"new_entities": "empty", "deletions": "flag"} if SEED % 2 else {}
+    or_skip(lambda: getattr(jars, table_format))
+
+    @seed(SEED)
+    @FEW
+    @given(transactions(), MOVES)
+    def check(history: list[Transaction], moves: list[Move]) -> None:
+        note(f"SFEVENTS_HISTORIES_SEED={SEED}")
+        root = str(tmp_path_factory.mktemp("lake"))
+        lake = SparkLake(spark=spark, root=root, table_format=table_format, **asked)
+        delivered(history[:5], moves[:4], lake)
+
+    check()

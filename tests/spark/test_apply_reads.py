@@ -1,0 +1,100 @@
+"""Full records of the org into the tables of records: seeding, resolving, and reads that cannot be used; on a real Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark import resolve
+from airflow_provider_sfevents.spark.landing_steps import no_step
+from tests.harness.jars import Jars, or_skip
+from tests.spark.conftest import SCHEMAS, Staging
+from tests.spark.orgs import A, B, CurrentState, event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+ADA = "003000000000001AAA"
+LATER, EARLIER = "2026-11-01T00:01:00Z", "2026-11-01T00:00:30Z"
+
+
+def resolved(state: CurrentState, entity: str, records: Path, read_at: str, *more: str) -> Any:
+    where = ["--current-state", state.root, "--format", state.table_format, "--entity", entity]
+    form = "csv" if records.is_dir() else "json"
+    read = ["--records", str(records), "--records-format", form, "--read-at", read_at]
+    *_, act = resolve.job_of([*where, *read, *more])
+    return act(state.spark, no_step)
+
+
+def test_tables_are_seeded_by_bulk_and_by_rest(
+    spark: Any, jars: Jars, staging: Staging, tmp_path: Path
+) -> None:
+    """What was kept is applied to what was read; an entity without an event gets its columns from the schema of its events."""
+    or_skip(lambda: jars.delta)
+    state = CurrentState(spark, str(tmp_path / "lake"), "delta", staging, {})
+    state.apply(
+        state.stage(
+            event(staging, 1, "CREATE", A, Name="Acme"),
+            event(staging, 70, "UPDATE", B, Industry="Shipping"),
+        )
+    )
+    assert state.rows("Account") == []
+    assert len(state.rows("kept")) == 2
+    bulk = tmp_path / "bulk"
+    bulk.mkdir()
+    (bulk / "part-00001.csv").write_text(
+        '"Id","Name","FirstName","LastName","Industry","BillingStreet","BillingCity","Employees"\n'
+        f'"{A}","Acme","","","Mining","1 ""Main""\nSt","Bath","3"\n'
+        f'"{B}","Ada Byron","Ada","Byron","","","",""\n'
+    )
+    report = tmp_path / "report.json"
+
+    counts = resolved(state, "Account", bulk, LATER, "--report", str(report))
+
+    assert (counts["replaced"], counts["marked_entities"]) == (2, 0)
+    assert json.loads(report.read_text()) == counts
+    assert state.rows(
+        "Account", "record_id", "Name", "Industry", "BillingAddress", "Employees"
+    ) == [
+        {
+            "record_id": A,
+            "Name": {"FirstName": None, "LastName": None, "Name": "Acme"},
+            "Industry": "Mining",
+            "BillingAddress": {"Street": '1 "Main"\nSt', "City": "Bath"},
+            "Employees": 3,
+        },
+        {
+            "record_id": B,
+            "Name": {"FirstName": "Ada", "LastName": "Byron", "Name": None},
+            "Industry": "Shipping",
+            "BillingAddress": None,
+            "Employees": None,
+        },
+    ]
+    assert state.rows("kept") == state.rows("resync") == []
+
+    rest = tmp_path / "contacts.jsonl"
+    record = {"attributes": {"type": "Contact"}, "Id": ADA, "Name": "Ada", "Industry": None}
+    rest.write_text(json.dumps({**record, "BillingAddress": {"city": "Bath"}, "Employees": 3.0}))
+    with pytest.raises(ConfigurationError, match="the types of its columns are not known"):
+        resolved(state, "Contact", rest, LATER)
+    schema = tmp_path / "schema.avsc"
+    schema.write_text(json.dumps(SCHEMAS["org_contact"]))
+    assert resolved(state, "Contact", rest, LATER, "--event-schema", str(schema))["replaced"] == 1
+    assert state.rows("Contact", "Employees", "BillingAddress") == [
+        {"Employees": 3, "BillingAddress": {"Street": None, "City": "Bath"}}
+    ]
+    with pytest.raises(ConfigurationError, match="it knows less"):
+        resolved(state, "Contact", rest, EARLIER)
+    rest.write_text(json.dumps({**record, "BillingAddress": {"city": "Bath"}, "Employees": "many"}))
+    with pytest.raises(ConfigurationError, match="Employees='many'"):
+        resolved(state, "Contact", rest, "2026-11-01T00:02:00Z")

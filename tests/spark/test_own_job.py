@@ -1,0 +1,50 @@
+"""The template of a job of one's own (`dags/jobs`), on staged batches."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.spark.conftest import Lake, Staging
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture
+def job(repository: Path) -> dict[str, Any]:
+    """What the file defines, as a user copies it."""
+    return runpy.run_path(str(repository / "dags/jobs/sized_orders.py"))
+
+
+def test_it_writes_each_event_once_however_often_it_runs(
+    spark: Any, staging: Staging, lake: Lake, job: dict[str, Any]
+) -> None:
+    """Its rows, those that do not decode, and a receipt in which all events are counted."""
+    orders = [
+        staging.event("order", CreatedDate=0, CreatedById="5", Amount__c=amount)
+        for amount in (1.0, 1e3)
+    ]
+    manifest = staging.write([*orders, ("order", b"\x00")])
+    other = staging.write(orders[:1], sequence=2)
+
+    for url in (manifest, other, manifest):
+        job["run"](spark, url, str(lake.root))
+
+    columns = "batch_id, batch_ordinal, Amount__c, size"
+    assert lake.rows("Order__e", columns) == [
+        ("0f3c-1", 0, 1.0, "small"),
+        ("0f3c-1", 1, 1000.0, "large"),
+        ("0f3c-2", 0, 1.0, "small"),
+    ]
+    assert lake.rows("bad", "batch_id, batch_ordinal") == [("0f3c-1", 2)]
+    receipt = json.loads((staging.folder / "0f3c/0000000001/landed.json").read_text())
+    assert (sum(receipt["tables"].values()), receipt["quarantined"]) == (2, 1)

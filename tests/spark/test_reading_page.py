@@ -1,0 +1,196 @@
+"""Each example of `docs/reading.md`, as a reader pastes it, on tables that were landed."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark.landing import Order, land
+from tests.spark.lakes import by_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.harness.jars import Jars
+    from tests.spark.conftest import Staging
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+ORDERS, COMPLETE = 6, 4
+"""Events that decode, in three batches, and those in the two that have landed completely."""
+
+
+@pytest.fixture
+def page(repository: Path) -> Page:
+    return Page((repository / "docs/reading.md").read_text())
+
+
+class Page:
+    """The examples of a page, by heading."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def examples(self, heading: str, language: str) -> Iterator[str]:
+        """Those below a heading and the ones in it."""
+        depth = heading.index(" ")
+        section = re.split(
+            rf"^#{{1,{depth}}} ", self._text.split(f"\n{heading}\n")[1], flags=re.MULTILINE
+        )[0]
+        found = re.findall(rf"^```{language}\n(.*?)^```$", section, flags=re.MULTILINE | re.DOTALL)
+        assert found, f"no {language} below {heading}"
+        yield from found
+
+
+def landed(spark: Any, staging: Staging, folder: Path, table_format: str) -> Path:
+    """Three batches, the second with a field more and an event that does not decode; the mark of the third is not there yet."""
+    root = folder / "salesforce"
+    batches = [
+        [staging.order(number) for number in range(3)],
+        [
+            staging.event("order2", CreatedDate=1_793_491_200_000, CreatedById="5", Size__c=1),
+            ("order", b"\x00"),
+        ],
+        [staging.order(number) for number in range(2)],
+    ]
+    for number, events in enumerate(batches):
+        manifest = staging.write(events, sequence=number + 1)
+        land(spark, Order(manifest_url=manifest, table=str(root), table_format=table_format))
+    (root / "_landed/0f3c-3.json").unlink()
+    return root
+
+
+def run(example: str, root: Path, **names: Any) -> dict[str, Any]:
+    """Run Python; what it names afterwards."""
+    found: dict[str, Any] = dict(names)
+    exec(example.replace("/lake/salesforce", str(root)), found)  # noqa: S102 - our own page
+    return found
+
+
+def count(rows: Any) -> int:
+    """Of a frame or table of any library."""
+    return int(rows.count()) if hasattr(rows, "sparkSession") else len(rows)
+
+
+@pytest.fixture(scope="module")
+def parquet(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.spark.conftest import Staging
+
+    folder = tmp_path_factory.mktemp("reading")
+    return landed(spark, Staging(folder / "staging"), folder, "parquet")
+
+
+@pytest.mark.parametrize(
+    ("heading", "added"),
+    [("### Spark", {"Size__c"}), ("### pandas", set()), ("### PyArrow", {"Size__c"})],
+)
+def test_parquet_tables_are_read_in_python(
+    spark: Any, parquet: Path, page: Page, heading: str, added: set[str]
+) -> None:
+    """All rows, and those of complete batches; with the column that was added where the page says so."""
+    for example in page.examples(heading, "python"):
+        found = run(example, parquet, spark=spark)
+
+        assert (count(found["orders"]), count(found["complete"])) == (ORDERS, COMPLETE)
+        orders = found["orders"]
+        names = orders.column_names if heading == "### PyArrow" else orders.columns
+        assert {"Number__c", "event_date", *added} <= {*names}
+
+
+def test_parquet_tables_are_read_in_sql(spark: Any, parquet: Path, page: Page) -> None:
+    """By Spark and by DuckDB: complete batches."""
+    import duckdb
+
+    [by_spark] = page.examples("### Spark", "sql")
+    [by_duckdb] = page.examples("### DuckDB", "sql")
+
+    assert spark.sql(by_spark.replace("/lake/salesforce", str(parquet))).count() == COMPLETE
+    with duckdb.connect() as connection:
+        rows = connection.sql(by_duckdb.replace("/lake/salesforce", str(parquet)))
+        assert len(rows.fetchall()) == COMPLETE
+        assert "Size__c" in rows.columns
+
+
+def test_quarantine_is_read(spark: Any, parquet: Path, page: Page) -> None:
+    """The event that does not decode, with the reason."""
+    [example] = page.examples("## Quarantine", "python")
+
+    found = run(example, parquet, spark=spark)
+
+    assert [row["count"] for row in found["reasons"].collect()] == [1]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("heading", "table_format"), [("## Delta", "delta"), ("## Iceberg", "iceberg")]
+)
+def test_tables_of_a_format_are_read_with_spark_and_without(
+    spark: Any,
+    jars: Jars,
+    staging: Staging,
+    tmp_path: Path,
+    page: Page,
+    heading: str,
+    table_format: str,
+) -> None:
+    """SQL in Spark, and the format's own reader: all rows, and those of complete batches."""
+    from tests.harness.jars import or_skip
+
+    or_skip(lambda: getattr(jars, table_format))
+    root = landed(spark, staging, tmp_path, table_format)
+    session, _ = by_path(table_format, spark, root).opened()
+    if table_format == "iceberg":
+        for key, value in {
+            "": "org.apache.iceberg.spark.SparkCatalog",
+            ".type": "hadoop",
+            ".warehouse": str(tmp_path),
+        }.items():
+            session.conf.set(f"spark.sql.catalog.lake{key}", value)
+
+    [sql] = page.examples(heading, "sql")
+    [example] = page.examples(heading, "python")
+    found = run(example, root)
+
+    assert session.sql(sql.replace("/lake/salesforce", str(root))).count() == COMPLETE
+    assert (count(found["orders"]), count(found["complete"])) == (ORDERS, COMPLETE)
+    assert "Size__c" in found["orders"].columns
+
+
+@pytest.mark.full
+def test_records_in_doubt_are_left_out(spark: Any, jars: Jars, tmp_path: Path, page: Page) -> None:
+    """A marked record; and all of them where the entity is marked."""
+    from airflow_provider_sfevents.spark.changes.tables import RESYNC_SQL, ROW_SQL
+    from tests.harness.jars import or_skip
+
+    or_skip(lambda: jars.delta)
+    [sql] = page.examples("## Records, and what is in doubt", "sql")
+    session, _ = by_path("delta", spark, tmp_path / "org").opened("Account")
+
+    def write(name: str, columns: str, rows: list[dict[str, Any]]) -> None:
+        frame = session.createDataFrame(rows, columns)
+        frame.write.format("delta").mode("append").save(str(tmp_path / "org" / name))
+
+    write(
+        "Account",
+        ROW_SQL,
+        [{"record_id": one, "is_deleted": one == "003"} for one in ("001", "002", "003")],
+    )
+    write(
+        "resync",
+        RESYNC_SQL,
+        [
+            {"entity_name": "Account", "record_id": "001"},
+            {"entity_name": "Contact", "record_id": "*"},
+        ],
+    )
+    query = sql.replace("/lake/org", str(tmp_path / "org"))
+
+    assert [row["record_id"] for row in session.sql(query).collect()] == ["002"]
+    write("resync", RESYNC_SQL, [{"entity_name": "Account", "record_id": "*"}])
+    assert session.sql(query).collect() == []

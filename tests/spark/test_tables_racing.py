@@ -1,0 +1,129 @@
+"""Two Spark jobs, each a process with a JVM of its own, that commit to one table at the same moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
+from tests.harness.jars import or_skip
+from tests.harness.spark import environment
+from tests.spark.lakes import Tables
+
+if TYPE_CHECKING:
+    from tests.harness.jars import Jars
+    from tests.spark.conftest import Staging
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+FORMATS = ("delta", "iceberg")
+
+
+def raced(jobs: Path) -> list[str]:
+    """What each of the two racers said, both having come to their end."""
+    command = [sys.executable, "-m", "tests.spark.racing", str(jobs)]
+    racers = [
+        subprocess.Popen(
+            [*command, *names],
+            env={**os.environ, **environment()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for names in (("left", "right"), ("right", "left"))
+    ]
+    said = [racer.communicate(timeout=240)[0] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0, 0], "\n".join(said)[-6000:]
+    return said
+
+
+def test_two_processes_that_commit_at_once_leave_exactly_one_copy(
+    spark: Any, jars: Jars, tmp_path: Path, staging: Staging
+) -> None:
+    """Of one batch, and then of two batches that meet on one date; first landings, whose tables are not there yet, and later ones."""
+    or_skip(lambda: [*jars.delta, *jars.iceberg])
+    orders = [staging.order(number, day=number % 2) for number in range(20)]
+    twin = staging.write(orders, per_part=8)
+    batches = [staging.write(orders, sequence=number, per_part=8) for number in (2, 3)]
+    lakes = [Tables(spark, str(tmp_path / kind), kind, tmp_path / kind) for kind in FORMATS]
+    races = [
+        {"left": left, "right": right, "table": lake.table, "table_format": lake.table_format}
+        for lake in lakes
+        for left, right in ((twin, twin), batches, (twin, twin))
+    ]
+    jobs = tmp_path / "jobs.json"
+    jobs.write_text(json.dumps(races))
+
+    raced(jobs)
+
+    for lake in lakes:
+        assert lake.events() == [(f"0f3c-{batch}", n) for batch in (1, 2, 3) for n in range(20)]
+        assert lake.marks() == ["0f3c-1.json", "0f3c-2.json", "0f3c-3.json"]
+        assert not lake.under_way()
+
+
+def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
+    tables: Tables, staging: Staging
+) -> None:
+    """Of two MERGEs that have read the same table and bring the same batch, one fails; and that is a conflict."""
+    tables.land(staging.write([staging.order(1)]))
+    there = tables.sql("select * from {}")
+    (row,) = there.collect()
+    columns = there.schema
+    new = {**row.asDict(), "batch_id": "0f3c-2"}
+    marker = tables.folder / "committed"
+    failures: list[BaseException] = []
+
+    def merge(*, once: Path | None = None) -> None:
+        session, identifier = tables.opened()
+        source = session.createDataFrame([tuple(new[name] for name in columns.names)], columns)
+        if once is not None:
+            source = source.mapInArrow(waiting(str(once)), columns)
+        source.selectExpr("*", f"false {statements.GONE}").createOrReplaceTempView("racing")
+        dates = {str(row.event_date)}
+        session.sql(statements.merge(identifier, "racing", columns.names, "0f3c-2", dates))
+
+    def attempt(*, once: Path | None = None) -> None:
+        try:
+            merge(once=once)
+        except Exception as failure:  # noqa: BLE001 - looked at by the test's own thread
+            failures.append(failure)
+
+    thread = threading.Thread(target=attempt, kwargs={"once": marker})
+    thread.start()
+    began = marker.with_name("committed.began")
+    while thread.is_alive() and not began.exists():
+        thread.join(0.05)
+    attempt()
+    marker.touch()
+    thread.join()
+
+    assert [is_conflict(failure) for failure in failures] == [True]
+    assert tables.events() == [("0f3c-1", 0), ("0f3c-2", 0)]
+
+
+def waiting(marker: str) -> Any:
+    """Rows as they are, once there is a file of this name; `<marker>.began` says that they are waited for."""
+
+    def wait(batches: Any) -> Any:
+        Path(f"{marker}.began").touch()
+        until = time.monotonic() + 240
+        while not Path(marker).exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        yield from batches
+
+    return wait

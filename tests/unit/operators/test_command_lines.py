@@ -1,0 +1,202 @@
+"""The command that is started for each kind of cluster, word by word, and what cannot be started and is refused first.
+
+No YARN and no Kubernetes is needed for this, and none is asked: the commands are what `docs/clusters.md` promises.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.apache.spark.hooks import spark_submit
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.places import Job, put_job, staging_root
+from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
+
+BESIDE_PYTHON = str(Path(sys.executable).parent)
+JOB = Job(
+    application="s3a://lake/staging/_jobs/land-1.py",
+    py_files="s3a://lake/staging/_jobs/sfevents-1.zip",
+)
+OURS = ["--manifest", "s3a://lake/staging/m.json", "--table", "s3a://lake/salesforce"]
+LIMITS = [
+    *("--conf", f"spark.driver.defaultJavaOptions={LIMITS_JAVA_OPTIONS}"),
+    *("--conf", f"spark.executor.defaultJavaOptions={LIMITS_JAVA_OPTIONS}"),
+]
+YARN = {"queue": "etl", "yarn_resourcemanager_webapp_address": "http://rm:8088"}
+KUBERNETES = {"namespace": "etl"}
+
+
+class Connected:
+    """Tasks whose Spark connection says what a test wants it to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._environ = monkeypatch
+        monkeypatch.setenv("PATH", BESIDE_PYTHON, prepend=":")
+
+    def to(self, host: str, **extra: str) -> None:
+        connection = {"conn_type": "spark", "host": host, "extra": extra}
+        self._environ.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+
+    def task(self, **arguments: Any) -> SfEventsToSparkOperator:
+        known = {"task_id": "land", "topic": "/event/Order__e", "table": "s3a://lake/salesforce"}
+        return SfEventsToSparkOperator(**{**known, **arguments})
+
+    def command(self, **arguments: Any) -> list[str]:
+        """What would be started, from the program's name on."""
+        task = self.task(**arguments)
+        submission = landing.plan(task, "file:///mnt/shared", shared=True)
+        landing.aim(task, submission, JOB, OURS, 1_000_000)
+        with submission.environment():
+            command = task._get_hook()._build_spark_submit_command(task.application)
+        return [str(word) for word in command]
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Connected:
+    # Airflow's own provider for Kubernetes has it; here nobody calls it.
+    monkeypatch.setattr(spark_submit, "kube_client", object(), raising=False)
+    return Connected(monkeypatch)
+
+
+def test_yarn_in_cluster_mode(spark: Connected) -> None:
+    """The driver reads the job from the staging area; the environment travels as an archive, and reaches driver and executors."""
+    spark.to("yarn", **YARN, **{"deploy-mode": "cluster"})
+    command = spark.command(
+        archives="s3a://lake/env.tar.gz#env",
+        conf={"spark.executorEnv.PYSPARK_PYTHON": "./env/bin/python"},
+        env_vars={"PYSPARK_PYTHON": "./env/bin/python"},
+        yarn_track_via_rm_api=True,
+        num_executors=4,
+        executor_memory="2g",
+    )
+    assert command == [
+        "spark-submit",
+        *("--master", "yarn"),
+        *LIMITS,
+        *("--conf", "spark.executorEnv.PYSPARK_PYTHON=./env/bin/python"),
+        *("--conf", "spark.yarn.submit.waitAppCompletion=false"),
+        *("--conf", "spark.yarn.appMasterEnv.PYSPARK_PYTHON=./env/bin/python"),
+        *("--py-files", JOB.py_files),
+        *("--archives", "s3a://lake/env.tar.gz#env"),
+        *("--num-executors", "4"),
+        *("--executor-memory", "2g"),
+        *("--name", "sfevents"),
+        *("--queue", "etl"),
+        *("--deploy-mode", "cluster"),
+        JOB.application,
+        *OURS,
+    ]
+
+
+def test_yarn_in_client_mode_tells_other_machines_nothing_of_this_one(spark: Connected) -> None:
+    """Java's and Spark's places here are no settings of YARN's containers, which have their own."""
+    spark.to("yarn", queue="etl")
+    command = spark.command(conf={"spark.pyspark.python": "/opt/env/bin/python"})
+    assert command == [
+        "spark-submit",
+        *("--master", "yarn"),
+        *("--conf", "spark.log.level=WARN"),
+        *("--conf", "spark.ui.showConsoleProgress=false"),
+        *LIMITS,
+        *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
+        *("--conf", "spark.pyspark.python=/opt/env/bin/python"),
+        *("--py-files", JOB.py_files),
+        *("--name", "sfevents"),
+        *("--queue", "etl"),
+        JOB.application,
+        *OURS,
+    ]
+
+
+def test_kubernetes_in_cluster_mode(spark: Connected) -> None:
+    """The image has the environment; keys come from a secret of Kubernetes, by name."""
+    spark.to("k8s://https://k8s.example:443", **KUBERNETES, **{"deploy-mode": "cluster"})
+    secret = "spark.kubernetes.driver.secretKeyRef.AWS_SECRET_ACCESS_KEY"  # a setting's name
+    command = spark.command(
+        conf={"spark.kubernetes.container.image": "registry/spark-sfevents:1", secret: "lake:key"},
+        env_vars={"AWS_REGION": "eu-central-1"},
+        track_driver_via_k8s_api=True,
+    )
+    assert command == [
+        "spark-submit",
+        *("--master", "k8s://https://k8s.example:443"),
+        *LIMITS,
+        *("--conf", "spark.kubernetes.container.image=registry/spark-sfevents:1"),
+        *("--conf", f"{secret}=lake:key"),
+        *("--conf", "spark.kubernetes.driverEnv.AWS_REGION=eu-central-1"),
+        *("--conf", "spark.kubernetes.namespace=etl"),
+        *("--py-files", JOB.py_files),
+        *("--name", "sfevents"),
+        *("--deploy-mode", "cluster"),
+        *("--conf", "spark.kubernetes.submission.waitAppCompletion=false"),
+        JOB.application,
+        *OURS,
+    ]
+
+
+def test_the_job_lies_in_the_staging_area(tmp_path: Path) -> None:
+    """A driver on another machine reads it there: the file, and the zip with the modules it needs."""
+    job = put_job(staging_root(f"file://{tmp_path}"), "land")
+    assert job.application.startswith(f"file://{tmp_path}/_jobs/land-")
+    assert job.py_files.startswith(f"file://{tmp_path}/_jobs/sfevents-")
+    for url in (job.application, job.py_files):
+        assert Path(url.removeprefix("file://")).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("host", "extra", "arguments", "said"),
+    [
+        ("yarn", YARN, {}, "yarn_track_via_rm_api=True"),
+        ("yarn", {}, {"yarn_track_via_rm_api": True}, "yarn_resourcemanager_webapp_address"),
+        (
+            "yarn",
+            YARN,
+            {
+                "yarn_track_via_rm_api": True,
+                "conf": {"spark.yarn.submit.waitAppCompletion": "true"},
+            },
+            "waitAppCompletion=false",
+        ),
+        ("k8s://https://k:443", {}, {"track_driver_via_k8s_api": True}, "namespace"),
+        ("spark://m:7077", {}, {}, "runs no Python drivers"),
+        (
+            "spark://m:7077",
+            {},
+            {"application": "mine.jar", "env_vars": {"A": "a"}},
+            "reach no driver",
+        ),
+    ],
+)
+def test_refused_before_anything_is_fetched(
+    spark: Connected, host: str, extra: dict[str, str], arguments: dict[str, Any], said: str
+) -> None:
+    """Airflow itself would say so when the batch is staged."""
+    spark.to(host, **extra, **{"deploy-mode": "cluster"})
+    with pytest.raises(ConfigurationError, match=said):
+        landing.plan(spark.task(**arguments), "file:///mnt/shared", shared=True)
+
+
+def test_without_a_client_for_kubernetes(spark: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package that has it is named."""
+    monkeypatch.delattr(spark_submit, "kube_client")
+    spark.to("k8s://https://k:443")
+    with pytest.raises(ConfigurationError, match="pip install apache-airflow-providers-cncf-ku"):
+        landing.plan(spark.task(), "file:///mnt/shared", shared=True)
+
+
+def test_secrets_that_would_be_seen_are_warned_of(
+    spark: Connected, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By name, never by value."""
+    spark.to("yarn", **YARN, **{"deploy-mode": "cluster"})
+    task = spark.task(env_vars={"AWS_SECRET_ACCESS_KEY": "hush"}, durable=False)
+    landing.plan(task, "file:///mnt/shared", shared=True)
+    assert "env_vars names AWS_SECRET_ACCESS_KEY. At yarn Airflow puts" in caplog.text
+    assert "hush" not in caplog.text

@@ -1,0 +1,50 @@
+"""What the REST API says no with, as a user reads it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    QuotaExceeded,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.rest.refusals import refusal
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "said"),
+    [
+        (403, "API_DISABLED_FOR_ORG", ConfigurationError, "permission API Enabled"),
+        (403, "API_CURRENTLY_DISABLED", ConfigurationError, "permission API Enabled"),
+        (404, "NOT_FOUND", ConfigurationError, "no such object"),
+        (400, "INVALID_TYPE", ConfigurationError, "no such object"),
+        (400, "INVALIDENTITY", ConfigurationError, "read_by='rest'"),
+        (400, "SOMETHING_NEW", ConfigurationError, "Check the object's name"),
+        (401, "INVALID_SESSION_ID", AuthenticationError, "scope `api`"),
+        (403, "REQUEST_LIMIT_EXCEEDED", QuotaExceeded, "24 hours"),
+        (503, "SERVER_UNAVAILABLE", TransportError, "Try again later"),
+        (400, "QUERY_TIMEOUT", TransportError, "Try again later"),
+    ],
+)
+def test_each_refusal_says_what_to_do(
+    status: int, code: str, kind: type[Exception], said: str
+) -> None:
+    """One line: what was asked, what the org said, the remedy; and whether trying again is right."""
+    body = json.dumps([{"errorCode": code, "message": "Because.\nSo."}]).encode()
+    error = refusal("Describing Account", status, body)
+    assert type(error) is kind
+    assert str(error).startswith(f"Describing Account: HTTP {status} {code} Because. So. ")
+    assert said in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"no"', b"[1]"])
+def test_an_answer_of_another_make(body: bytes) -> None:
+    """A proxy's page, or nothing: the status tells."""
+    assert str(refusal("Describing Account", 502, body)) == (
+        "Describing Account: HTTP 502. Try again later."
+    )

@@ -1,0 +1,92 @@
+"""Full records of REST and Bulk, to the columns of a table: what fills which, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.applying.fullreads import Filling, filling
+from airflow_provider_sfevents.spark.changes.fields import Layout
+from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+from tests.unit.changes.building import ADDRESS, NAME, TEXT
+
+LONG = FieldType(kind="long")
+
+
+def layout(**columns: FieldType) -> Layout:
+    return Layout(
+        columns=tuple(Column(name=one, field=one, type=of) for one, of in columns.items())
+    )
+
+
+def filled(table: Layout, *names: str, **structs: list[str]) -> Filling:
+    plain: dict[str, dict[str, str]] = {name.casefold(): {} for name in ("Id", *names)}
+    inner = {
+        name.casefold(): {one.casefold(): one for one in members}
+        for name, members in structs.items()
+    }
+    return filling(table, plain | inner, "Account")
+
+
+def test_text_that_is_empty_is_none() -> None:
+    """Bulk writes the one for the other."""
+    found = filled(layout(Industry=TEXT), "Industry")
+    assert found.columns == {"Industry": "nullif(cast(`Industry` AS string), '')"}
+    assert not found.casts
+
+
+def test_a_compound_is_put_together_of_fields_of_its_own() -> None:
+    """`BillingStreet` as Bulk gives it, `Place__Latitude__s`; and of a struct's members, whatever their case, as REST gives it."""
+    number = FieldType(kind="double")
+    place = FieldType(kind="struct", members=(("Latitude", number),))
+    table = layout(BillingAddress=ADDRESS, Place__c=place)
+    bulk = filled(table, "BillingStreet", "BillingCity", "Place__Latitude__s")
+    assert "`BillingStreet`" in bulk.columns["BillingAddress"]
+    assert "AS `City`" in bulk.columns["BillingAddress"]
+    assert "`Place__Latitude__s`" in bulk.columns["Place__c"]
+    assert [name for name, _, _ in bulk.casts] == ["Place__c.Latitude"]
+
+    rest = filled(table, "Place__Latitude__s", BillingAddress=["street", "city"])
+    assert "`BillingAddress`.`street`" in rest.columns["BillingAddress"]
+
+
+def test_a_name_is_text_where_it_is_no_persons() -> None:
+    """The org gives `Name` of a person, too: as all of it in one."""
+    found = filled(layout(Name=NAME), "Name", "FirstName", "LastName")
+    said = found.columns["Name"]
+    assert "IS NOT NULL THEN null ELSE nullif(cast(`Name` AS string), '') END AS `Name`" in said
+    assert found.ignored == ()
+
+
+def test_a_field_that_changed_its_kind_fills_the_newest_of_its_columns() -> None:
+    """The others are null, as they are for its events."""
+    columns = (
+        Column(name="Size__c", field="Size__c", type=LONG),
+        Column(name="Size__c__string", field="Size__c", type=TEXT),
+    )
+    found = filled(Layout(columns=columns), "Size__c")
+    assert found.columns["Size__c"] == "cast(null AS bigint)"
+    assert "`Size__c`" in found.columns["Size__c__string"]
+
+
+def test_fields_that_no_event_carries_are_named() -> None:
+    """They are left out, and what comes with each record of REST is none."""
+    found = filled(layout(Industry=TEXT), "Industry", "Formula__c", attributes=["type"])
+    assert found.ignored == ("formula__c",)
+
+
+def test_a_read_without_a_field_of_the_table_is_refused() -> None:
+    """It would be null from then on; unless the user says that it is."""
+    table = layout(Industry=TEXT, Old__c=LONG, BillingAddress=ADDRESS)
+    with pytest.raises(ConfigurationError, match=r"lacks .* Old__c, BillingAddress.*--lacking Old"):
+        filled(table, "Industry")
+    found = filling(
+        table, {"id": {}, "industry": {}}, "Account", lacking=["old__c", "BillingAddress"]
+    )
+    assert found.columns["Old__c"] == "cast(null AS bigint)"
+
+
+def test_a_read_without_ids_is_refused() -> None:
+    """Nobody knows of which records it is."""
+    with pytest.raises(ConfigurationError, match="no field Id"):
+        filling(layout(Industry=TEXT), {"industry": {}}, "Account")
