@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from airflow_provider_sfevents.emulator.admin import Connect
+    from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.fault_verbs import FaultVerbs
     from airflow_provider_sfevents.emulator.oauth import TokenEndpoint
     from airflow_provider_sfevents.emulator.org import Org
@@ -44,4 +46,19 @@ def _app(state: State, routes: list[Any]) -> Any:
         state.defect(error)
         return PlainTextResponse(f"an error in the emulator: {error!r}", status_code=500)
 
-    return Starlette(routes=routes, exception_handlers={Exception: defect})
+    return _dated(Starlette(routes=routes, exception_handlers={Exception: defect}), state.clock)
+
+
+def _dated(app: Any, clock: Clock) -> Any:
+    """Give each answer its `Date` by the org's clock, which commit times follow, too: a client holds the one against the other."""
+
+    async def answering(scope: Any, receive: Any, send: Any) -> None:
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                at = format_datetime(clock.now(), usegmt=True).encode()
+                message = {**message, "headers": [*message.get("headers", ()), (b"date", at)]}
+            await send(message)
+
+        await app(scope, receive, sent)
+
+    return answering

@@ -120,6 +120,7 @@ class HttpHost:
             app,
             log_config=None,
             access_log=False,
+            date_header=False,  # the applications give it, by their org's clock
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -193,6 +194,17 @@ def test_several_records_are_one_transaction(bus: Emulator, rest: Rest) -> None:
     )
     too_many = {"records": [broken] * 201}
     assert rest.ask("POST", "/composite/sobjects", too_many).code == "INVALID_BATCH_SIZE"
+
+
+def test_answers_are_dated_by_the_clock_of_commit_times(bus: Emulator, rest: Rest) -> None:
+    """Who holds a read against events has nothing else to go by."""
+    bus.clock.advance(minutes=30)
+    made = rest.ask("POST", "/sobjects/Account", {"Name": "Nord"})
+    committed = _headers(bus)[-1]["commitTimestamp"] / 1000
+
+    told = parsedate_to_datetime(made.headers["date"]).timestamp()
+
+    assert 0 <= told - committed < 60
 
 
 def test_objects_describe_themselves(bus: Emulator, rest: Rest) -> None:
