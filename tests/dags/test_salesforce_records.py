@@ -16,7 +16,13 @@ if TYPE_CHECKING:
     from tests.dags.conftest import Deploy, Deployment
     from tests.harness.airflow_home import DagTest
 
-pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.full, pytest.mark.timeout(3600)]
+pytestmark = [
+    pytest.mark.airflow,
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.lake,
+    pytest.mark.timeout(3600),
+]
 
 FOLLOW, RESOLVE = "salesforce_records", "salesforce_records_resolve"
 OBJECTS = ("Account", "Contact", "Opportunity")
@@ -26,26 +32,24 @@ TOPIC = "/data/ChangeEvents"
 @dataclass
 class Story:
     here: Deployment
-    runs: dict[str, DagTest] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def follow(self, name: str, on: str | None = None) -> None:
         """A run of the DAG that follows; `on` clears the run of an earlier one and repeats it."""
-        self._run(name, FOLLOW, on or self.here.next_date(), None)
+        run = self._run(name, FOLLOW, on or self.here.next_date(), None)
+        found = self.here.airflow.xcom(FOLLOW, run.run_id, "follow")
+        assert isinstance(found, dict), run.log
+        self.results[name] = found
 
     def resolve(self, name: str, **conf: Any) -> None:
         self._run(name, RESOLVE, self.here.next_date(), conf or None)
 
-    def _run(self, name: str, dag_id: str, on: str, conf: dict[str, Any] | None) -> None:
+    def _run(self, name: str, dag_id: str, on: str, conf: dict[str, Any] | None) -> DagTest:
         run = self.here.airflow.test_dag(dag_id, on, conf=conf, timeout_seconds=1200)
-        self.runs[name] = run
         assert run.state == "success", run.log
         self.seen[name] = {one: self.table(one) for one in (*OBJECTS, "resync")}
-
-    def result(self, name: str) -> dict[str, Any]:
-        found = self.here.airflow.xcom(FOLLOW, self.runs[name].run_id, "follow")
-        assert isinstance(found, dict), self.runs[name].log
-        return found
+        return run
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """Rows of a table, read without Spark."""
@@ -180,7 +184,7 @@ def test_a_new_table_waits_for_its_seed(story: Story) -> None:
         (one, "*") for one in OBJECTS
     }
     assert [first[one] for one in OBJECTS] == [[], [], []]
-    assert story.result("first")["applied"]["kept"] == 6
+    assert story.results["first"]["applied"]["kept"] == 6
 
 
 def test_a_full_read_fills_the_tables(story: Story) -> None:
@@ -200,13 +204,13 @@ def test_the_gap_marks_its_record_and_no_other(story: Story) -> None:
     wanted = of_the_org(story.here, "Account")
     wanted.pop(mark["record_id"])
     assert followed == wanted
-    assert story.result("changed")["applied"]["marked_records"] == 1
+    assert story.results["changed"]["applied"]["marked_records"] == 1
 
 
 def test_a_batch_that_is_replayed_changes_nothing(story: Story) -> None:
     """The run is cleared and lands its own batch again: no row differs, nothing is delivered again."""
     assert story.seen["again"] == story.seen["changed"]
-    assert story.result("again")["batch_id"] == story.result("changed")["batch_id"]
+    assert story.results["again"]["batch_id"] == story.results["changed"]["batch_id"]
     published = len(story.here.bus.events(TOPIC))
     assert story.here.bus.deliveries(TOPIC) == published
 
