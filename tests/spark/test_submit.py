@@ -102,8 +102,15 @@ def test_the_job_and_its_zip_are_all_a_cluster_needs(
     assert lake.ordinals("Order__e") == list(range(10))
     assert (staging.batch / layout.RECEIPT).exists()
     lines = said(done)
-    assert len(lines) == 3
-    assert lines[0].startswith("sfevents: Order__e: 10 rows in 1 files")
+    assert [line.split()[1] for line in lines] == [
+        "Decoder:",
+        "Order__e:",
+        "_quarantine:",
+        "Order__e:",
+        "Batch",
+    ]
+    assert lines[0].endswith("has no pyruhvro).")
+    assert lines[1].startswith("sfevents: Order__e: 10 rows in 1 files")
     assert lines[-1].endswith(f"10 rows in {lake.root}/Order__e, 1 in quarantine.")
 
 

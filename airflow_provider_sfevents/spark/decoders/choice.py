@@ -108,7 +108,10 @@ def choose(wanted: Wanted, available: Available) -> Choice:
     return Choice(
         jvm=not no_jvm,
         on_executor=on_executor,
-        why="the first of jvm, arrow and python that is there" if not no_jvm else reasons[-1],
+        # The remedy is for those who ask for a decoder by name.
+        why=reasons[-1].partition(". ")[0]
+        if no_jvm
+        else "the first of jvm, arrow and python that is there",
     )
 
 
