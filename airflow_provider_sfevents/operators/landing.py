@@ -251,7 +251,7 @@ def check_command(hook: Any, conn_id: str) -> None:
     :raises ConfigurationError: in its words.
     """
     try:
-        # noqa'd because the operator and the hook's own `submit` call just these.
+        # These are private, but the operator and the hook's own `submit` call just these.
         hook._validate_yarn_track_via_rm_api_config()  # noqa: SLF001
         if hook._track_driver_via_k8s_api:  # noqa: SLF001
             hook._validate_track_driver_via_k8s_api_config()  # noqa: SLF001

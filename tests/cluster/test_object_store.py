@@ -137,6 +137,7 @@ def test_delta_on_s3_and_a_key_that_nobody_sees(
 @pytest.fixture
 def files(store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
     """Spark's own file systems, the store among them, in a session of this process."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     for name, value in {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}.items():
@@ -150,6 +151,11 @@ def files(store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     yield Files(session)
     session.stop()
+    # Whoever makes a session in this process next gets a JVM of its own, with the options that it wants.
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(60)
 
 
 def test_one_of_two_creates_a_file_on_s3(files: Files, store: Store) -> None:
