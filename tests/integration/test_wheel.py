@@ -5,9 +5,12 @@ import site
 import subprocess
 import sys
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.airflow, pytest.mark.full]
 
@@ -36,15 +39,18 @@ def test_wheel_holds_what_users_and_registry_look_for(wheel: Path, repository: P
     """Types marker, licence and .proto are in the wheel, and the DAGs of the repository as its examples."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
+        inside = "airflow_provider_sfevents/example_dags/"
         examples = {
-            Path(name).name: archive.read(name)
+            name.removeprefix(inside): archive.read(name)
             for name in names
-            if name.startswith("airflow_provider_sfevents/example_dags/")
+            if name.startswith(inside)
         }
     assert "airflow_provider_sfevents/py.typed" in names
     assert "airflow_provider_sfevents/proto/pubsub_api.proto" in names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
-    assert examples == {path.name: path.read_bytes() for path in repository.glob("dags/*.py")}
+    dags = repository / "dags"
+    wanted = [dags / ".airflowignore", *dags.rglob("*.py")]
+    assert examples == {str(path.relative_to(dags)): path.read_bytes() for path in wanted}
     assert not [name for name in names if name.startswith(("tests/", "dags/", "scripts/"))]
 
 
