@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator.sobjects.definitions import STAMPS
+from airflow_provider_sfevents.emulator.sobjects.standard import STANDARD
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.verbs import OrgVerbs
@@ -36,35 +38,8 @@ _SHIPMENT = {
     "Shipped_At__c": "DateTime",
 }
 # Standard fields in the order live orgs have them: bitmaps count by it.
-_STAMPS = {
-    "OwnerId": "Lookup",
-    "CreatedDate": "DateTime",
-    "CreatedById": "EntityId",
-    "LastModifiedDate": "DateTime",
-    "LastModifiedById": "Lookup",
-}
-ACCOUNT = {
-    "Name": "Text",
-    "Type": "Picklist",
-    "ParentId": "Lookup",
-    "BillingAddress": "Address",
-    "ShippingAddress": "Address",
-    "Phone": "Phone",
-    "Fax": "Phone",
-    "AccountNumber": "Text",
-    "Website": "Url",
-    "Sic": "Text",
-    "Industry": "Picklist",
-    "AnnualRevenue": "Currency",
-    "NumberOfEmployees": "Integer",
-    "Ownership": "Picklist",
-    "TickerSymbol": "Content",
-    "Description": "LongTextArea",
-    "Rating": "Picklist",
-    "Site": "Text",
-    **_STAMPS,
-    "Tier__c": "Picklist",
-}
+_STAMPS = {"OwnerId": "Lookup", **STAMPS}
+ACCOUNT = {**STANDARD["Account"].own, **_STAMPS, "Tier__c": "Picklist"}
 CONTACT = {
     "AccountId": "Lookup",
     "Name": "PersonName",
