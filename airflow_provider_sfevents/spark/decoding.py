@@ -40,14 +40,15 @@ logger = logging.getLogger(__name__)
 _OF_AVRO = "org.apache.spark.sql.avro.AvroDataToCatalyst"
 
 
-def chosen(spark: SparkSession, decoder: str = "auto") -> Choice:
+def chosen(spark: SparkSession, decoder: str = "auto", *, for_python: bool = False) -> Choice:
     """Settle, once for a batch, which decoder decodes it, and log it.
 
     :param decoder: `auto`, or one that has to be used.
+    :param for_python: what is decoded goes to executors' Python anyway.
     :raises ConfigurationError: it cannot be had, or there is none of that name; in one line, with the remedy.
     """
     wanted = checked(decoder)
-    looks_at_jvm = wanted in ("auto", "jvm")
+    looks_at_jvm = wanted == "jvm" or (wanted == "auto" and not for_python)
     python, executors_lack = _looked(spark)
     choice = choose(
         wanted,
@@ -58,6 +59,7 @@ def chosen(spark: SparkSession, decoder: str = "auto") -> Choice:
             executors_lack=executors_lack,
             python=python,
         ),
+        for_python=for_python,
     )
     logger.info("Decoder: %s (%s).", choice.name, choice.why.rstrip("."))
     return choice

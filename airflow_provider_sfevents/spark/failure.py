@@ -19,7 +19,7 @@ _NO_PACKAGE = re.compile(
     r"ModuleNotFoundError: No module named '(?P<name>airflow_provider_sfevents[^']*)'"
 )
 _NO_WHEEL = re.compile(
-    r"(?:No module named '|PACKAGE_NOT_INSTALLED\] )(?P<name>pyarrow|fastavro|pandas)\b",
+    r"(?:No module named '|PACKAGE_NOT_INSTALLED\] )(?P<name>pyarrow|fastavro|numpy|pandas)\b",
     re.IGNORECASE,
 )
 _PYTHONS = re.compile(
@@ -52,8 +52,8 @@ def one_line(error: BaseException) -> str:
         return f"The executors do not have {name['name']}. Pass it along with --py-files (airflow_provider_sfevents.spark.ship makes it)."
     if name := _NO_WHEEL.search(text):
         return (
-            f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow and fastavro, the driver "
-            'pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+            f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow, fastavro and numpy, the "
+            'driver pandas too: install them, or ship an environment with --archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
         )
     return _of_pythons(text) or no_store(text) or _of_jars(text) or _of_files(text)
 

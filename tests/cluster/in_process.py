@@ -47,10 +47,9 @@ class InProcess:
                 topic=ORDERS,
                 idle_seconds=1,
                 position_store=self.positions,
-                decoder="python",
                 driver_memory="512m",
                 executor_memory="512m",
-                **self.arguments,
+                **{"decoder": "python", **self.arguments},
             )
         context: Any = {
             "ti": FakeTaskInstance(task_id="land", try_number=1 + clear_number),

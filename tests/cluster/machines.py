@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,9 +65,13 @@ class ExecutorPython:
     folder: Path
 
     @classmethod
-    def make(cls, folder: Path, wheels: Sequence[str] = WHEELS) -> Self:
-        """Make it of the wheels that are installed here: linked, not copied."""
-        command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+    def make(cls, folder: Path, wheels: Sequence[str] = WHEELS, *, copies: bool = False) -> Self:
+        """Make it of the wheels that are installed here: linked, not copied.
+
+        :param copies: of Python's own files, so that it may move to another place.
+        """
+        options = ["--without-pip", *(["--copies"] if copies else [])]
+        command = [sys.executable, "-m", "venv", *options, str(folder)]
         subprocess.run(command, check=True)
         made = cls(folder=folder)
         for wheel in wheels:
@@ -115,14 +120,24 @@ class ExecutorPython:
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         return self.folder / "lib" / version / "site-packages"
 
+    def copy(self, *wheels: str) -> None:
+        """Put in wheels that are installed here, to go where it goes."""
+        for wheel in wheels:
+            for path in _folders(wheel):
+                shutil.copytree(path, self._site / path.name)
+
     def _link(self, wheel: str) -> None:
-        spec = importlib.util.find_spec(wheel)
-        assert spec is not None
-        assert spec.origin is not None
-        place = Path(spec.origin).parent
-        for path in (place, place.with_name(f"{wheel}.libs")):
-            if path.exists():
-                (self._site / path.name).symlink_to(path)
+        for path in _folders(wheel):
+            (self._site / path.name).symlink_to(path)
+
+
+def _folders(wheel: str) -> list[Path]:
+    """Where a wheel's files are, here."""
+    spec = importlib.util.find_spec(wheel)
+    assert spec is not None
+    assert spec.origin is not None
+    place = Path(spec.origin).parent
+    return [path for path in (place, place.with_name(f"{wheel}.libs")) if path.exists()]
 
 
 @dataclass(slots=True, kw_only=True)

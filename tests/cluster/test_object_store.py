@@ -22,6 +22,7 @@ from tests.cluster.conftest import ORDERS
 from tests.cluster.in_process import InProcess
 from tests.cluster.store import BUCKET, KEY, REGION, SECRET, Store
 from tests.harness.jars import Jars, or_skip
+from tests.harness.spark import jvm_of_its_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,7 +138,6 @@ def test_delta_on_s3_and_a_key_that_nobody_sees(
 @pytest.fixture
 def files(store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Files]:
     """Spark's own file systems, the store among them, in a session of this process."""
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     for name, value in {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}.items():
@@ -148,14 +148,10 @@ def files(store: Store, conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     wanted = {name: value for name, value in conf.items() if "pyspark" not in name}
     builder = SparkSession.builder.master("local[1]").config(map=wanted)
-    session = builder.config("spark.ui.enabled", "false").getOrCreate()
-    yield Files(session)
-    session.stop()
-    # Whoever makes a session in this process next gets a JVM of its own, with the options that it wants.
-    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(60)
+    with jvm_of_its_own():
+        session = builder.config("spark.ui.enabled", "false").getOrCreate()
+        yield Files(session)
+        session.stop()
 
 
 def test_one_of_two_creates_a_file_on_s3(files: Files, store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -105,3 +106,39 @@ def test_executors_without_what_decoding_needs_are_one_line(
     assert "Traceback" not in str(raised.value)
     assert list(here.lake.rglob("*.parquet")) == []
     assert [json.loads(text)["sequence"] for text in task.positions.values()] == [0]
+
+
+def test_executors_in_an_environment_that_travels_with_the_job(
+    cluster: Cluster,
+    here: Deployment,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """What only the archive has decodes the events, by the Python that it is unpacked with; the machines have nothing of it."""
+    assert "No module named 'pyruhvro'" in cluster.python.said("import pyruhvro")
+    # As docs/clusters.md packs it; of the two largest wheels there are links to those of this machine.
+    made = ExecutorPython.make(tmp_path / "made", wheels=("pyarrow", "numpy"), copies=True)
+    made.copy("fastavro", "pyruhvro")
+    archive = tmp_path / "env.tar.gz"
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(made.folder, arcname=".")
+    task = InProcess(
+        here=here,
+        monkeypatch=monkeypatch,
+        arguments={
+            "staging": f"file://{here.staging}",
+            "staging_shared": True,
+            "table": str(here.lake),
+            "archives": f"{archive}#env",
+            "conf": {"spark.pyspark.python": "./env/bin/python"},
+            "total_executor_cores": 1,
+            "decoder": "arrow",
+        },
+    )
+    here.publish(5)
+
+    task.land(cluster.master_url)
+
+    assert here.landed() == here.expected()
+    assert made.tasks()
+    assert list(cluster.folder.glob("work-*/*/*/env/pyvenv.cfg"))

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def environment() -> dict[str, str]:
@@ -20,3 +25,30 @@ def environment() -> dict[str, str]:
     if home:
         found["JAVA_HOME"] = str(home)
     return found
+
+
+@contextmanager
+def jvm_of_its_own() -> Iterator[None]:
+    """The session made in this block gets a JVM with the options that it wants, which ends with the block.
+
+    PySpark has one in each process, and a second session only gets what the first one's has. That one stays as it was.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    of_context = ("_gateway", "_jvm", "_active_spark_context")
+    places = [(SparkContext, name) for name in of_context]
+    places += [(SparkSession, name) for name in ("_instantiatedSession", "_activeSession")]
+    before = [getattr(owner, name) for owner, name in places]
+    for owner, name in places:
+        setattr(owner, name, None)
+    try:
+        yield
+    finally:
+        gateway = SparkContext._gateway
+        for (owner, name), value in zip(places, before, strict=True):
+            setattr(owner, name, value)
+        if gateway is not None:
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.wait(60)

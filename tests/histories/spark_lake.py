@@ -13,8 +13,8 @@ from airflow_provider_sfevents.spark.applying.applied import apply_events
 from airflow_provider_sfevents.spark.applying.arrivals import Arrived
 from airflow_provider_sfevents.spark.applying.commits import COMMIT
 from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows
-from airflow_provider_sfevents.spark.applying.outcomes import local_rows
-from airflow_provider_sfevents.spark.applying.places import collected, open_state, progress_of
+from airflow_provider_sfevents.spark.applying.frames import collected, local_rows
+from airflow_provider_sfevents.spark.applying.places import open_state, progress_of
 from airflow_provider_sfevents.spark.applying.resolving import resolve_rows
 from airflow_provider_sfevents.spark.applying.rows import (
     buried,
@@ -88,9 +88,10 @@ class SparkLake(Lake):
                 if admission.kind == "again":
                     return True
                 rows = local_rows(self.tables, event_rows(arrived).to_pylist(), EVENTS_SQL)
-                self.counts.update(
-                    apply_events(run, batch, admission, Arrived([rows], len(arrived)), layouts)
-                )
+                # In turn by the driver and by executors: both have to come to the same.
+                few = len(arrived) if batch.sequence % 2 else -1
+                events = Arrived([rows], len(arrived), f"{run.folder}/arrived", few)
+                self.counts.update(apply_events(run, batch, admission, events, layouts))
         except Died:
             return False
         finally:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.applying import ApplyOrder, apply_batch
 from airflow_provider_sfevents.spark.applying.commits import COMMITTED
-from airflow_provider_sfevents.spark.applying.places import collected, open_state
+from airflow_provider_sfevents.spark.applying.frames import collected
+from airflow_provider_sfevents.spark.applying.places import open_state
 from airflow_provider_sfevents.spark.landing_steps import no_step
 from tests.spark.conftest import FIRST_DAY_MS, SCHEMAS, Staging
 

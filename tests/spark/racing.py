@@ -1,6 +1,7 @@
-"""A process that lands batches, one after the other, and waits before each commit until another process is as far.
+"""Batches that are landed one after the other by two processes, each of which waits before its commits until the other is as far.
 
-`python -m tests.spark.racing JOBS MINE OTHER`: a JSON file of landings, and the names of the two racers.
+`python -m tests.spark.racing JOBS MINE OTHER`: a JSON file of landings, and the names of the two racers. One of them may be a session that
+is there already (`race`): starting one more takes longer than the races.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.landing_steps import Step
 
-_LONGEST_WAIT = 120
+logger = logging.getLogger(__name__)
+
+_LONGEST_WAIT = 200
+"""Seconds; one of the two may have to start a JVM first, beside others."""
 _TRIES = 5
 
 
@@ -64,12 +68,10 @@ def together(folder: Path, mine: str, other: str) -> Step:
     return step
 
 
-def main(jobs: str, mine: str, other: str) -> None:
-    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    spark = session()
-    for number, job in enumerate(json.loads(Path(jobs).read_text())):
-        folder = Path(jobs).parent / f"race-{number}"
+def race(spark: SparkSession, jobs: Path, mine: str, other: str) -> None:
+    """Land all of mine."""
+    for number, job in enumerate(json.loads(jobs.read_text())):
+        folder = jobs.parent / f"race-{number}"
         folder.mkdir(exist_ok=True)
         order = Order(manifest_url=job[mine], table=job["table"], table_format=job["table_format"])
         step = together(folder, mine, other)
@@ -78,11 +80,18 @@ def main(jobs: str, mine: str, other: str) -> None:
                 land(spark, order, step)
             except StagingError as error:
                 # A commit was lost: the count has shown it, and the task is run again, as Airflow would.
-                logging.warning("Once more: %s", error)  # noqa: LOG015 - it has no other
+                logger.warning("Once more: %s", error)
                 if tried == _TRIES - 1:
                     raise
             else:
                 break
+
+
+def main(jobs: str, mine: str, other: str) -> None:
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    spark = session()
+    race(spark, Path(jobs), mine, other)
     spark.stop()
 
 

@@ -8,31 +8,29 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.applying import merges, places
 from airflow_provider_sfevents.spark.applying.arrivals import (
-    Arrived,
     held_rows,
     hold,
-    released_rows,
+    released_events,
     see,
     seen_before,
 )
 from airflow_provider_sfevents.spark.applying.commits import Commits
 from airflow_provider_sfevents.spark.applying.folding import Folding, folded, outcome_sql
-from airflow_provider_sfevents.spark.applying.knowing import known, written
-from airflow_provider_sfevents.spark.applying.outcomes import Found, counted, local_rows
+from airflow_provider_sfevents.spark.applying.frames import acted, local_rows
+from airflow_provider_sfevents.spark.applying.knowing import known
+from airflow_provider_sfevents.spark.applying.outcomes import Found, counted
 from airflow_provider_sfevents.spark.applying.places import progress_of
 from airflow_provider_sfevents.spark.changes import progress_text, serial, tables
 from airflow_provider_sfevents.spark.changes.fields import Layout
-from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.changes.plan import BatchPlan, plan_batch, summarised
 from airflow_provider_sfevents.spark.changes.transactions import sort
 from airflow_provider_sfevents.spark.decode import HEADER
-from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
-
+    from airflow_provider_sfevents.spark.applying.arrivals import Arrived, Released
+    from airflow_provider_sfevents.spark.applying.places import EntityMarks
     from airflow_provider_sfevents.spark.applying.run import Run
     from airflow_provider_sfevents.spark.changes.source import Admission, Batch
     from airflow_provider_sfevents.spark.fieldtypes import Column
@@ -57,7 +55,8 @@ def apply_events(
     arrived.look()
     seen = seen_before(run, arrived, held)
     ready = sort(held, arrived.events, seen, batch.ended_by)
-    states = state.entity_states()
+    marks = state.marks()
+    states = state.entity_states(marks)
     told = {one.entity for one in ready.released if one.entity}
     known_layouts = {
         entity: layouts[entity] if entity in layouts else recorded_layout(run, entity)
@@ -72,7 +71,7 @@ def apply_events(
         known_layouts,
         new_entities=run.new_entities,
     )
-    released = released_rows(run, arrived, held, ready)
+    released = released_events(run, arrived, held, ready)
     found = [
         one
         for entity in sorted(plan.entities)
@@ -83,7 +82,7 @@ def apply_events(
     state.make_state_tables()
     for one in found:
         state.make_entity(one.entity, one.layout, history=run.history)
-    commits = Commits(state, found, run.step, run.fence, folder=run.folder, history=run.history)
+    commits = Commits(run, found, few=released.few)
     commits.of_records()
     commits.kept({entity: wide.kept for entity, wide in plan.entities.items()})
     commits.resync(
@@ -100,12 +99,12 @@ def apply_events(
     if held or ready.held:
         commits.add("held", partial(hold, run, arrived, held, ready))
     commits.add("applied_through", partial(_advance, run, progress_text.to_text(plan.progress)))
-    commits.run(tables.APPLY_ORDER)
+    written = commits.run(tables.APPLY_ORDER)
     return {
         **_counts(found),
         "held": len(ready.held),
         "repeated": len(ready.repeats),
-        **marks_left(run),
+        **marks_left(state.marks() if places.RESYNC in written else marks),
     }
 
 
@@ -120,7 +119,7 @@ def standing(run: Run, batch: Batch) -> dict[str, int]:
         **_counts([]),
         "held": len(held_rows(run)) if is_last else 0,
         "repeated": 0,
-        **marks_left(run),
+        **marks_left(run.state.marks()),
     }
 
 
@@ -139,7 +138,7 @@ def _folded(
     plan: BatchPlan,
     entity: str,
     layouts: Mapping[str, Layout],
-    released: DataFrame,
+    released: Released,
     told: set[str],
 ) -> Found | None:
     """Fold an entity's events; None where no record is touched."""
@@ -154,20 +153,14 @@ def _folded(
         nullings=wide.nullings,
         history=run.history,
     )
-    events = (
-        released.where(f"entity_name = {text(entity)}")
-        .selectExpr("explode(named_ids) AS record_id", "event_text")
-        .groupBy("record_id")
-        .agg({"event_text": "collect_list"})
-        .toDF("record_id", "event_texts")
-    )
     prefixes = sorted({one for change in wide.nullings for one in change.addressed.prefixes})
-    rows = written(
-        run.state,
-        known(run.state, entity, events, folding, prefixes=prefixes),
+    touched = released.touched(entity)
+    rows = acted(
+        known(run.state, entity, touched, folding, prefixes=prefixes),
         partial(folded, folding, plan.progress, wide.state.read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",
+        few=touched.ids is not None and not prefixes,
     )
     return Found(entity=entity, layout=layout, rows=rows, counts=counted(rows))
 
@@ -196,11 +189,9 @@ def _counts(found: Sequence[Found]) -> dict[str, int]:
     }
 
 
-def marks_left(run: Run) -> dict[str, int]:
-    """How many marks there are now."""
-    rows = run.state.rows(places.RESYNC, tables.RESYNC_SQL)
-    found = rows.selectExpr(
-        f"count_if(record_id <> '{WHOLE_ENTITY}') AS marked_records",
-        f"count_if(record_id = '{WHOLE_ENTITY}') AS marked_entities",
-    ).collect()[0]
-    return {name: int(number) for name, number in found.asDict().items()}
+def marks_left(marks: Mapping[str, EntityMarks]) -> dict[str, int]:
+    """How many marks there are."""
+    return {
+        "marked_records": sum(one.records for one in marks.values()),
+        "marked_entities": sum(one.whole is not None for one in marks.values()),
+    }

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.applying import merges, places
 from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows, light
-from airflow_provider_sfevents.spark.applying.outcomes import local_rows
-from airflow_provider_sfevents.spark.applying.places import collected
+from airflow_provider_sfevents.spark.applying.frames import FEW, collected, local_rows, once
 from airflow_provider_sfevents.spark.applying.rows import order_of, order_parts
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, Ready
+from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -29,30 +30,37 @@ _SWEEP_EVERY = 10
 
 
 class Arrived:
-    """A batch's own events, read once.
+    """A batch's own events, read once: each of the many plans that they are part of would carry their decoding along.
 
     :param frames: those that decode, and those that do not.
     :param number: how many there are together: where that many decode, the others are not asked for.
+    :param folder: URL of the folder for files of many events; not there yet.
+    :param few: so many are few.
     """
 
-    def __init__(self, frames: Sequence[DataFrame], number: int) -> None:
-        self._frames = [frame.persist() for frame in frames]
+    def __init__(
+        self, frames: Sequence[DataFrame], number: int, folder: str, few: int = FEW
+    ) -> None:
+        self._frames = frames
         self._number = number
-        self.rows = self._frames[0]
+        self._folder = folder
+        self.few = number <= few
+        self.rows = frames[0]
         self.events: list[Change] = []
 
     def look(self) -> None:
-        """Fetch what the driver decides by."""
-        found = self._light(self._frames[0])
-        if len(found) < self._number:
-            for other in self._frames[1:]:
-                found += self._light(other)
-                self.rows = self.rows.unionAll(other)
-        self.events = found
+        """Read them, and fetch what the driver decides by."""
+        if not self._number:
+            return
+        self.rows = self._read(0)
+        if len(self.events) < self._number:
+            for at in range(1, len(self._frames)):
+                self.rows = self.rows.unionAll(self._read(at))
 
-    def forget(self) -> None:
-        for frame in self._frames:
-            frame.unpersist()
+    def _read(self, at: int) -> DataFrame:
+        rows = once(self._frames[at], f"{self._folder}/{at}", few=self.few)
+        self.events += self._light(rows)
+        return rows
 
     def _light(self, rows: DataFrame) -> list[Change]:
         names = [
@@ -68,6 +76,52 @@ class Arrived:
         return [light(row) for row in collected(own)]
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The records of an entity that events name.
+
+    :param rows: `record_id`, once each, and `event_texts`.
+    :param ids: of the records, where they are few.
+    """
+
+    rows: DataFrame
+    ids: tuple[str, ...] | None
+
+
+class Released:
+    """The events that are applied or kept now.
+
+    :param rows: of `EVENTS_SQL`.
+    """
+
+    def __init__(self, run: Run, rows: DataFrame, *, few: bool) -> None:
+        self._run = run
+        self.rows = rows
+        self.few = few
+
+    def touched(self, entity: str) -> Touched:
+        if not self.few:
+            events = self.rows.where(f"entity_name = {text(entity)}")
+            named = events.selectExpr("explode(named_ids) AS record_id", "event_text")
+            listed = named.groupBy("record_id").agg({"event_text": "collect_list"})
+            return Touched(listed.toDF("record_id", "event_texts"), None)
+        texts = self._texts.get(entity, {})
+        rows = [{"record_id": one, "event_texts": said} for one, said in texts.items()]
+        local = local_rows(self._run.state, rows, "record_id string, event_texts array<string>")
+        return Touched(local, tuple(texts) if len(texts) <= FEW else None)
+
+    @cached_property
+    def _texts(self) -> dict[str, dict[str, list[str]]]:
+        """Events of records, by entity and record."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for row in collected(self.rows.select("entity_name", "named_ids", "event_text")):
+            for one in row["named_ids"]:
+                found.setdefault(row["entity_name"], {}).setdefault(one, []).append(
+                    row["event_text"]
+                )
+        return found
+
+
 def held_rows(run: Run) -> list[dict[str, str]]:
     """The texts of what is held."""
     return collected(run.state.rows(places.HELD, tables.HELD_SQL).select("event_text"))
@@ -79,13 +133,15 @@ def seen_before(run: Run, arrived: Arrived, held: Sequence[Change]) -> dict[str,
 
     if not run.state.exists(places.SEEN) or not (arrived.events or held):
         return {}
-    ids = arrived.rows.select("event_identity").unionAll(
-        local_rows(
-            run.state, [{"event_identity": one.identity} for one in held], "event_identity string"
-        )
-    )
     rows = run.state.rows(places.SEEN, tables.SEEN_SQL)
-    met = rows.join(F.broadcast(ids.where("event_identity <> ''")), "event_identity", "left_semi")
+    if arrived.few:
+        asked = sorted({one.identity for one in (*arrived.events, *held) if one.identity})
+        met = rows.where(f"event_identity IN ({', '.join(map(text, asked)) or 'null'})")
+    else:
+        ids = arrived.rows.select("event_identity").unionAll(_identities(run, held))
+        met = rows.join(
+            F.broadcast(ids.where("event_identity <> ''")), "event_identity", "left_semi"
+        )
     found: dict[str, Order] = {}
     for row in collected(met.select("event_identity", *_ORDER)):
         order = order_of(row, "event")
@@ -93,14 +149,19 @@ def seen_before(run: Run, arrived: Arrived, held: Sequence[Change]) -> dict[str,
     return found
 
 
-def released_rows(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> DataFrame:
-    """The events that are applied or kept now, as rows."""
+def _identities(run: Run, events: Iterable[Change]) -> DataFrame:
+    rows = [{"event_identity": one.identity} for one in events]
+    return local_rows(run.state, rows, "event_identity string")
+
+
+def released_events(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> Released:
+    """Leave out repeats and what is held from now on, and add what was held until now."""
     rows = _news(run, arrived, ready)
     if ready.held:
         rows = rows.where(f"{_PLACE} < {_literal(ready.held[0].order)}")
     before = _only_held(arrived, held)
     own = [one for one in ready.released if one.order in before]
-    return rows.unionAll(_as_rows(run, own)) if own else rows
+    return Released(run, rows.unionAll(_as_rows(run, own)) if own else rows, few=arrived.few)
 
 
 def _news(run: Run, arrived: Arrived, ready: Ready) -> DataFrame:
@@ -130,18 +191,19 @@ def _literal(order: Order) -> str:
     return f"struct({', '.join(f'{part}L' for part in order)})"
 
 
-def see(run: Run, batch: Batch, released: DataFrame, seen: Mapping[str, Order]) -> None:
+def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -> None:
     """Remember the identities of what is applied or kept now, and forget those that are old enough.
 
     They are appended, since it is known that they are not there. A twin's are the same: the least order counts.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    rows = released.where("event_identity <> ''")
+    rows = released.rows.where("event_identity <> ''")
     if seen:
-        rows = rows.join(
-            run.state.rows(places.SEEN, tables.SEEN_SQL), "event_identity", "left_anti"
+        there = local_rows(
+            run.state, [{"event_identity": one} for one in seen], "event_identity string"
         )
+        rows = rows.join(F.broadcast(there), "event_identity", "left_anti")
     rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
     run.state.append(places.SEEN, rows)
     if batch.sequence % _SWEEP_EVERY == 0:

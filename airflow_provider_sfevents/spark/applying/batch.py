@@ -125,13 +125,11 @@ def _applied(run: Run, batch: Batch, order: ApplyOrder) -> dict[str, int]:
     staged = _opened(run.state, order)
     layouts = {entity_of(kind.name): layout_of(kind.columns) for kind in staged.plan.types}
     reading = Reading(generation=admission.generation, sequence=batch.sequence)
-    arrived = Arrived(_events(run.state, staged, reading), staged.manifest.events)
-    try:
-        return apply_events(
-            run, batch, admission, arrived, layouts, before=partial(_record, run.state, staged)
-        )
-    finally:
-        arrived.forget()
+    events = _events(run.state, staged, reading)
+    arrived = Arrived(events, staged.manifest.events, f"{run.folder}/arrived")
+    return apply_events(
+        run, batch, admission, arrived, layouts, before=partial(_record, run.state, staged)
+    )
 
 
 def _settled(run: Run, batch: Batch, admission: Admission) -> dict[str, int]:
@@ -156,7 +154,8 @@ def _settled(run: Run, batch: Batch, admission: Admission) -> dict[str, int]:
         opened_at=batch.opened_at,
     )
     again = Admission(kind="next", generation=progress.generation)
-    return apply_events(run, silent, again, Arrived([_no_events(run.state)], 0), {})
+    nothing = Arrived([_no_events(run.state)], 0, f"{run.folder}/arrived")
+    return apply_events(run, silent, again, nothing, {})
 
 
 def _opened(state: StateTables, order: ApplyOrder) -> StagedBatch:
@@ -177,7 +176,7 @@ def _opened(state: StateTables, order: ApplyOrder) -> StagedBatch:
         recorded=recorded,
         decimals=read_decimals(order.decimals),
         on_type_change=order.on_type_change,
-        decoder=chosen(state.spark, order.decoder),
+        decoder=chosen(state.spark, order.decoder, for_python=True),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.applying import merges, places
 from airflow_provider_sfevents.spark.applying.folding import DROP
-from airflow_provider_sfevents.spark.applying.outcomes import Found, local_rows, together
+from airflow_provider_sfevents.spark.applying.frames import local_rows, once, together
 from airflow_provider_sfevents.spark.applying.rows import (
     MARK_NAMES,
     ROW_NAMES,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from airflow_provider_sfevents.spark.applying.places import StateTables
+    from airflow_provider_sfevents.spark.applying.outcomes import Found
+    from airflow_provider_sfevents.spark.applying.run import Run
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.marks import Mark
 
@@ -49,34 +50,25 @@ _ANSWERED = "_answered"
 class Commits:
     """The commits of one run, made in the order of the tables.
 
-    :param folder: URL of the run's own.
+    :param few: the records that outcomes are of.
     """
 
-    def __init__(
-        self,
-        state: StateTables,
-        found: Sequence[Found],
-        step: Callable[[str, str], None],
-        fence: Callable[[], None],
-        *,
-        folder: str,
-        history: bool,
-    ) -> None:
-        self._state = state
-        self._folder = f"{folder}/{_ANSWERED}"
+    def __init__(self, run: Run, found: Sequence[Found], *, few: bool) -> None:
+        self._run = run
+        self._state = run.state
         self._found = found
-        self._step = step
-        self._fence = fence
-        self._history = history
+        self._few = few
         self._writes: dict[str, list[tuple[str, Callable[[], None]]]] = {}
 
-    def run(self, order: Sequence[str]) -> None:
+    def run(self, order: Sequence[str]) -> set[str]:
+        """:returns: names (of the order) of what was written."""
         for name in order:
             for table, write in self._writes.get(name, ()):
                 about = name if table == name else f"{name} {table}"
-                self._step(COMMIT, about)
+                self._run.step(COMMIT, about)
                 self._again(write)
-                self._step(COMMITTED, about)
+                self._run.step(COMMITTED, about)
+        return set(self._writes)
 
     def add(self, name: str, write: Callable[[], None], table: str = "") -> None:
         self._writes.setdefault(name, []).append((table or name, write))
@@ -88,7 +80,7 @@ class Commits:
         for found in self._found:
             if found.counts["rows_changed"]:
                 self.add("rows", partial(self._put, found), found.entity)
-            if self._history and found.counts["rows_written"]:
+            if self._run.history and found.counts["rows_written"]:
                 self.add("history", partial(self._keep_history, found), found.entity)
 
     def kept(self, wide: Mapping[str, Sequence[Change]], drop_wide: str = "") -> None:
@@ -229,9 +221,8 @@ class Commits:
         if drop_wide:
             wide = kept.where(f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'")
             found.append(wide.where(f"entity_name = '{drop_wide}'").select(*names))
-        # By way of files: a MERGE whose source reads its own target is more than Spark can plan for Iceberg.
-        together(found).write.parquet(self._folder)
-        rows = self._state.spark.read.schema(found[0].schema).parquet(self._folder)
+        # Read first: a MERGE whose source reads its own target is more than Spark can plan for Iceberg.
+        rows = once(together(found), f"{self._run.folder}/{_ANSWERED}", few=self._few)
         return rows.selectExpr(
             "*",
             f"cast(null AS timestamp) AS {tables.COMMITTED_AT}",
@@ -276,7 +267,7 @@ class Commits:
         :raises StagingError: there is no end of them.
         """
         for tried in range(_TRIES):
-            self._fence()
+            self._run.fence()
             try:
                 write()
             except Exception as error:

@@ -5,9 +5,11 @@ Of an entity's table only the touched rows are read on: their ids are few beside
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.applying import places
+from airflow_provider_sfevents.spark.applying.frames import with_ids
 from airflow_provider_sfevents.spark.applying.rows import (
     MARK_NAMES,
     ROW_NAMES,
@@ -20,11 +22,11 @@ from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from airflow_provider_sfevents.spark.applying.arrivals import Touched
     from airflow_provider_sfevents.spark.applying.folding import Folding
     from airflow_provider_sfevents.spark.applying.places import StateTables
 
@@ -34,7 +36,7 @@ _ID = tables.RECORD_ID
 def known(
     state: StateTables,
     entity: str,
-    events: DataFrame,
+    touched: Touched,
     folding: Folding,
     *,
     prefixes: Iterable[str] = (),
@@ -43,7 +45,7 @@ def known(
 ) -> DataFrame:
     """Put together what the tables have of records.
 
-    :param events: one row for each record that is touched, with its id and `event_texts`, and what else is to be passed on.
+    :param touched: records with their `event_texts`, and what else is to be passed on.
     :param prefixes: records whose ids begin so are touched, too.
     :param everything: all records of the entity are.
     :param waiting: `event_texts` are the kept ones.
@@ -52,59 +54,50 @@ def known(
     graves = _of_entity(state, places.TOMBSTONES, tables.TOMBSTONES_SQL, entity)
     marks = _of_entity(state, places.RESYNC, tables.RESYNC_SQL, entity)
     marks = marks.where(f"{_ID} <> '{WHOLE_ENTITY}'")
+    found = touched.rows
+    narrow: Callable[[DataFrame], DataFrame] = partial(_narrowed, touched)
     wider = " OR ".join(f"startswith({_ID}, {text(prefix)})" for prefix in prefixes)
-    touched = events
     if wider or everything:
-        ids = [rows.select(_ID), graves.select(_ID), marks.select(_ID)]
+        ids = [one.select(_ID) for one in (rows, graves, marks)]
         if everything:
-            ids.append(_waiting(state, entity))
-        others = ids[0].unionAll(ids[1]).unionAll(ids[2])
-        for more in ids[3:]:
-            others = others.unionAll(more)
-        others = others.distinct() if everything else others.where(wider).distinct()
-        touched = events.join(others, _ID, "full_outer")
-    else:
-        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-
-        few = F.broadcast(events.select(_ID))
-        rows = rows.join(few, _ID, "left_semi")
-        graves = graves.join(few, _ID, "left_semi")
+            # Of records that are in no table yet events may be kept.
+            ids.append(_kept(state, entity).where(f"{_ID} <> '{WHOLE_ENTITY}'").select(_ID))
+        others = reduce(lambda one, other: one.unionAll(other), ids).where(wider or "true")
+        found = found.join(others.distinct(), _ID, "full_outer")
+        narrow = _as_they_are
     # A column that is new with this batch is not there yet.
     there = {name.casefold() for name in rows.columns}
     own_columns = [one.name for one in folding.layout.columns if one.name.casefold() in there]
-    columns = [*ROW_NAMES, *own_columns]
-    found = touched.join(_packed(rows, columns, "known_row"), _ID, "left")
     own = [*tables.ORDER, tables.COMMITTED_AT, tables.READ_AT]
-    found = found.join(_packed(graves, own, "known_tombstone"), _ID, "left")
-    found = found.join(_packed(marks, MARK_NAMES, "known_mark"), _ID, "left")
+    beside = [
+        _packed(narrow(rows), [*ROW_NAMES, *own_columns], "known_row"),
+        _packed(narrow(graves), own, "known_tombstone"),
+        _packed(narrow(marks), MARK_NAMES, "known_mark"),
+    ]
     if waiting:
-        kept = _of_entity(state, places.KEPT, tables.KEPT_SQL, entity)
-        found = found.join(_listed(kept.select(_ID, "event_text"), "event_texts"), _ID, "left")
+        beside.append(_listed(_kept(state, entity).select(_ID, "event_text"), "event_texts"))
     if folding.history:
         past = state.rows(places.history_name(entity), history_sql(folding.layout))
         keys = ", ".join([*tables.ORDER, "valid_from"])
-        packed = past.selectExpr(_ID, f"struct({keys}) AS one")
-        found = found.join(_listed(packed, "known_past"), _ID, "left")
-    return found
+        beside.append(_listed(narrow(past).selectExpr(_ID, f"struct({keys}) AS one"), "known_past"))
+    return reduce(lambda one, other: one.join(other, _ID, "left"), beside, found)
 
 
-def written(
-    state: StateTables,
-    rows: DataFrame,
-    act: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    columns: str,
-    folder: str,
-) -> DataFrame:
-    """Let executors act on rows, and keep what comes of it as files: what is written from them is then the same however often it is read."""
-    rows.mapInArrow(act, columns).write.parquet(folder)
-    schema = state.spark.createDataFrame([], columns).schema
-    return state.spark.read.schema(schema).parquet(folder)
+def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:
+    """Those rows of a table that are of touched records; few are sent to where the records are, and not shuffled."""
+    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+    if touched.ids is not None:
+        return F.broadcast(with_ids(rows, touched.ids))
+    return rows.join(F.broadcast(touched.rows.select(_ID)), _ID, "left_semi")
 
 
-def _waiting(state: StateTables, entity: str) -> DataFrame:
-    """Records of which events are kept."""
-    kept = _of_entity(state, places.KEPT, tables.KEPT_SQL, entity)
-    return kept.where(f"{_ID} <> '{WHOLE_ENTITY}'").select(_ID)
+def _as_they_are(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def _kept(state: StateTables, entity: str) -> DataFrame:
+    return _of_entity(state, places.KEPT, tables.KEPT_SQL, entity)
 
 
 def _of_entity(state: StateTables, table: str, columns: str, entity: str) -> DataFrame:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.applying.folding import DONE, DROP, PUT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyspark.sql import DataFrame
 
-    from airflow_provider_sfevents.spark.applying.places import StateTables
     from airflow_provider_sfevents.spark.changes.fields import Layout
 
 
@@ -49,18 +47,3 @@ def counted(rows: DataFrame) -> dict[str, int]:
         *done,
     ).collect()[0]
     return {name: int(number) for name, number in found.asDict().items()}
-
-
-def local_rows(state: StateTables, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
-    """A DataFrame of rows that the driver has; instants keep their zone."""
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    empty = state.spark.createDataFrame([], columns)
-    schema = to_arrow_schema(empty.schema, timestamp_utc=True)
-    return state.spark.createDataFrame(pa.Table.from_pylist(list(rows), schema), columns)
-
-
-def together(frames: Sequence[DataFrame]) -> DataFrame:
-    """Rows of all of these, which have the same columns."""
-    return reduce(lambda one, other: one.unionByName(other), frames)

@@ -5,10 +5,12 @@ Reading a table that is not there gives no rows. All state tables are made with 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.applying.rows import history_sql, mark_of, row_sql
+from airflow_provider_sfevents.spark.applying.frames import collected
+from airflow_provider_sfevents.spark.applying.rows import MARK_NAMES, history_sql, mark_of, row_sql
 from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.entity import EntityState
 from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
@@ -18,11 +20,12 @@ from airflow_provider_sfevents.spark.tables.opening import open_dialect
 from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.changes.marks import Mark
     from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.tables.merging import Dialect
 
@@ -39,6 +42,14 @@ STATE_TABLES = {
     PROGRESS: tables.PROGRESS_SQL,
 }
 _SOURCE = "sfevents_applied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMarks:
+    """:param records: how many have one of their own."""
+
+    whole: Mark | None
+    records: int
 
 
 class StateTables:
@@ -133,27 +144,42 @@ class StateTables:
             )
         return found[0] if found else ""
 
-    def entity_states(self) -> dict[str, EntityState]:
-        """All that the source has told of."""
-        of_entities = f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'"
-        marks = {
-            row["entity_name"]: mark_of(row)
-            for row in collected(self.rows(RESYNC, tables.RESYNC_SQL).where(of_entities))
+    def version(self, table: str) -> str:
+        """Another one after each commit; empty for a table that is not there."""
+        return self._dialect.version(table) if self.exists(table) else ""
+
+    def marks(self) -> dict[str, EntityMarks]:
+        """The marks of each entity that has some."""
+        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+        is_whole = f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'"
+        whole = f"CASE WHEN {is_whole} THEN struct({', '.join(MARK_NAMES)}) END"
+        found = (
+            self.rows(RESYNC, tables.RESYNC_SQL)
+            .groupBy("entity_name")
+            .agg(
+                F.expr(f"any_value({whole}, true)").alias("whole"),
+                F.expr(f"count_if(NOT {is_whole})").alias("records"),
+            )
+        )
+        return {
+            row["entity_name"]: EntityMarks(
+                whole=mark_of(row["whole"]) if row["whole"] is not None else None,
+                records=row["records"],
+            )
+            for row in collected(found)
         }
+
+    def entity_states(self, marks: Mapping[str, EntityMarks]) -> dict[str, EntityState]:
+        """All that the source has told of."""
         return {
             row["entity_name"]: EntityState(
                 entity=row["entity_name"],
-                mark=marks.get(row["entity_name"]),
+                mark=marks[row["entity_name"]].whole if row["entity_name"] in marks else None,
                 read_at=row[tables.READ_AT],
             )
             for row in collected(self.rows(ENTITIES, tables.ENTITIES_SQL))
         }
-
-
-def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """Rows as Python has them, with instants in UTC; PySpark's own way loses the time zone."""
-    found: list[dict[str, Any]] = rows.toArrow().to_pylist()
-    return found
 
 
 def progress_of(text: str) -> Progress | None:

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.applying import places
 from airflow_provider_sfevents.spark.applying.applied import layout_of, marks_left, recorded_layout
+from airflow_provider_sfevents.spark.applying.arrivals import Touched
 from airflow_provider_sfevents.spark.applying.commits import Commits
 from airflow_provider_sfevents.spark.applying.events import entity_of
 from airflow_provider_sfevents.spark.applying.folding import Folding, outcome_sql, resolved
+from airflow_provider_sfevents.spark.applying.frames import acted, collected, local_rows
 from airflow_provider_sfevents.spark.applying.fullreads import ID, filling
-from airflow_provider_sfevents.spark.applying.knowing import known, written
-from airflow_provider_sfevents.spark.applying.outcomes import Found, counted, local_rows
-from airflow_provider_sfevents.spark.applying.places import collected, open_state, progress_of
+from airflow_provider_sfevents.spark.applying.knowing import known
+from airflow_provider_sfevents.spark.applying.outcomes import Found, counted
+from airflow_provider_sfevents.spark.applying.places import open_state, progress_of
 from airflow_provider_sfevents.spark.applying.rows import fields_sql
 from airflow_provider_sfevents.spark.applying.run import begun
 from airflow_provider_sfevents.spark.changes import resolve as rules, serial, tables
@@ -113,7 +115,8 @@ def resolve_rows(
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
     state = run.state
-    known_state = state.entity_states().get(entity)
+    marks = state.marks()
+    known_state = state.entity_states(marks).get(entity)
     lifted = rules.lift(known_state, progress_of(run.progress), read_at, entity=entity, whole=whole)
     mark = known_state.mark if known_state is not None else None
     folding = Folding(
@@ -129,28 +132,28 @@ def resolve_rows(
             rows.select(tables.RECORD_ID), tables.RECORD_ID, "left_anti"
         )
         rows = rows.unionByName(missing, allowMissingColumns=True)
-    outcomes = written(
-        state,
-        known(state, entity, rows, folding, everything=whole, waiting=True),
+    outcomes = acted(
+        known(state, entity, Touched(rows, None), folding, everything=whole, waiting=True),
         partial(resolved, folding, read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",
+        few=False,
     )
     found = Found(entity=entity, layout=layout, rows=outcomes, counts=counted(outcomes))
     run.check_progress()
     state.make_entity(entity, layout, history=run.history)
-    commits = Commits(state, [found], run.step, run.fence, folder=run.folder, history=run.history)
+    commits = Commits(run, [found], few=False)
     commits.of_records()
     if known_state is None or known_state.read_at != lifted.read_at:
         commits.entities({entity: lifted.read_at}, replace=True)
     commits.resync({entity: None} if whole and mark is not None else {})
     commits.kept({}, drop_wide=entity if whole else "")
-    commits.run(tables.RESOLVE_ORDER)
+    written = commits.run(tables.RESOLVE_ORDER)
     run.check_progress()
     answers = ("replaced", "deleted", "newer", "refused")
     return {
         **{answer: found.counts[f"answer_{answer}"] for answer in answers},
-        **marks_left(run),
+        **marks_left(state.marks() if places.RESYNC in written else marks),
     }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.spark.applying.places import PROGRESS
 from airflow_provider_sfevents.spark.landing_steps import no_step
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ class Run:
     """What a run has to know.
 
     :param folder: URL of its own.
-    :param progress: what `applied_through` said when it began.
+    :param progress: what `applied_through` said when it began; `version` of that table, from before it was read.
     """
 
     state: StateTables
     folder: str
     progress: str
+    version: str
     deletions: Deletions = "delete"
     new_entities: NewEntities = "unseeded"
     history: bool = False
@@ -47,6 +49,8 @@ class Run:
 
     def check_progress(self) -> None:
         """:raises PositionConflict: another run has come to its end since."""
+        if self.version == self.state.version(PROGRESS):
+            return
         if self.state.progress_text() != self.progress:
             raise PositionConflict(
                 f"Another job has applied a batch to the tables of {self.state.root} since this one began; this one gives way. Run the task "
@@ -72,6 +76,7 @@ def begun(
         yield Run(
             state=state,
             folder=folder,
+            version=state.version(PROGRESS),
             progress=state.progress_text(),
             deletions=deletions,
             new_entities=new_entities,

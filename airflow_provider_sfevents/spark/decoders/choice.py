@@ -86,9 +86,10 @@ def checked(wanted: str) -> Wanted:
     return wanted
 
 
-def choose(wanted: Wanted, available: Available) -> Choice:
+def choose(wanted: Wanted, available: Available, *, for_python: bool = False) -> Choice:
     """Pick the decoder, or the first of `jvm`, `arrow`, `python` that can be had.
 
+    :param for_python: what is decoded goes to executors' Python anyway: then `auto` leaves `jvm` out, which would only add a way there.
     :raises ConfigurationError: the one that is wanted cannot be had, or none can; the message says what it needs.
     """
     _check_needs(available)
@@ -104,6 +105,8 @@ def choose(wanted: Wanted, available: Available) -> Choice:
     on_executor: OnExecutor = "python" if no_arrow else "arrow"
     if wanted != "auto":
         return Choice(jvm=wanted == "jvm", on_executor=on_executor, why="as configured")
+    if for_python:
+        no_jvm = "The rows go to Python anyway."
     reasons = [reason for reason in (no_jvm, no_arrow) if reason]
     return Choice(
         jvm=not no_jvm,

@@ -149,7 +149,8 @@ def test_a_position_that_gets_old_warns(
 def test_latest_without_a_keepalive_is_a_retry(bus: Emulator, consumer: Consumer) -> None:
     """A first run that cannot learn where `latest` is does not pass for one that found nothing."""
     consumer.initial_replay = "latest"
-    consumer.bounds = Bounds(idle_seconds=0.05, max_seconds=0.1)
+    consumer.bounds = Bounds(idle_seconds=0.05, max_seconds=2.0)
+    bus.pause_keepalives()
     with pytest.raises(TransportError, match="set max_seconds to 300 or more"):
         consumer.run_once()
 

@@ -37,7 +37,14 @@ airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python h
         ),
         (
             RuntimeError("ModuleNotFoundError: No module named 'pyarrow'"),
-            "The Python of the driver or of an executor has no pyarrow. Executors need",
+            "The Python of the driver or of an executor has no pyarrow. Executors need pyarrow, fastavro and numpy,",
+        ),
+        (
+            RuntimeError(
+                'Caused by: org.apache.spark.api.python.PythonException: Traceback (most recent call last):\n  File "walk.py", line 11\n'
+                "ModuleNotFoundError: No module named 'numpy'\n\tat org.apache"
+            ),
+            "The Python of the driver or of an executor has no numpy. Executors need pyarrow, fastavro and numpy,",
         ),
         (
             RuntimeError(
@@ -91,6 +98,7 @@ airflow_provider_sfevents.exceptions.ConfigurationError: The executors' Python h
         "ours from an executor",
         "no package",
         "no pyarrow",
+        "no numpy",
         "two versions of Python",
         "no Python",
         "no S3",

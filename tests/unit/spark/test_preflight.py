@@ -132,7 +132,16 @@ def test_a_local_spark_with_little_to_do_starts_sooner() -> None:
     """A large batch is worth Java's optimising, a cluster has its own settings, and what the user set stays."""
     options = "spark.driver.extraJavaOptions"
 
-    assert set(quick_start("local[2]", 1_000, {})) == {"spark.ui.enabled", options}
+    assert set(quick_start("local[2]", 1_000, {})) == {
+        "spark.ui.enabled",
+        "spark.sql.codegen.factoryMode",
+        options,
+    }
     assert set(quick_start("local[*]", 1_000_000, {})) == {"spark.ui.enabled"}
     assert quick_start("yarn", 1_000, {}) == {}
-    assert quick_start("local", 1_000, {"spark.ui.enabled": "true", options: "-Xss4m"}) == {}
+    own = {
+        "spark.ui.enabled": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+        options: "-Xss4m",
+    }
+    assert quick_start("local", 1_000, own) == {}

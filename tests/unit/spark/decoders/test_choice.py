@@ -36,6 +36,23 @@ def test_the_first_that_can_be_had(
 
 
 @pytest.mark.parametrize(
+    ("wanted", "lacks", "name"),
+    [
+        ("auto", {}, "arrow"),
+        ("auto", {"executors_lack": ("pyruhvro",)}, "python"),
+        ("jvm", {}, "jvm"),
+    ],
+)
+def test_what_goes_to_python_anyway_is_decoded_there(
+    wanted: Wanted, lacks: dict[str, Any], name: str
+) -> None:
+    """Unless the other is asked for by name."""
+    choice = choose(wanted, Available(**{**EVERYTHING, **lacks}), for_python=True)
+
+    assert choice.name == name
+
+
+@pytest.mark.parametrize(
     ("wanted", "lacks", "remedy"),
     [
         ("jvm", {"spark_avro": False}, "--packages org.apache.spark:spark-avro"),

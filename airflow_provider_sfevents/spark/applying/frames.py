@@ -1,0 +1,94 @@
+"""Rows that a run computes once and reads often: few of them stay with the driver, many lie in files of the run's own.
+
+Most batches are small, and then nearly all that an apply costs are queries that Spark plans, compiles and shuffles for a handful of rows.
+Rows that the driver has are part of a plan as they are: nothing is shuffled for them, and what is looked up for them is asked for by its ids.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
+from airflow_provider_sfevents.spark.tables.statements import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from airflow_provider_sfevents.spark.applying.places import StateTables
+
+    Act = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+FEW = 1_000
+"""So many events, and as many records, are few."""
+
+
+def collected(rows: DataFrame) -> list[dict[str, Any]]:
+    """Rows as Python has them, with instants in UTC; PySpark's own way loses the time zone."""
+    found: list[dict[str, Any]] = rows.toArrow().to_pylist()
+    return found
+
+
+def local_rows(state: StateTables, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
+    """A DataFrame of rows that the driver has; instants keep their zone."""
+    import pyarrow as pa
+
+    schema = _schema(state.spark, columns)
+    table = pa.Table.from_pylist(list(rows), _arrow(schema))
+    return _frame(state.spark, table, schema)
+
+
+def once(rows: DataFrame, folder: str, *, few: bool) -> DataFrame:
+    """Compute rows, so that they are the same however often they are read.
+
+    :param folder: URL for the files of many; not there yet.
+    """
+    if few:
+        return _frame(rows.sparkSession, rows.toArrow(), rows.schema)
+    rows.write.parquet(folder)
+    return rows.sparkSession.read.schema(rows.schema).parquet(folder)
+
+
+def acted(rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool) -> DataFrame:
+    """Let executors act on rows, or the driver on few, and keep what comes of it.
+
+    :param columns: of what comes of it, as DDL; `folder` as for `once`.
+    """
+    import pyarrow as pa
+
+    if not few:
+        return once(rows.mapInArrow(act, columns), folder, few=False)
+    spark = rows.sparkSession
+    schema = _schema(spark, columns)
+    made = act(iter(rows.toArrow().to_batches()))
+    return _frame(spark, pa.Table.from_batches(made, _arrow(schema)), schema)
+
+
+def with_ids(rows: DataFrame, ids: Iterable[str]) -> DataFrame:
+    """Rows of few records."""
+    named = ", ".join(map(text, ids))
+    return rows.where(f"{RECORD_ID} IN ({named})" if named else "false")
+
+
+def together(frames: Sequence[DataFrame]) -> DataFrame:
+    """Rows of all of these, which have the same columns."""
+    return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+def _frame(spark: SparkSession, table: pa.Table, schema: StructType) -> DataFrame:
+    # PySpark takes no table without a row.
+    return spark.createDataFrame(table if table.num_rows else [], schema)
+
+
+def _schema(spark: SparkSession, columns: str) -> StructType:
+    return spark.createDataFrame([], columns).schema
+
+
+def _arrow(schema: StructType) -> pa.Schema:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(schema, timestamp_utc=True)

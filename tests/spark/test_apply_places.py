@@ -1,0 +1,86 @@
+"""Records as they are in a catalog, by name, on each format: the job as its command line says it, with a history and with `--settle`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark import apply
+from airflow_provider_sfevents.spark.landing_steps import no_step
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.spark.lakes import Tables, by_name
+from tests.spark.orgs import A, B, CurrentState, event
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Staging
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.lake,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+def applied(log: Tables, records: Tables, manifest: str, *more: str) -> dict[str, int]:
+    """What the receipt on disk says when the job is done."""
+    where = ["--table", log.table, "--current-state", records.table, "--format", log.table_format]
+    how = ["--new-entities", "empty", "--history"]
+    *_, act = apply.job_of(["--manifest", manifest, *where, *how, *more])
+    act(log.spark, no_step)
+    receipt = Path(manifest).with_name(layout.RECEIPT)
+    return dict(Receipt.from_json(receipt.read_text(), str(receipt)).applied or {})
+
+
+def spans(records: Tables) -> list[tuple[Any, ...]]:
+    """The history as others read it: who, what, from which second until which."""
+    return records.rows(
+        "Account_history", "record_id", "Industry", "second(valid_from)", "second(valid_to)"
+    )
+
+
+def test_records_their_history_and_what_was_held_are_in_a_catalog(
+    table_format: str, spark: Any, staging: Staging, tmp_path: Path
+) -> None:
+    """A transaction is held, released by silence, and followed by a batch with a field that is new; the log is in a catalog, too."""
+    log, records = (by_name(table_format, spark, tmp_path / name) for name in ("log", "records"))
+    state = CurrentState(spark, records.table, table_format, staging)
+    first = state.stage(
+        event(staging, 1, "CREATE", A, Industry="Mining"),
+        event(staging, 2, "CREATE", B, Industry="Farming"),
+        event(staging, 3, "UPDATE", A, key="t", Industry="Shipping"),
+        event(staging, 4, "DELETE", B, key="t"),
+        ended_by="max_events",
+    )
+
+    counts = applied(log, records, first)
+
+    assert (counts["applied"], counts["held"]) == (2, 2)
+    assert records.rows("Account", "record_id", "Industry") == [(A, "Mining"), (B, "Farming")]
+    assert spans(records) == [(A, "Mining", 1, None), (B, "Farming", 2, None)]
+
+    counts = applied(log, records, first, "--settle")
+
+    assert (counts["applied"], counts["held"]) == (2, 0)
+    assert records.rows("Account", "record_id", "Industry") == [(A, "Shipping")]
+    assert records.rows("tombstones", "record_id") == [(B,)]
+    told = [(A, "Mining", 1, 3), (A, "Shipping", 3, None), (B, "Farming", 2, 4)]
+    assert spans(records) == told
+
+    second = state.stage(
+        event(staging, 5, "UPDATE", A, schema="org_account2", changed=["0x20"], Extra__c=4.5)
+    )
+
+    assert applied(log, records, second)["applied"] == 1
+
+    assert records.rows("Account", "record_id", "Industry", "Extra__c") == [(A, "Shipping", 4.5)]
+    told[1:2] = [(A, "Shipping", 3, 5), (A, "Shipping", 5, None)]
+    assert spans(records) == told
+    assert log.rows("AccountChangeEvent", "batch_sequence", "batch_ordinal") == [
+        *((1, number) for number in range(4)),
+        (2, 0),
+    ]
