@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HEADER = "ChangeEventHeader"
 BITMAPS = ("changedFields", "nulledFields", "diffFields")
 _REASON_LENGTH = 500
+_SCHEMAS_KEPT = (
+    256  # an executor's Python goes from task to task, and nearly all of them have the same few
+)
 _UNLAWFUL = (
     "the payload is not Avro of the event's schema: it has a union branch or enum symbol below 0, a truth value that is neither 0 nor 1, "
     "or a number of more bits than its type"
@@ -42,14 +45,9 @@ class Decoder:
     """
 
     def __init__(self, schema_json: str) -> None:
-        from fastavro import parse_schema, schemaless_reader
-        from fastavro.schema import SchemaParseException, UnknownType
+        from fastavro import schemaless_reader
 
-        raw = json.loads(schema_json)
-        try:
-            self._schema = parse_schema(without_logical_types(raw))
-        except (SchemaParseException, UnknownType) as error:
-            raise ValueError(f"it is not an Avro schema: {error}") from error
+        self._schema = parsed(schema_json)
         self._read = schemaless_reader
         self._names = names_of_bitmaps(schema_json)
 
@@ -64,9 +62,12 @@ class Decoder:
         return records[0]
 
     def decode_all(
-        self, payloads: Sequence[bytes]
+        self, payloads: Sequence[bytes], *, lawful: bool = False
     ) -> tuple[list[dict[str, Any]], list[int], dict[int, str]]:
-        """Make records; also the index each had among the payloads, and the reasons of those that have none."""
+        """Make records; also the index each had among the payloads, and the reasons of those that have none.
+
+        :param lawful: they are known to be Avro of the schema, so that they need not be walked through.
+        """
         records: dict[int, dict[str, Any]] = {}
         reasons: dict[int, str] = {}
         for index, payload in enumerate(payloads):
@@ -74,7 +75,7 @@ class Decoder:
                 records[index] = self._record(payload)
             except Undecodable as undecodable:
                 reasons[index] = str(undecodable)
-        for index in self._unlawful(payloads, [*records]):
+        for index in () if lawful else self._unlawful(payloads, [*records]):
             del records[index]
             reasons[index] = _UNLAWFUL
         return [*records.values()], [*records], reasons
@@ -113,12 +114,29 @@ class Decoder:
                 raise Undecodable(f"{key}: {error}"[:_REASON_LENGTH]) from error
 
 
+@lru_cache(maxsize=_SCHEMAS_KEPT)
+def parsed(schema_json: str) -> Any:
+    """The schema as fastavro reads and `walk` walks with it, its logical types left out.
+
+    :raises ValueError: it is no Avro schema.
+    """
+    from fastavro import parse_schema
+    from fastavro.schema import SchemaParseException, UnknownType
+
+    raw = json.loads(schema_json)
+    try:
+        return parse_schema(without_logical_types(raw))
+    except (SchemaParseException, UnknownType) as error:
+        raise ValueError(f"it is not an Avro schema: {error}") from error
+
+
 def bitmap_layout(schema_json: str) -> Layout:
     """What the bits of this schema's bitmaps stand for."""
     fields = record_fields(json.loads(schema_json))
     return tuple((name, kind.member_names()) for name, kind in fields)
 
 
+@lru_cache(maxsize=_SCHEMAS_KEPT)
 def names_of_bitmaps(schema_json: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
     """What makes field names of the bitmaps of one list, for events of this schema; it raises ValueError where it cannot.
 

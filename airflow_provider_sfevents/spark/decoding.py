@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from airflow_provider_sfevents.spark.decoders.jvm import FromAvro
     from airflow_provider_sfevents.spark.plan import EventType
 
 logger = logging.getLogger(__name__)
@@ -77,8 +78,10 @@ def decoded(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame:
     sql = ", ".join([executor.LEADING_SQL, *columns, *raw])
     if not jvm:
         return rows.mapInArrow(partial(executor.decoded, task), sql)
-    sure, doubtful = _split(rows, task, kind)
-    return _by_part([*sure, doubtful.mapInArrow(partial(executor.decoded, task), sql)], task)
+    found, others = _split(rows, task, kind)
+    doubtful = _union([*(one.doubtful() for one in found), *others])
+    with_care = doubtful.mapInArrow(partial(executor.decoded, task), sql)
+    return _by_part([*_sure(found, task), with_care], task)
 
 
 def is_quick(kind: EventType) -> bool:
@@ -96,7 +99,8 @@ def quickly_decoded(rows: DataFrame, task: executor.Task) -> DataFrame:
     Nothing is decoded twice, no executor's Python is started, and of an event type with one schema no row is sent elsewhere.
     """
     (kind,) = task.types
-    sure, _ = _split(rows, task, kind)
+    found, _ = _split(rows, task, kind)
+    sure = _sure(found, task)
     return sure[0] if len(sure) == 1 else _by_part(sure, task)
 
 
@@ -112,14 +116,17 @@ def undecodable(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame
 
     known = [schema_id for kind in task.types for schema_id in kind.schemas]
     others = rows.where(~F.coalesce(F.col(layout.SCHEMA_ID).isin(known), F.lit(False)))
-    doubtful = _union([others, *(_split(rows, task, kind)[1] for kind in task.types)])
-    return _by_part([doubtful.mapInArrow(judge, executor.QUARANTINE_SQL)], task)
+    doubtful = [others]
+    for kind in task.types:
+        found, unfit = _split(rows, task, kind)
+        doubtful += [*(one.doubtful() for one in found), *unfit]
+    return _by_part([_union(doubtful).mapInArrow(judge, executor.QUARANTINE_SQL)], task)
 
 
 def _split(
     rows: DataFrame, task: executor.Task, kind: EventType
-) -> tuple[list[DataFrame], DataFrame]:
-    """Decoded rows by schema, and the staged rows that have not been decoded, of one event type."""
+) -> tuple[list[FromAvro], list[DataFrame]]:
+    """The staged rows of one event type: by schema those that `from_avro` decodes, and those that it cannot."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from airflow_provider_sfevents.spark.decoders import jvm
@@ -127,18 +134,20 @@ def _split(
     wanted = rows
     if task.left_out:
         wanted = rows.where(~F.col(layout.ORDINAL).isin(sorted(task.left_out)))
-    sure: list[DataFrame] = []
-    doubtful: list[DataFrame] = []
+    found: list[FromAvro] = []
+    others: list[DataFrame] = []
     for schema_id, text in kind.schemas.items():
         own = wanted.where(F.col(layout.SCHEMA_ID) == schema_id)
         columns = kind.columns_of(schema_id)
         if jvm.unfit(text, columns):
-            doubtful.append(own)
+            others.append(own)
         else:
-            found = jvm.FromAvro(own, text, columns)
-            sure.append(found.sure(task.first_ordinals, keep_payload=task.keep_payload))
-            doubtful.append(found.doubtful())
-    return sure, _union(doubtful)
+            found.append(jvm.FromAvro(own, text, columns))
+    return found, others
+
+
+def _sure(found: list[FromAvro], task: executor.Task) -> list[DataFrame]:
+    return [one.sure(task.first_ordinals, keep_payload=task.keep_payload) for one in found]
 
 
 def _by_part(frames: list[DataFrame], task: executor.Task) -> DataFrame:

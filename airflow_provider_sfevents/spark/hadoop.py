@@ -7,7 +7,9 @@ the files they belong to, and a reader that meets a stale one fails; and only th
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import reduce
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.stores import no_store
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FS = "org.apache.hadoop.fs"
+_PARQUET = "org.apache.parquet.hadoop"
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 """Hadoop 3.4.2 on S3: `If-None-Match: *`. Without it a store that knows no folders looks, and writes later."""
@@ -42,6 +45,8 @@ class Files:
             )
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above
         self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
+        self._known: dict[str, Any] = {}
+        self._stores: dict[str, tuple[Any, bool]] = {}
 
     def exists(self, url: str) -> bool:
         with _named(url):
@@ -56,10 +61,9 @@ class Files:
     def row_count(self, url: str) -> int:
         """Rows of a Parquet file, by its footer."""
         with _named(url):
-            source = self._jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(
-                self._at(url)[0], self._conf
-            )
-            reader = self._jvm.org.apache.parquet.hadoop.ParquetFileReader.open(source)
+            source = self._java(f"{_PARQUET}.util.HadoopInputFile.fromPath")
+            path = self._java(f"{_FS}.Path")(url)
+            reader = self._java(f"{_PARQUET}.ParquetFileReader.open")(source(path, self._conf))
             try:
                 return int(reader.getRecordCount())
             finally:
@@ -70,7 +74,9 @@ class Files:
             path, fs = self._at(url)
             stream = fs.open(path)
             try:
-                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+                return bytes(
+                    self._java("org.apache.commons.io.IOUtils.toByteArray")(stream)
+                ).decode()
             finally:
                 stream.close()
 
@@ -89,13 +95,13 @@ class Files:
         with _named(url):
             path, fs = self._at(url)
             fs.mkdirs(path.getParent())
-            local = self._is(fs, f"{_FS}.RawLocalFileSystem")
+            local = self._is_local(url)
             try:
                 if local:
                     self.write_in_place(temporary, text)
                     made, target = self._at(temporary)[0], path
-                    nio = self._jvm.java.nio.file.Files
-                    nio.createLink(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
+                    link = self._java("java.nio.file.Files.createLink")
+                    link(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
                 else:
                     stream = self._begin(fs, path)
                     stream.write(bytearray(text.encode()))
@@ -133,27 +139,25 @@ class Files:
         with _named(target):
             start, fs = self._at(source)
             end, _ = self._at(target)
-            if self._is(fs, f"{_FS}.RawLocalFileSystem"):
+            if self._is_local(target):
                 if not fs.exists(start) or not fs.rename(start, end):
                     raise StagingError(f"{source} could not be renamed to {target}.")
                 return
-            options = self._gateway.new_array(self._jvm.org.apache.hadoop.fs.Options.Rename, 1)
-            options[0] = self._jvm.org.apache.hadoop.fs.Options.Rename.OVERWRITE
-            self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
-                start.toUri(), self._conf
-            ).rename(start, end, options)
+            rename = self._java(f"{_FS}.Options.Rename")
+            options = self._gateway.new_array(rename, 1)
+            options[0] = rename.OVERWRITE
+            context = self._java(f"{_FS}.FileContext.getFileContext")
+            context(start.toUri(), self._conf).rename(start, end, options)
 
     def names(self, url: str) -> list[str]:
         """Names of what a folder holds, sorted; none when there is no folder."""
         with _named(url):
             path, fs = self._at(url)
             # Joined in Java: asking for one name after the other takes seconds where there are thousands.
-            statuses = self._as_array_of(
-                self._jvm.org.apache.hadoop.fs.FileStatus, self._listed(fs, path)
-            )
-            paths = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(statuses)
-            listed = self._as_array_of(self._jvm.java.lang.Object, paths)
-            joined = str(self._jvm.org.apache.commons.lang3.StringUtils.join(listed, "\n"))
+            statuses = self._as_array_of(f"{_FS}.FileStatus", self._listed(fs, path))
+            paths = self._java(f"{_FS}.FileUtil.stat2Paths")(statuses)
+            listed = self._as_array_of("java.lang.Object", paths)
+            joined = str(self._java("org.apache.commons.lang3.StringUtils.join")(listed, "\n"))
             return sorted(name.rpartition("/")[2] for name in joined.splitlines())
 
     def walk(self, url: str) -> Iterator[str]:
@@ -172,10 +176,11 @@ class Files:
             else:
                 yield name
 
-    def _as_array_of(self, kind: Any, array: Any) -> Any:
+    def _as_array_of(self, kind: str, array: Any) -> Any:
         """A copy: py4j finds no method for an array of a subclass, such as S3's file statuses."""
-        copy = self._gateway.new_array(kind, len(array))
-        self._jvm.java.lang.System.arraycopy(array, 0, copy, 0, len(array))
+        length = len(array)
+        copy = self._gateway.new_array(self._java(kind), length)
+        self._java("java.lang.System.arraycopy")(array, 0, copy, 0, length)
         return copy
 
     def _listed(self, fs: Any, folder: Any) -> Any:
@@ -187,7 +192,7 @@ class Files:
         except Py4JJavaError as error:
             if not self._is(error.java_exception, "java.io.FileNotFoundException"):
                 raise
-            return self._gateway.new_array(self._jvm.org.apache.hadoop.fs.FileStatus, 0)
+            return self._gateway.new_array(self._java(f"{_FS}.FileStatus"), 0)
 
     def remove(self, url: str) -> None:
         """Delete a file, or a folder with all in it; nothing there is fine."""
@@ -203,14 +208,35 @@ class Files:
                 fs.delete(path, False)
 
     def _at(self, url: str) -> tuple[Any, Any]:
-        path = self._jvm.org.apache.hadoop.fs.Path(url)
-        fs = path.getFileSystem(self._conf)
-        return path, fs.getRawFileSystem() if self._is(fs, f"{_FS}.ChecksumFileSystem") else fs
+        path = self._java(f"{_FS}.Path")(url)
+        store = _store_of(url)
+        if store not in self._stores:
+            fs = path.getFileSystem(self._conf)
+            if self._is(fs, f"{_FS}.ChecksumFileSystem"):
+                fs = fs.getRawFileSystem()
+            self._stores[store] = fs, self._is(fs, f"{_FS}.RawLocalFileSystem")
+        return path, self._stores[store][0]
+
+    def _is_local(self, url: str) -> bool:
+        """Whether it is on a disk of this machine; asked after `_at`."""
+        return self._stores[_store_of(url)][1]
+
+    def _java(self, name: str) -> Any:
+        """What Java has under a full name. Looked up once: py4j asks Java for each part of it, which adds up to seconds."""
+        if name not in self._known:
+            self._known[name] = reduce(getattr, name.split("."), self._jvm)
+        return self._known[name]
 
     def _is(self, thing: Any, kind: str) -> bool:
         from py4j.java_gateway import is_instance_of
 
         return bool(is_instance_of(self._gateway, thing, kind))
+
+
+def _store_of(url: str) -> str:
+    """Scheme and authority of a URL: what is the same for all files of a store."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 @contextmanager

@@ -28,6 +28,12 @@ logger = logging.getLogger(__name__)
 _ROWS_PER_ARROW_BATCH = 10_000
 _BYTES_PER_ARROW_BATCH = 64 * 1024 * 1024
 
+OPEN_FILES = 10
+"""Dates of a staged file that are written side by side. Those of a usual one are one or two; Spark sorts what comes of further ones."""
+
+_ALL_DIFFERENT = (envelope.EVENT_ID, envelope.REPLAY_ID, envelope.ORDINAL, envelope.RAW_PAYLOAD)
+"""Columns of which Parquet would make a dictionary of the values, to drop it: no value comes twice."""
+
 
 class AttemptWriter:
     """Writes a batch's tables below the folder of an attempt.
@@ -83,7 +89,7 @@ class AttemptWriter:
 
     def write(self) -> None:
         for kind in self._batch.plan.types:
-            self._write(kind.name, self._rows_of(kind))
+            self._write(kind.name, self._rows_of(kind), in_order=self._is_in_order(kind))
         if lacking := self._parts_lacking():
             self._write_with_care(frozenset(lacking))
         self._lacking = self._parts_lacking()
@@ -100,8 +106,10 @@ class AttemptWriter:
         for table in sorted(found):
             self._files.remove(f"{self._folder}/{table}")
             self._written.pop(table, None)
-            kind = kinds.get(table)
-            self._write(table, self._rows_of(kind) if kind else self._quarantined())
+            if kind := kinds.get(table):
+                self._write(table, self._rows_of(kind), in_order=self._is_in_order(kind))
+            else:
+                self._write(table, self._quarantined())
 
     def _write_with_care(self, parts: frozenset[int]) -> None:
         """Write anew what was decoded quickly of staged files that hold more: events that are out of the ordinary, or spoilt."""
@@ -126,6 +134,13 @@ class AttemptWriter:
         quick = self._decoded(kind, parts, quickly=True)
         return quick.unionAll(self._decoded(kind, careful, quickly=False)) if careful else quick
 
+    def _is_in_order(self, kind: EventType) -> bool:
+        """Whether each task has a staged file's events as they are there: none is sent elsewhere, nor put with others of its schema."""
+        unmoved = not self._batch.decoder.jvm or (
+            self._batch.is_quick(kind) and not self._with_care
+        )
+        return unmoved and len(kind.schemas) == 1
+
     def _careful_parts(self) -> list[Part]:
         return [self._batch.manifest.parts[index] for index in sorted(self._with_care)]
 
@@ -143,16 +158,25 @@ class AttemptWriter:
         parts = [self._batch.manifest.parts[index] for index in self._lacking]
         return self._batch.undecodable(self._spark, parts, left_out=self._left_out)
 
-    def _write(self, table: str, rows: DataFrame) -> None:
-        """Write rows beside those that are there of the table."""
+    def _write(self, table: str, rows: DataFrame, *, in_order: bool = False) -> None:
+        """Write rows beside those that are there of the table.
+
+        One staged file is one task, so that each of its dates becomes one file, in the batch's order.
+
+        :param in_order: the tasks' rows are in that order already, of whatever dates: they are written as they come.
+        """
         began = time.monotonic()
         self._step(landing_steps.WRITE, table)
-        # One staged file is one task, so that each of its dates becomes one file, in the batch's order.
-        ordered = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.PART, envelope.ORDINAL)
-        writer = ordered.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.PART)
-        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
-            f"{self._folder}/{table}"
+        self._spark.conf.set(
+            "spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES if in_order else 0)
         )
+        if not in_order:
+            rows = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.PART, envelope.ORDINAL)
+        writer = rows.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.PART)
+        plain = {f"parquet.enable.dictionary#{column}": "false" for column in _ALL_DIFFERENT}
+        writer.options(**plain).option(
+            "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
+        ).parquet(f"{self._folder}/{table}")
         before = self._written.get(table, {})
         paths = [
             f"{table}/{path}"

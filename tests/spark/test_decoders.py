@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import decoding
+from airflow_provider_sfevents.spark.decoders import jvm
 from airflow_provider_sfevents.spark.executor import Task
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.spark.plan import plan_batch
@@ -159,6 +161,18 @@ def test_a_claimed_length_beyond_all_reason_ends_no_executor(
     )
 
     assert (len(found["AccountChangeEvent"]), len(found["undecodable"])) == (1, 3)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 300])
+def test_from_avro_tells_which_staged_file_an_event_is_of(spark: Any, count: int) -> None:
+    """However many there are: of many Spark would make too much code by comparing with each."""
+    starts = [number * (number + 5) for number in range(count)]
+    some = sorted({ordinal for start in starts for ordinal in (start, start + 1, start + 4)})
+    rows = spark.createDataFrame([(ordinal,) for ordinal in some], "ordinal bigint")
+
+    found = rows.selectExpr(f"{jvm.part_sql('ordinal', starts)} AS part").collect()
+
+    assert [row.part for row in found] == [bisect_right(starts, ordinal) - 1 for ordinal in some]
 
 
 @pytest.mark.full

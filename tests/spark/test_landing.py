@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents.exceptions import NotLanded, StagingError
-from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark import landing_steps, writing
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
@@ -327,6 +329,24 @@ def test_a_batch_that_became_another_replaces_what_it_landed_before(
         "_landed/0f3c-11.json",
     ]
     assert json.loads((lake.root / "_landed/0f3c-1.json").read_text())["tables"] == {"Order__e": 3}
+
+
+def test_a_staged_file_of_many_dates_lands_as_one_file_for_each(
+    spark: Any, staging: Staging, lake: Lake
+) -> None:
+    """More than are written side by side, and in turn; the events of each are in the batch's order."""
+    dates, events = 14, 70
+    assert dates > writing.OPEN_FILES
+    manifest = staging.write([staging.order(n, day=n * 3 % dates) for n in range(events)])
+
+    land_in(spark, lake, manifest)
+
+    files = [path for path in lake.files() if path.startswith("Order__e/")]
+    found = [pq.read_table(lake.root / path, partitioning=None) for path in files]
+    ordinals = [table["batch_ordinal"].to_pylist() for table in found]
+    assert len(files) == dates
+    assert ordinals == [sorted(some) for some in ordinals]
+    assert sorted(itertools.chain(*ordinals)) == list(range(events))
 
 
 def test_the_raw_payload_lands_on_request(spark: Any, staging: Staging, lake: Lake) -> None:

@@ -156,6 +156,7 @@ def _folded(
     prefixes = sorted({one for change in wide.nullings for one in change.addressed.prefixes})
     touched = released.touched(entity)
     rows = acted(
+        run.state,
         known(run.state, entity, touched, folding, prefixes=prefixes),
         partial(folded, folding, plan.progress, wide.state.read_at),
         outcome_sql(folding),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from airflow_provider_sfevents.spark.applying.places import StateTables
     from airflow_provider_sfevents.spark.applying.run import Run
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.order import Order
@@ -32,6 +33,7 @@ _SWEEP_EVERY = 10
 class Arrived:
     """A batch's own events, read once: each of the many plans that they are part of would carry their decoding along.
 
+    :param state: the tables that they go to.
     :param frames: those that decode, and those that do not.
     :param number: how many there are together: where that many decode, the others are not asked for.
     :param folder: URL of the folder for files of many events; not there yet.
@@ -39,8 +41,14 @@ class Arrived:
     """
 
     def __init__(
-        self, frames: Sequence[DataFrame], number: int, folder: str, few: int = FEW
+        self,
+        state: StateTables,
+        frames: Sequence[DataFrame],
+        number: int,
+        folder: str,
+        few: int = FEW,
     ) -> None:
+        self._state = state
         self._frames = frames
         self._number = number
         self._folder = folder
@@ -58,7 +66,7 @@ class Arrived:
                 self.rows = self.rows.unionAll(self._read(at))
 
     def _read(self, at: int) -> DataFrame:
-        rows = once(self._frames[at], f"{self._folder}/{at}", few=self.few)
+        rows = once(self._state, self._frames[at], f"{self._folder}/{at}", few=self.few)
         self.events += self._light(rows)
         return rows
 

@@ -126,7 +126,7 @@ def _applied(run: Run, batch: Batch, order: ApplyOrder) -> dict[str, int]:
     layouts = {entity_of(kind.name): layout_of(kind.columns) for kind in staged.plan.types}
     reading = Reading(generation=admission.generation, sequence=batch.sequence)
     events = _events(run.state, staged, reading)
-    arrived = Arrived(events, staged.manifest.events, f"{run.folder}/arrived")
+    arrived = Arrived(run.state, events, staged.manifest.events, f"{run.folder}/arrived")
     return apply_events(
         run, batch, admission, arrived, layouts, before=partial(_record, run.state, staged)
     )
@@ -154,7 +154,7 @@ def _settled(run: Run, batch: Batch, admission: Admission) -> dict[str, int]:
         opened_at=batch.opened_at,
     )
     again = Admission(kind="next", generation=progress.generation)
-    nothing = Arrived([_no_events(run.state)], 0, f"{run.folder}/arrived")
+    nothing = Arrived(run.state, [_no_events(run.state)], 0, f"{run.folder}/arrived")
     return apply_events(run, silent, again, nothing, {})
 
 

@@ -42,18 +42,20 @@ def local_rows(state: StateTables, rows: Sequence[Mapping[str, Any]], columns: s
     return _frame(state.spark, table, schema)
 
 
-def once(rows: DataFrame, folder: str, *, few: bool) -> DataFrame:
-    """Compute rows, so that they are the same however often they are read.
+def once(state: StateTables, rows: DataFrame, folder: str, *, few: bool) -> DataFrame:
+    """Compute rows, so that they are the same however often they are read, and are of the tables' session, whosever they were.
 
     :param folder: URL for the files of many; not there yet.
     """
     if few:
-        return _frame(rows.sparkSession, rows.toArrow(), rows.schema)
+        return _frame(state.spark, rows.toArrow(), rows.schema)
     rows.write.parquet(folder)
-    return rows.sparkSession.read.schema(rows.schema).parquet(folder)
+    return state.spark.read.schema(rows.schema).parquet(folder)
 
 
-def acted(rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool) -> DataFrame:
+def acted(
+    state: StateTables, rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool
+) -> DataFrame:
     """Let executors act on rows, or the driver on few, and keep what comes of it.
 
     :param columns: of what comes of it, as DDL; `folder` as for `once`.
@@ -61,11 +63,10 @@ def acted(rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool) ->
     import pyarrow as pa
 
     if not few:
-        return once(rows.mapInArrow(act, columns), folder, few=False)
-    spark = rows.sparkSession
-    schema = _schema(spark, columns)
+        return once(state, rows.mapInArrow(act, columns), folder, few=False)
+    schema = _schema(state.spark, columns)
     made = act(iter(rows.toArrow().to_batches()))
-    return _frame(spark, pa.Table.from_batches(made, _arrow(schema)), schema)
+    return _frame(state.spark, pa.Table.from_batches(made, _arrow(schema)), schema)
 
 
 def with_ids(rows: DataFrame, ids: Iterable[str]) -> DataFrame:

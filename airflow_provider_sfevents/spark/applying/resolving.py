@@ -133,6 +133,7 @@ def resolve_rows(
         )
         rows = rows.unionByName(missing, allowMissingColumns=True)
     outcomes = acted(
+        state,
         known(state, entity, Touched(rows, None), folding, everything=whole, waiting=True),
         partial(resolved, folding, read_at),
         outcome_sql(folding),

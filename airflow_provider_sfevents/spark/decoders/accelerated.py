@@ -45,13 +45,10 @@ class Accelerated:
     """
 
     def __init__(self, schema_json: str, columns: Sequence[Column], module: Any = None) -> None:
-        from fastavro import parse_schema
+        from airflow_provider_sfevents.spark.decode import names_of_bitmaps, parsed
 
-        from airflow_provider_sfevents.spark.decode import names_of_bitmaps
-
-        avro = without_logical_types(json.loads(schema_json))
-        self._walked = parse_schema(avro)
-        self._schema = json.dumps(avro)
+        self._walked = parsed(schema_json)
+        self._schema = json.dumps(without_logical_types(json.loads(schema_json)))
         self._columns = columns
         self._names = names_of_bitmaps(schema_json)
         self._reference = Reference(schema_json, columns)
@@ -77,7 +74,7 @@ class Accelerated:
 
     def _agrees(self, payloads: Sequence[bytes], decoded: Decoded) -> bool:
         rows = decoded.rows[:_TRIAL_ROWS]
-        reference = self._reference([payloads[row] for row in rows])
+        reference = self._reference([payloads[row] for row in rows], lawful=True)
         pairs = [*zip(decoded.arrays, reference.arrays, strict=True)]
         pairs.append((decoded.times, reference.times))
         # As text: to itself, not a number is unequal.
@@ -128,48 +125,53 @@ class Accelerated:
         from airflow_provider_sfevents.spark.decoders.conversion import Conversion
 
         (encoded,) = self._module.serialize_record_batch(batch, self._schema, 1)
-        proved = pc.equal(encoded, pa.array(kept, encoded.type))
-        if proved.true_count < len(kept):
-            batch, rows = batch.filter(proved), _among(rows, proved)
+        sure = pc.equal(encoded, pa.array(kept, encoded.type))
+        # Of a row that is not proved, too, anything may be made, as of a doubtful one: it is left out in the end, with them.
         conversion = Conversion(batch, self._names)
         arrays, times = conversion.columns(self._columns), conversion.times()
         doubtful = conversion.doubtful()
         if doubtful is not None:
-            sure = pc.invert(doubtful)
-            arrays, times = [array.filter(sure) for array in arrays], times.filter(sure)
-            rows = _among(rows, sure)
-        decoded = Decoded(arrays=arrays, rows=rows, times=times)
-        if len(rows) == len(payloads):
-            return decoded
-        return self._completed(decoded, payloads)
+            sure = pc.and_not(sure, doubtful)
+        if len(kept) == len(payloads) == sure.true_count:
+            return Decoded(arrays=arrays, rows=rows, times=times)
+        return self._completed([*arrays, times], rows, sure, payloads)
 
-    def _completed(self, decoded: Decoded, payloads: Sequence[bytes]) -> Decoded:
-        """Add what the reference makes of the rest."""
+    def _completed(
+        self,
+        arrays: Sequence[pa.Array],
+        rows: Sequence[int],
+        sure: pa.BooleanArray,
+        payloads: Sequence[bytes],
+    ) -> Decoded:
+        """Take what is sure, and what the reference makes of the rest.
+
+        :param arrays: columns, and the times.
+        :param rows: which of the payloads each of their values is of.
+        :param sure: of their values, those that are to be taken.
+        """
         import pyarrow as pa
 
-        left = np.ones(len(payloads), bool)
-        left[np.asarray(decoded.rows, np.int64)] = False
-        rest: list[int] = np.flatnonzero(left).tolist()
+        # For each payload the place of its values, in these arrays or behind them; -1 where it has none.
+        places = np.full(len(payloads), -1, np.int64)
+        proved = np.flatnonzero(sure.to_numpy(zero_copy_only=False))
+        places[np.asarray(rows, np.int64)[proved]] = proved
+        rest: list[int] = np.flatnonzero(places < 0).tolist()
         judged = self._reference([payloads[row] for row in rest])
-        reasons = {rest[index]: reason for index, reason in judged.reasons.items()}
-        if not judged.rows:
-            return Decoded(
-                arrays=decoded.arrays, rows=decoded.rows, times=decoded.times, reasons=reasons
+        if judged.rows:
+            joined = zip(arrays, [*judged.arrays, judged.times], strict=True)
+            arrays = [pa.concat_arrays([one, other]) for one, other in joined]
+            places[[rest[index] for index in judged.rows]] = np.arange(
+                len(rows), len(rows) + len(judged.rows)
             )
-        both = [*decoded.rows, *(rest[index] for index in judged.rows)]
-        order = pa.array(sorted(range(len(both)), key=both.__getitem__), pa.int64())
-        joined: list[Any] = [
-            pa.concat_arrays([one, other]).take(order)
-            for one, other in zip(
-                [*decoded.arrays, decoded.times], [*judged.arrays, judged.times], strict=True
-            )
-        ]
-        return Decoded(arrays=joined[:-1], rows=sorted(both), times=joined[-1], reasons=reasons)
-
-
-def _among(rows: Sequence[int], chosen: pa.BooleanArray) -> list[int]:
-    found: list[int] = np.asarray(rows)[chosen.to_numpy(zero_copy_only=False)].tolist()
-    return found
+        found = np.flatnonzero(places >= 0)
+        taken = pa.array(places[found])
+        *columns, times = (array.take(taken) for array in arrays)
+        return Decoded(
+            arrays=columns,
+            rows=found.tolist(),
+            times=times,
+            reasons={rest[index]: reason for index, reason in judged.reasons.items()},
+        )
 
 
 def _is_of_a_chunk(error: BaseException) -> bool:

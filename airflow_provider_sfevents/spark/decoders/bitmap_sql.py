@@ -10,46 +10,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import Column
-
     from airflow_provider_sfevents.spark.bitmaps import Layout
 
 _DIGITS = "0123456789ABCDEF"
 _BITMAP = r"^((0|[1-9][0-9]*)-)?0x[0-9A-Fa-f]+\z"
 
 
-def field_names(elements: Column, layout: Layout) -> Column:
-    """Names of the fields whose bits are set; null for null."""
-    from pyspark.sql import functions as F  # noqa: N812
-
+def field_names(elements: str, layout: Layout) -> str:
+    """SQL of the names of the fields whose bits are set; null for null."""
     top = [name for name, _ in layout]
     below = {
         str(index): [f"{name}.{member}" for member in members]
         for index, (name, members) in enumerate(layout)
         if members
     }
-    named = F.flatten(F.transform(elements, lambda element: _names(element, top, below)))
-    return F.when(F.size(elements) == 0, elements).otherwise(named)
+    named = f"flatten(transform({elements}, element -> {_names('element', top, below)}))"
+    return f"CASE WHEN size({elements}) = 0 THEN {elements} ELSE {named} END"
 
 
-def has_unknown(names: Column) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    return F.exists(names, lambda name: name.isNull())
+def has_unknown(names: str) -> str:
+    return f"exists({names}, name -> name IS NULL)"
 
 
-def _names(element: Column, top: Sequence[str], below: dict[str, list[str]]) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
-
+def _names(element: str, top: Sequence[str], below: dict[str, list[str]]) -> str:
     own = _names_of_digits(element, _table(top))
     if below:
-        parents = F.create_map(
-            *(part for key, names in below.items() for part in (F.lit(key), _table(names)))
-        )
-        of_parent = F.try_element_at(parents, F.substring_index(element, "-", 1))
-        own = F.when(element.contains("-"), _names_of_digits(element, of_parent)).otherwise(own)
-    unknown = F.array(F.lit(None).cast("string"))
-    return F.coalesce(F.when(element.rlike(_BITMAP), own), unknown)
+        pairs = ", ".join(f"'{key}', {_table(names)}" for key, names in below.items())
+        of_parent = f"try_element_at(map({pairs}), substring_index({element}, '-', 1))"
+        of_member = _names_of_digits(element, of_parent)
+        own = f"CASE WHEN contains({element}, '-') THEN {of_member} ELSE {own} END"
+    known = f"CASE WHEN {element} RLIKE r'{_BITMAP}' THEN {own} END"
+    return f"coalesce({known}, array(CAST(NULL AS string)))"
 
 
 def digit_names(names: Sequence[str]) -> list[list[str] | None]:
@@ -64,24 +55,22 @@ def digit_names(names: Sequence[str]) -> list[list[str] | None]:
     return found
 
 
-def _table(names: Sequence[str]) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812
+def _table(names: Sequence[str]) -> str:
+    rows = ", ".join(
+        "NULL" if some is None else f"array({', '.join(map(_text, some))})"
+        for some in digit_names(names)
+    )
+    return f"CAST(array({rows}) AS array<array<string>>)"
 
-    rows = [
-        F.lit(None) if some is None else F.array(*map(F.lit, some)) for some in digit_names(names)
-    ]
-    return F.array(*rows).cast("array<array<string>>")
+
+def _text(name: str) -> str:
+    """A field's name, of which Avro allows letters, digits and underscores only, as a literal."""
+    return f"'{name}'"
 
 
-def _names_of_digits(element: Column, table: Column) -> Column:
+def _names_of_digits(element: str, table: str) -> str:
     """Null where a digit, or its place, is not in the table."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    digits = F.upper(F.substring_index(element, "0x", -1))
-    length = F.length(digits)
-
-    def at(place: Column) -> Column:
-        digit = F.substring(digits, length - place, F.lit(1))
-        return F.get(table, place * 16 + F.instr(F.lit(_DIGITS), digit) - 1)
-
-    return F.flatten(F.transform(F.sequence(F.lit(0), length - 1), at))
+    digits = f"upper(substring_index({element}, '0x', -1))"
+    digit = f"substring({digits}, length({digits}) - place, 1)"
+    at = f"get({table}, place * 16 + instr('{_DIGITS}', {digit}) - 1)"
+    return f"flatten(transform(sequence(0, length({digits}) - 1), place -> {at}))"

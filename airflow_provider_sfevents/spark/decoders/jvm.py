@@ -8,25 +8,30 @@ be UTF-8, and each value has to fit its column. Rows that do not are handed to a
 from __future__ import annotations
 
 import json
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark import envelope
 from airflow_provider_sfevents.spark.columns import DAY_MS, FIRST_INSTANT_MS, LAST_INSTANT_MS
 from airflow_provider_sfevents.spark.decode import BITMAPS, HEADER, bitmap_layout
-from airflow_provider_sfevents.spark.decoders import conversion
-from airflow_provider_sfevents.spark.fieldtypes import record_fields, without_logical_types
+from airflow_provider_sfevents.spark.decoders import bitmap_sql, conversion
+from airflow_provider_sfevents.spark.fieldtypes import (
+    quoted,
+    record_fields,
+    without_logical_types,
+)
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import Column as SparkColumn, DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
     from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
 
 _RECORD = "decoded_record"
+_NAMES = "names_of_bitmaps"
+_PARTS_IN_TREE = 64
 _EXACT_IN_DOUBLE = 2**53
 
 
@@ -44,6 +49,9 @@ def _has_decimal(kind: FieldType) -> bool:
 class FromAvro:
     """Rows of one schema, decoded by Spark.
 
+    Its expressions are made as SQL text: one that is made of Spark's column objects takes a call to Java for each of its parts, and
+    a schema has a thousand of these.
+
     :param rows: staged rows written with that schema.
     :param columns: those of their event type, for this schema (`unfit` is empty).
     """
@@ -56,192 +64,197 @@ class FromAvro:
         text = json.dumps(avro)
         record = from_avro(F.col(layout.PAYLOAD), text, {"mode": "PERMISSIVE"})
         # Through a generator: below it a filter is not pushed, which would decode each payload twice.
-        self._rows = rows.select("*", F.explode(F.array(record)).alias(_RECORD))
+        decoded = rows.select("*", F.explode(F.array(record)).alias(_RECORD))
         self._layout = bitmap_layout(schema_json)
-        self._columns = columns
         self._types: Mapping[str, DataType] = {
-            field.name: field.dataType for field in self._rows.schema[_RECORD].dataType.fields
+            field.name: field.dataType for field in decoded.schema[_RECORD].dataType.fields
         }
-        self._doubts: list[SparkColumn] = []
-        self._values = [self._column(column).alias(column.name) for column in columns]
+        self._bitmaps: dict[str, str] = {}
+        self._doubts: list[str] = []
+        self._values = [f"{self._column(column)} AS {quoted(column.name)}" for column in columns]
+        if self._bitmaps:
+            # As above: what is looked at and then taken is made once.
+            names = ", ".join(f"{made} AS {quoted(name)}" for name, made in self._bitmaps.items())
+            decoded = decoded.selectExpr("*", f"explode(array(struct({names}))) AS {_NAMES}")
+        self._rows = decoded
         again = to_avro(F.col(_RECORD), text)
         required = [
             field["name"] for field in avro["fields"] if not isinstance(field["type"], list)
         ]
         if required:
             # What cannot be read is all null, which cannot be encoded either.
-            again = F.when(F.col(_RECORD)[required[0]].isNotNull(), again)
-        doubtful = reduce(lambda one, other: one | other, self._doubts, F.lit(False))
+            again = F.when(F.expr(f"{_RECORD}.{quoted(required[0])} IS NOT NULL"), again)
         same = again.eqNullSafe(F.col(layout.PAYLOAD))
-        self._sure = same & ~F.coalesce(doubtful, F.lit(False))
+        doubtful = " OR ".join(["false", *self._doubts])
+        self._sure = same & F.expr(f"NOT coalesce({doubtful}, false)")
 
     def sure(self, first_ordinals: Sequence[int], *, keep_payload: bool) -> DataFrame:
         """The rows that have proved themselves, as `executor.decoded` gives them."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        raw = [F.col(layout.PAYLOAD).alias(envelope.RAW_PAYLOAD)] if keep_payload else []
-        return self._rows.where(self._sure).select(
+        raw = [f"{layout.PAYLOAD} AS {envelope.RAW_PAYLOAD}"] if keep_payload else []
+        return self._rows.where(self._sure).selectExpr(
             *self._leading(first_ordinals), *self._values, *raw
         )
 
     def doubtful(self) -> DataFrame:
         """The other rows, as they were staged."""
-        return self._rows.where(~self._sure).drop(_RECORD)
+        return self._rows.where(~self._sure).drop(_RECORD, _NAMES)
 
-    def _leading(self, first_ordinals: Sequence[int]) -> list[SparkColumn]:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        ordinal = F.col(layout.ORDINAL)
+    def _leading(self, first_ordinals: Sequence[int]) -> list[str]:
         millis = self._time()
-        received = F.unix_millis(layout.RECEIVED_AT)
-        starts = F.array(*(F.lit(first).cast("bigint") for first in first_ordinals))
-        part = F.size(F.filter(starts, lambda first: first <= ordinal)) - 1
         return [
-            F.col(layout.EVENT_ID).alias(envelope.EVENT_ID),
-            F.timestamp_millis(millis).alias(envelope.EVENT_TIME),
-            F.col(layout.RECEIVED_AT).alias(envelope.RECEIVED_AT),
-            F.col(layout.REPLAY_ID).alias(envelope.REPLAY_ID),
-            F.col(layout.SCHEMA_ID).alias(envelope.SCHEMA_ID),
-            ordinal.alias(envelope.ORDINAL),
-            _date(F.coalesce(millis, received)).alias(envelope.EVENT_DATE),
-            (part if len(first_ordinals) > 1 else F.lit(0)).alias(envelope.PART),
+            f"{layout.EVENT_ID} AS {envelope.EVENT_ID}",
+            f"timestamp_millis({millis}) AS {envelope.EVENT_TIME}",
+            f"{layout.RECEIVED_AT} AS {envelope.RECEIVED_AT}",
+            f"{layout.REPLAY_ID} AS {envelope.REPLAY_ID}",
+            f"{layout.SCHEMA_ID} AS {envelope.SCHEMA_ID}",
+            f"{layout.ORDINAL} AS {envelope.ORDINAL}",
+            f"{_date(f'coalesce({millis}, unix_millis({layout.RECEIVED_AT}))')} AS {envelope.EVENT_DATE}",
+            f"{part_sql(layout.ORDINAL, first_ordinals)} AS {envelope.PART}",
         ]
 
-    def _time(self) -> SparkColumn:
+    def _time(self) -> str:
         """Milliseconds since 1970 of the event, as the reference reads them."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        record = F.col(_RECORD)
-        created = _readable(record, self._types, "CreatedDate")
+        created = _readable(_RECORD, self._types, "CreatedDate")
         header = self._types.get(HEADER)
         if header is None or header.typeName() != "struct":
             return created
         members = {field.name: field.dataType for field in _fields(header)}
-        committed = _readable(record[HEADER], members, "commitTimestamp")
-        return F.when(record[HEADER].isNotNull(), committed).otherwise(created)
+        committed = _readable(f"{_RECORD}.{HEADER}", members, "commitTimestamp")
+        return f"CASE WHEN {_RECORD}.{HEADER} IS NOT NULL THEN {committed} ELSE {created} END"
 
-    def _column(self, column: Column) -> SparkColumn:
-        from pyspark.sql import functions as F  # noqa: N812
-
+    def _column(self, column: Column) -> str:
         if column.field not in self._types:
-            return F.lit(None).cast(column.type.sql())
-        value = F.col(_RECORD)[column.field]
+            return _null(column.type)
+        value = f"{_RECORD}.{quoted(column.field)}"
         found = self._types[column.field]
         if column.field == HEADER and found.typeName() == "struct":
-            members = {field.name: (value[field.name], field.dataType) for field in _fields(found)}
-            return self._struct(members, value.isNotNull(), column.type, self._names)
+            return self._struct(_members(value, found), value, column.type, self._named)
         return self._converted(value, found, column.type)
 
-    def _names(self, elements: SparkColumn) -> SparkColumn:
-        from airflow_provider_sfevents.spark.decoders import bitmap_sql
-
-        names = bitmap_sql.field_names(self._texts(elements), self._layout)
+    def _named(self, name: str, elements: str) -> str:
+        """Field names in place of the bitmaps of a list; a name for what is made of them, once (`_bitmaps`)."""
+        self._bitmaps[name] = bitmap_sql.field_names(self._texts(elements), self._layout)
+        names = f"{_NAMES}.{quoted(name)}"
         self._doubts.append(bitmap_sql.has_unknown(names))
         return names
 
-    def _converted(self, value: SparkColumn, found: DataType, kind: FieldType) -> SparkColumn:
-        from pyspark.sql import functions as F  # noqa: N812
-
+    def _converted(self, value: str, found: DataType, kind: FieldType) -> str:
         match kind.kind:
             case "struct":
                 made = self._compound(value, found, kind)
             case "timestamp":
-                made = F.timestamp_millis(self._within(value, FIRST_INSTANT_MS, LAST_INSTANT_MS))
+                millis = self._within(value, FIRST_INSTANT_MS, LAST_INSTANT_MS)
+                made = f"timestamp_millis({millis})"
             case "date":
                 made = _date(self._within(value, FIRST_INSTANT_MS, LAST_INSTANT_MS))
             case "time":
                 made = _clock_text(self._within(value, 0, DAY_MS - 1))
             case "double" if found.typeName() == "long":
-                made = self._within(value, -_EXACT_IN_DOUBLE, _EXACT_IN_DOUBLE).cast("double")
-            case "string" | "array":
-                made = self._texts(value) if kind.kind == "array" else self._text(value)
+                made = f"CAST({self._within(value, -_EXACT_IN_DOUBLE, _EXACT_IN_DOUBLE)} AS double)"
+            case "string":
+                made = self._text(value)
+            case "array":
+                made = self._texts(value)
             case _:
-                made = value.cast(kind.sql())
+                made = f"CAST({value} AS {kind.sql()})"
         return made
 
-    def _text(self, text: SparkColumn) -> SparkColumn:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        self._doubts.append(~F.is_valid_utf8(text))
+    def _text(self, text: str) -> str:
+        self._doubts.append(f"NOT is_valid_utf8({text})")
         return text
 
-    def _texts(self, texts: SparkColumn) -> SparkColumn:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        self._doubts.append(F.exists(texts, lambda text: ~F.is_valid_utf8(text)))
+    def _texts(self, texts: str) -> str:
+        self._doubts.append(f"exists({texts}, text -> NOT is_valid_utf8(text))")
         return texts
 
-    def _compound(self, value: SparkColumn, found: DataType, kind: FieldType) -> SparkColumn:
-        there = value.isNotNull()
+    def _compound(self, value: str, found: DataType, kind: FieldType) -> str:
         if found.typeName() == "string":
-            return self._struct({kind.text_member: (value, found)}, there, kind)
+            return self._struct({kind.text_member: (value, found)}, value, kind)
         fields = _fields(found)
         if [field.name for field in fields] != ["member0", "member1"] or not kind.text_member:
-            members = {field.name: (value[field.name], field.dataType) for field in fields}
-            return self._struct(members, there, kind)
+            return self._struct(_members(value, found), value, kind)
         text, record = sorted(fields, key=lambda field: field.dataType.typeName() != "string")
-        members = {
-            field.name: (value[record.name][field.name], field.dataType)
-            for field in _fields(record.dataType)
-        }
-        members[kind.text_member] = (value[text.name], text.dataType)
-        return self._struct(members, there, kind)
+        members = _members(f"{value}.{record.name}", record.dataType)
+        members[kind.text_member] = (f"{value}.{text.name}", text.dataType)
+        return self._struct(members, value, kind)
 
     def _struct(
         self,
-        members: Mapping[str, tuple[SparkColumn, DataType]],
-        there: SparkColumn,
+        members: Mapping[str, tuple[str, DataType]],
+        there: str,
         kind: FieldType,
-        of_bitmaps: Callable[[SparkColumn], SparkColumn] | None = None,
-    ) -> SparkColumn:
-        from pyspark.sql import functions as F  # noqa: N812
-
-        made: list[SparkColumn] = []
+        of_bitmaps: Callable[[str, str], str] | None = None,
+    ) -> str:
+        """:param there: what is null where the struct is."""
+        made: list[str] = []
         for name, member in kind.members:
             if name not in members:
-                value = F.lit(None).cast(member.sql())
+                value = _null(member)
             elif of_bitmaps is not None and name in BITMAPS:
-                value = of_bitmaps(members[name][0])
+                value = of_bitmaps(name, members[name][0])
             else:
                 value = self._converted(*members[name], member)
-            made.append(value.alias(name))
-        return F.when(there, F.struct(*made))
+            made.append(f"{value} AS {quoted(name)}")
+        return f"CASE WHEN {there} IS NOT NULL THEN struct({', '.join(made)}) END"
 
-    def _within(self, number: SparkColumn, first: int, last: int) -> SparkColumn:
-        from pyspark.sql import functions as F  # noqa: N812
+    def _within(self, number: str, first: int, last: int) -> str:
+        within = f"{number} BETWEEN {first}L AND {last}L"
+        self._doubts.append(f"NOT ({within})")
+        return f"CASE WHEN {within} THEN CAST({number} AS bigint) END"
 
-        within = number.between(F.lit(first).cast("bigint"), F.lit(last).cast("bigint"))
-        self._doubts.append(~within)
-        return F.when(within, number.cast("bigint"))
+
+def part_sql(ordinal: str, first_ordinals: Sequence[int]) -> str:
+    """Which staged file an ordinal is of.
+
+    :param first_ordinals: of each, ascending.
+    """
+    if len(first_ordinals) <= _PARTS_IN_TREE:
+        return _part_in_tree(ordinal, first_ordinals, 0)
+    # For so many a tree of comparisons would make too much code; a function within one keeps Spark from making any, here.
+    starts = ", ".join(f"{first}L" for first in first_ordinals)
+    return f"size(filter(array({starts}), start -> start <= {ordinal})) - 1"
+
+
+def _part_in_tree(ordinal: str, first_ordinals: Sequence[int], before: int) -> str:
+    if len(first_ordinals) < 2:
+        return str(before)
+    half = len(first_ordinals) // 2
+    low = _part_in_tree(ordinal, first_ordinals[:half], before)
+    high = _part_in_tree(ordinal, first_ordinals[half:], before + half)
+    return f"CASE WHEN {ordinal} < {first_ordinals[half]}L THEN {low} ELSE {high} END"
 
 
 def _fields(found: DataType) -> list[Any]:
     return list(found.fields)
 
 
-def _readable(record: SparkColumn, types: Mapping[str, DataType], name: str) -> SparkColumn:
-    from pyspark.sql import functions as F  # noqa: N812
+def _members(value: str, found: DataType) -> dict[str, tuple[str, DataType]]:
+    return {
+        field.name: (f"{value}.{quoted(field.name)}", field.dataType) for field in _fields(found)
+    }
 
+
+def _null(kind: FieldType) -> str:
+    return f"CAST(NULL AS {kind.sql()})"
+
+
+def _readable(record: str, types: Mapping[str, DataType], name: str) -> str:
     if name not in types or types[name].typeName() not in ("integer", "long"):
-        return F.lit(None).cast("bigint")
-    first, last = (F.lit(bound).cast("bigint") for bound in (FIRST_INSTANT_MS, LAST_INSTANT_MS))
-    return F.when(record[name].between(first, last), record[name].cast("bigint"))
+        return "CAST(NULL AS bigint)"
+    number = f"{record}.{name}"
+    within = f"{number} BETWEEN {FIRST_INSTANT_MS}L AND {LAST_INSTANT_MS}L"
+    return f"CASE WHEN {within} THEN CAST({number} AS bigint) END"
 
 
-def _date(millis: SparkColumn) -> SparkColumn:
+def _date(millis: str) -> str:
     """The day in UTC, whatever the session's time zone."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    whole_days = millis - F.pmod(millis, F.lit(DAY_MS).cast("bigint"))
-    return F.date_from_unix_date((whole_days / DAY_MS).cast("int"))
+    return f"date_from_unix_date(CAST(floor({millis} / {DAY_MS}) AS int))"
 
 
-def _clock_text(millis: SparkColumn) -> SparkColumn:
-    from pyspark.sql import functions as F  # noqa: N812
+def _clock_text(millis: str) -> str:
+    def part(unit: int, size: int, width: int) -> str:
+        return f"lpad(CAST(pmod(floor({millis} / {unit}), {size}L) AS string), {width}, '0')"
 
-    def part(unit: int, size: int, width: int) -> SparkColumn:
-        number = F.pmod(F.floor(millis / unit), F.lit(size).cast("bigint"))
-        return F.lpad(number.cast("string"), width, "0")
-
-    clock = F.concat_ws(":", part(3_600_000, 24, 2), part(60_000, 60, 2), part(1_000, 60, 2))
-    return F.when(millis.isNotNull(), F.concat_ws(".", clock, part(1, 1_000, 3)))
+    clock = f"concat_ws(':', {part(3_600_000, 24, 2)}, {part(60_000, 60, 2)}, {part(1_000, 60, 2)})"
+    whole = f"concat_ws('.', {clock}, {part(1, 1_000, 3)})"
+    return f"CASE WHEN {millis} IS NOT NULL THEN {whole} END"

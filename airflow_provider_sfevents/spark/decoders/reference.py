@@ -55,10 +55,11 @@ class Reference:
         self._decoder = Decoder(schema_json)
         self._columns = columns
 
-    def __call__(self, payloads: Sequence[bytes]) -> Decoded:
+    def __call__(self, payloads: Sequence[bytes], *, lawful: bool = False) -> Decoded:
+        """:param lawful: as of `Decoder.decode_all`."""
         import pyarrow as pa
 
-        records, good, reasons = self._decoder.decode_all(payloads)
+        records, good, reasons = self._decoder.decode_all(payloads, lawful=lawful)
         arrays, fitting, misfits = build_columns(records, self._columns)
         reasons |= {good[index]: reason for index, reason in misfits.items()}
         times = [_event_time(records[index]) for index in fitting]
