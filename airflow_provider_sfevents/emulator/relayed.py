@@ -17,6 +17,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _CHUNK = 64 * 1024
 _TICKS_A_SECOND = 20
 _CLOSE_SECONDS = 1.0
+_PARTING_SECONDS = 5.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -45,6 +46,7 @@ class Relayed:
         self._streams = frames.OpenStreams()
         self._foreign = False
         self._within = False
+        self._parting = False
         self._inserted: list[bytes] = []
         for writer in (self._to_client, self._to_server):
             writer.transport.set_write_buffer_limits(1)  # so that a drain waits for the last byte
@@ -58,6 +60,9 @@ class Relayed:
         ways = [asyncio.create_task(self._up()), asyncio.create_task(self._down())]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            if self._parting:
+                # Closed at once, a connection on which the client is writing ends by a reset, which may reach it before the GOAWAY does.
+                await asyncio.wait(ways[:1], timeout=_PARTING_SECONDS)
         finally:
             for way in ways:
                 way.cancel()
@@ -70,7 +75,7 @@ class Relayed:
         :param how: `reset`: by a TCP reset. `goaway`: GOAWAY, then the end of the connection. `rst_stream`: RST_STREAM for
             these streams, or for all that are open, and the connection stays.
         """
-        if self._to_client.is_closing():
+        if self._is_ended():
             return
         if how == "rst_stream":
             for stream in sorted(self._streams.ids if streams is None else streams):
@@ -80,7 +85,11 @@ class Relayed:
             return
         if how == "goaway":
             self._insert(frames.goaway(self._streams.newest))
-            self._to_client.close()
+            self._parting = self._to_client.can_write_eof()
+            if self._parting:
+                self._to_client.write_eof()
+            else:
+                self._to_client.close()
         else:
             raw = self._to_client.get_extra_info("socket")
             with contextlib.suppress(OSError):  # it is being closed already
@@ -108,8 +117,9 @@ class Relayed:
                 if not self._foreign:
                     for frame in whole:
                         self._streams.from_client(frame)
-                self._to_server.write(b"".join(whole))
-                await self._to_server.drain()
+                if not self._parting:
+                    self._to_server.write(b"".join(whole))
+                    await self._to_server.drain()
 
     async def _down(self) -> None:
         buffer = frames.FrameBuffer()
@@ -134,7 +144,7 @@ class Relayed:
         await self._write(passing)
 
     async def _write(self, passing: list[bytes]) -> None:
-        if not passing or self._to_client.is_closing():
+        if not passing or self._is_ended():
             return
         self._within = True
         if self._network.pace(self.rpcs):
@@ -167,8 +177,12 @@ class Relayed:
         """Send a frame of our own to the client, as soon as one may stand there."""
         if self._within:
             self._inserted.append(frame)
-        elif not (self._foreign or self._to_client.is_closing()):
+        elif not (self._foreign or self._is_ended()):
             self._to_client.write(frame)
+
+    def _is_ended(self) -> bool:
+        """Whether nothing more can be sent to the client."""
+        return self._parting or self._to_client.is_closing()
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

@@ -87,7 +87,7 @@ class SparkLake(Lake):
                 admission = admit(progress_of(run.progress), batch)
                 if admission.kind == "again":
                     return True
-                rows = local_rows(self.tables, event_rows(arrived).to_pylist(), EVENTS_SQL)
+                rows = local_rows(self.tables.spark, event_rows(arrived).to_pylist(), EVENTS_SQL)
                 # In turn by the driver and by executors: both have to come to the same.
                 few = len(arrived) if batch.sequence % 2 else -1
                 events = Arrived(self.tables, [rows], len(arrived), f"{run.folder}/arrived", few)
@@ -115,7 +115,7 @@ class SparkLake(Lake):
         given = [{"record_id": one, "read_values": values} for one, values in records.items()]
         try:
             with begun(self.tables, deletions=self.deletions, step=step) as run:
-                rows = local_rows(self.tables, given, columns)
+                rows = local_rows(self.tables.spark, given, columns)
                 resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
         except Died:
             return {}

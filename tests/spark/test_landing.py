@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import landing_steps, writing
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.staging import layout
@@ -356,51 +356,3 @@ def test_the_raw_payload_lands_on_request(spark: Any, staging: Staging, lake: La
     land_in(spark, lake, staging.write([event]), keep_payload=True)
 
     assert lake.rows("Order__e", "raw_payload") == [(event[1],)]
-
-
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        ("manifest.json", "There is no manifest at"),
-        ("attempts/0001/part-0000000000.parquet", "is missing; the manifest counts 2 events"),
-        ("schemas/order.avsc", "schema file .* is missing"),
-    ],
-)
-def test_a_batch_that_is_not_whole_is_refused_before_anything_is_written(
-    spark: Any, staging: Staging, lake: Lake, spoil: str, said: str
-) -> None:
-    """The message names the file and the remedy."""
-    manifest = staging.write([staging.order(0), staging.order(1)])
-    (staging.batch / spoil).unlink()
-
-    with pytest.raises(StagingError, match=said):
-        land_in(spark, lake, manifest)
-
-    assert not lake.root.exists()
-
-
-def test_a_staged_file_of_another_length_is_refused(
-    spark: Any, staging: Staging, lake: Lake
-) -> None:
-    """Rows are counted before, not after."""
-    manifest = staging.write([staging.order(0), staging.order(1)])
-    text = (staging.batch / "manifest.json").read_text().replace('"events": 2', '"events": 3')
-    (staging.batch / "manifest.json").write_text(text)
-
-    with pytest.raises(StagingError, match="holds 2 events, the manifest says 3"):
-        land_in(spark, lake, manifest)
-
-    assert not lake.root.exists()
-
-
-def test_a_staged_file_that_is_no_parquet_is_refused_in_one_line(
-    spark: Any, staging: Staging, lake: Lake
-) -> None:
-    """Truncated on a full disk, it is named."""
-    manifest = staging.write([staging.order(0)])
-    (staging.batch / "attempts/0001/part-0000000000.parquet").write_bytes(b"PAR1")
-
-    with pytest.raises(StagingError, match=r"part-0000000000\.parquet: ") as caught:
-        land_in(spark, lake, manifest)
-
-    assert "\n" not in str(caught.value)

@@ -156,7 +156,7 @@ def _folded(
     prefixes = sorted({one for change in wide.nullings for one in change.addressed.prefixes})
     touched = released.touched(entity)
     rows = acted(
-        run.state,
+        run.state.spark,
         known(run.state, entity, touched, folding, prefixes=prefixes),
         partial(folded, folding, plan.progress, wide.state.read_at),
         outcome_sql(folding),
@@ -171,7 +171,7 @@ def _advance(run: Run, said: str) -> None:
         return
     name = tables.PROGRESS_SQL.split()[0]
     row = {name: said, merges.BEFORE: run.progress or None}
-    source = local_rows(run.state, [row], f"{tables.PROGRESS_SQL}, {merges.BEFORE} string")
+    source = local_rows(run.state.spark, [row], f"{tables.PROGRESS_SQL}, {merges.BEFORE} string")
     run.check_progress()
     run.state.merge(places.PROGRESS, source, merges.advance)
 

@@ -66,7 +66,7 @@ class Arrived:
                 self.rows = self.rows.unionAll(self._read(at))
 
     def _read(self, at: int) -> DataFrame:
-        rows = once(self._state, self._frames[at], f"{self._folder}/{at}", few=self.few)
+        rows = once(self._state.spark, self._frames[at], f"{self._folder}/{at}", few=self.few)
         self.events += self._light(rows)
         return rows
 
@@ -115,7 +115,9 @@ class Released:
             return Touched(listed.toDF("record_id", "event_texts"), None)
         texts = self._texts.get(entity, {})
         rows = [{"record_id": one, "event_texts": said} for one, said in texts.items()]
-        local = local_rows(self._run.state, rows, "record_id string, event_texts array<string>")
+        local = local_rows(
+            self._run.state.spark, rows, "record_id string, event_texts array<string>"
+        )
         return Touched(local, tuple(texts) if len(texts) <= FEW else None)
 
     @cached_property
@@ -159,7 +161,7 @@ def seen_before(run: Run, arrived: Arrived, held: Sequence[Change]) -> dict[str,
 
 def _identities(run: Run, events: Iterable[Change]) -> DataFrame:
     rows = [{"event_identity": one.identity} for one in events]
-    return local_rows(run.state, rows, "event_identity string")
+    return local_rows(run.state.spark, rows, "event_identity string")
 
 
 def released_events(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> Released:
@@ -180,7 +182,7 @@ def _news(run: Run, arrived: Arrived, ready: Ready) -> DataFrame:
         return arrived.rows
     repeated = [order_parts(one.order, "event") for one in ready.repeats]
     columns = ", ".join(f"{name} bigint" for name in _ORDER)
-    rows = local_rows(run.state, repeated, columns)
+    rows = local_rows(run.state.spark, repeated, columns)
     return arrived.rows.join(F.broadcast(rows), list(_ORDER), "left_anti").select(
         *arrived.rows.columns
     )
@@ -192,7 +194,7 @@ def _only_held(arrived: Arrived, held: Sequence[Change]) -> set[Order]:
 
 
 def _as_rows(run: Run, changes: Sequence[Change]) -> DataFrame:
-    return local_rows(run.state, event_rows(changes).to_pylist(), EVENTS_SQL)
+    return local_rows(run.state.spark, event_rows(changes).to_pylist(), EVENTS_SQL)
 
 
 def _literal(order: Order) -> str:
@@ -209,7 +211,7 @@ def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -
     rows = released.rows.where("event_identity <> ''")
     if seen:
         there = local_rows(
-            run.state, [{"event_identity": one} for one in seen], "event_identity string"
+            run.state.spark, [{"event_identity": one} for one in seen], "event_identity string"
         )
         rows = rows.join(F.broadcast(there), "event_identity", "left_anti")
     rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
@@ -230,4 +232,4 @@ def hold(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> No
         own = _news(run, arrived, ready).where(f"{_PLACE} >= {_literal(ready.held[0].order)}")
         rows += collected(own.select(*names))
     statement = partial(merges.replace_all, keys=_ORDER, columns=names)
-    run.state.merge(places.HELD, local_rows(run.state, rows, tables.HELD_SQL), statement)
+    run.state.merge(places.HELD, local_rows(run.state.spark, rows, tables.HELD_SQL), statement)

@@ -222,7 +222,9 @@ class Commits:
             wide = kept.where(f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'")
             found.append(wide.where(f"entity_name = '{drop_wide}'").select(*names))
         # Read first: a MERGE whose source reads its own target is more than Spark can plan for Iceberg.
-        rows = once(self._state, together(found), f"{self._run.folder}/{_ANSWERED}", few=self._few)
+        rows = once(
+            self._state.spark, together(found), f"{self._run.folder}/{_ANSWERED}", few=self._few
+        )
         return rows.selectExpr(
             "*",
             f"cast(null AS timestamp) AS {tables.COMMITTED_AT}",
@@ -256,7 +258,7 @@ class Commits:
         )
 
     def _rows(self, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
-        return local_rows(self._state, rows, columns)
+        return local_rows(self._state.spark, rows, columns)
 
     def _number(self, name: str) -> int:
         return sum(found.counts[name] for found in self._found)

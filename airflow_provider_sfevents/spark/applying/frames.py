@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from airflow_provider_sfevents.spark.applying.places import StateTables
-
     Act = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 FEW = 1_000
@@ -33,28 +31,29 @@ def collected(rows: DataFrame) -> list[dict[str, Any]]:
     return found
 
 
-def local_rows(state: StateTables, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
+def local_rows(spark: SparkSession, rows: Sequence[Mapping[str, Any]], columns: str) -> DataFrame:
     """A DataFrame of rows that the driver has; instants keep their zone."""
     import pyarrow as pa
 
-    schema = _schema(state.spark, columns)
+    schema = _schema(spark, columns)
     table = pa.Table.from_pylist(list(rows), _arrow(schema))
-    return _frame(state.spark, table, schema)
+    return _frame(spark, table, schema)
 
 
-def once(state: StateTables, rows: DataFrame, folder: str, *, few: bool) -> DataFrame:
-    """Compute rows, so that they are the same however often they are read, and are of the tables' session, whosever they were.
+def once(spark: SparkSession, rows: DataFrame, folder: str, *, few: bool) -> DataFrame:
+    """Compute rows, so that they are the same however often they are read.
 
+    :param spark: session that they are to be of: the tables', whosever they were.
     :param folder: URL for the files of many; not there yet.
     """
     if few:
-        return _frame(state.spark, rows.toArrow(), rows.schema)
+        return _frame(spark, rows.toArrow(), rows.schema)
     rows.write.parquet(folder)
-    return state.spark.read.schema(rows.schema).parquet(folder)
+    return spark.read.schema(rows.schema).parquet(folder)
 
 
 def acted(
-    state: StateTables, rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool
+    spark: SparkSession, rows: DataFrame, act: Act, columns: str, folder: str, *, few: bool
 ) -> DataFrame:
     """Let executors act on rows, or the driver on few, and keep what comes of it.
 
@@ -63,10 +62,10 @@ def acted(
     import pyarrow as pa
 
     if not few:
-        return once(state, rows.mapInArrow(act, columns), folder, few=False)
-    schema = _schema(state.spark, columns)
+        return once(spark, rows.mapInArrow(act, columns), folder, few=False)
+    schema = _schema(spark, columns)
     made = act(iter(rows.toArrow().to_batches()))
-    return _frame(state.spark, pa.Table.from_batches(made, _arrow(schema)), schema)
+    return _frame(spark, pa.Table.from_batches(made, _arrow(schema)), schema)
 
 
 def with_ids(rows: DataFrame, ids: Iterable[str]) -> DataFrame:

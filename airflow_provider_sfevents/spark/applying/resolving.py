@@ -128,12 +128,12 @@ def resolve_rows(
     )
     gone = [{tables.RECORD_ID: long_id(one)} for one in dict.fromkeys(deleted_ids)]
     if gone:
-        missing = local_rows(state, gone, f"{tables.RECORD_ID} string").join(
+        missing = local_rows(state.spark, gone, f"{tables.RECORD_ID} string").join(
             rows.select(tables.RECORD_ID), tables.RECORD_ID, "left_anti"
         )
         rows = rows.unionByName(missing, allowMissingColumns=True)
     outcomes = acted(
-        state,
+        state.spark,
         known(state, entity, Touched(rows, None), folding, everything=whole, waiting=True),
         partial(resolved, folding, read_at),
         outcome_sql(folding),
