@@ -66,7 +66,8 @@ class Deployment:
 
     def run(self, dag_id: str) -> DagTest:
         """The DAG's next run, a day after the one before."""
-        return self.airflow.test_dag(dag_id, self.next_date())
+        # Executors on the same machine begin cold: several Java processes, and others that test beside them.
+        return self.airflow.test_dag(dag_id, self.next_date(), timeout_seconds=480)
 
     def next_date(self) -> str:
         self.runs += 1

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
 ]
 
 

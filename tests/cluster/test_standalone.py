@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
 ]
 
 EVENTS = 45_000
@@ -43,7 +43,7 @@ def test_a_worker_killed_in_mid_job_and_its_batch_landed_once(
     held = wait_until(cluster.python.held, "a task is at work", 120)
     cluster.worker_of(held[0]).kill()
     cluster.python.let_go()
-    log, _ = run.communicate(timeout=240)
+    log, _ = run.communicate(timeout=480)
 
     assert run.returncode == 0, log
     assert len(cluster.running()) == 1
@@ -72,7 +72,7 @@ def test_without_workers_the_log_says_so_and_with_them_it_lands(
     waiting = next(line for line in run.stdout if "has not accepted any resources" in line)
     assert "ensure that workers are registered" in waiting
     cluster.start_worker()
-    log, _ = run.communicate(timeout=240)
+    log, _ = run.communicate(timeout=480)
 
     assert run.returncode == 0, log
     assert here.landed() == here.expected()

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.lake,
     pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
@@ -73,6 +72,7 @@ def test_records_come_change_and_go(state: CurrentState, staging: Staging) -> No
     assert [state.rows(table) for table in ("Account", "seen", "applied_through")] == before
 
 
+@pytest.mark.lake
 def test_killed_after_any_commit_it_comes_to_the_same_end(
     delta_state: CurrentState, staging: Staging
 ) -> None:
