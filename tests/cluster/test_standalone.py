@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowException
@@ -79,6 +79,15 @@ def test_without_workers_the_log_says_so_and_with_them_it_lands(
     assert python.tasks() > before
 
 
+def on_one_disk(here: Deployment) -> dict[str, Any]:
+    """Arguments: what all machines here see."""
+    return {
+        "staging": f"file://{here.staging}",
+        "staging_shared": True,
+        "table": str(here.lake),
+    }
+
+
 def test_executors_without_what_decoding_needs_are_one_line(
     cluster: Cluster,
     here: Deployment,
@@ -91,9 +100,7 @@ def test_executors_without_what_decoding_needs_are_one_line(
         here=here,
         monkeypatch=monkeypatch,
         arguments={
-            "staging": f"file://{here.staging}",
-            "staging_shared": True,
-            "table": str(here.lake),
+            **on_one_disk(here),
             "conf": {"spark.pyspark.python": bare.binary},
         },
     )
@@ -126,9 +133,7 @@ def test_executors_in_an_environment_that_travels_with_the_job(
         here=here,
         monkeypatch=monkeypatch,
         arguments={
-            "staging": f"file://{here.staging}",
-            "staging_shared": True,
-            "table": str(here.lake),
+            **on_one_disk(here),
             "archives": f"{archive}#env",
             "conf": {"spark.pyspark.python": "./env/bin/python"},
             "total_executor_cores": 1,

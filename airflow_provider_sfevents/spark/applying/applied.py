@@ -82,7 +82,7 @@ def apply_events(
     state.make_state_tables()
     for one in found:
         state.make_entity(one.entity, one.layout, history=run.history)
-    commits = Commits(run, found, few=released.few)
+    commits = Commits(run, found)
     commits.of_records()
     commits.kept({entity: wide.kept for entity, wide in plan.entities.items()})
     commits.resync(
@@ -155,15 +155,16 @@ def _folded(
     )
     prefixes = sorted({one for change in wide.nullings for one in change.addressed.prefixes})
     touched = released.touched(entity)
+    few = touched.ids is not None and not prefixes
     rows = acted(
         run.state.spark,
         known(run.state, entity, touched, folding, prefixes=prefixes),
         partial(folded, folding, plan.progress, wide.state.read_at),
         outcome_sql(folding),
         f"{run.folder}/{entity}",
-        few=touched.ids is not None and not prefixes,
+        few=few,
     )
-    return Found(entity=entity, layout=layout, rows=rows, counts=counted(rows))
+    return Found(entity=entity, layout=layout, rows=rows, counts=counted(rows), few=few)
 
 
 def _advance(run: Run, said: str) -> None:

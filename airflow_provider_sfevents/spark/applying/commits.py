@@ -48,16 +48,13 @@ _ANSWERED = "_answered"
 
 
 class Commits:
-    """The commits of one run, made in the order of the tables.
+    """The commits of one run, made in the order of the tables."""
 
-    :param few: the records that outcomes are of.
-    """
-
-    def __init__(self, run: Run, found: Sequence[Found], *, few: bool) -> None:
+    def __init__(self, run: Run, found: Sequence[Found]) -> None:
         self._run = run
         self._state = run.state
         self._found = found
-        self._few = few
+        self._few = all(one.few for one in found)
         self._writes: dict[str, list[tuple[str, Callable[[], None]]]] = {}
 
     def run(self, order: Sequence[str]) -> set[str]:

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 class Found:
     """What was folded of one entity.
 
-    :param rows: outcomes (`folding.OUTCOME_SQL`), as they lie in files that nobody changes.
+    :param rows: outcomes (`folding.OUTCOME_SQL`), computed once (`frames.acted`).
     :param counts: how many rows of each kind there are, and what became of events.
+    :param few: whether they are of few records, so that the driver has them.
     """
 
     entity: str
     layout: Layout
     rows: DataFrame
     counts: Mapping[str, int]
+    few: bool
 
 
 def counted(rows: DataFrame) -> dict[str, int]:

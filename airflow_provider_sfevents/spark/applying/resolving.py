@@ -140,10 +140,10 @@ def resolve_rows(
         f"{run.folder}/{entity}",
         few=False,
     )
-    found = Found(entity=entity, layout=layout, rows=outcomes, counts=counted(outcomes))
+    found = Found(entity=entity, layout=layout, rows=outcomes, counts=counted(outcomes), few=False)
     run.check_progress()
     state.make_entity(entity, layout, history=run.history)
-    commits = Commits(run, [found], few=False)
+    commits = Commits(run, [found])
     commits.of_records()
     if known_state is None or known_state.read_at != lifted.read_at:
         commits.entities({entity: lifted.read_at}, replace=True)
