@@ -13,7 +13,7 @@ LANES ?= $(if $(ARGS),0,3)
 PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
 
-.PHONY: help demo ui test test-full test-lake check check-format check-lint check-types check-imports format bench proof soak lock proto clean \
+.PHONY: help demo ui test test-full test-lake check check-format check-lint check-types check-imports format bench proof soak histories lock proto clean \
 	runtime dev
 
 help: ## list the targets
@@ -59,6 +59,11 @@ proof: dev ## kill at every named crash point, then print the figures
 
 soak: dev ## rounds of random kills and faults (ROUNDS=300 SEED=... SPARK_EVERY=25)
 	@python -m tests.proof soak $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SEED),--seed $(SEED)) $(if $(SPARK_EVERY),--spark-every $(SPARK_EVERY))
+
+histories: dev ## histories of an org with new seeds until one breaks a rule (ROUNDS=10)
+	@for round in $$(seq $(or $(ROUNDS),10)); do \
+		SFEVENTS_HISTORIES_SEED=random python -m pytest -q -n 2 tests/unit/changes/test_histories.py || exit 1; \
+	done
 
 bench: dev ## benchmarks, each figure with its limit or its peer
 	python -m benchmarks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,6 +20,7 @@ from tests.histories import wire
 from tests.histories.org import BEGAN, PREFIXES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from airflow_provider_sfevents.spark.changes.event import Change
@@ -51,41 +53,45 @@ class Move(NamedTuple):
     ahead: int = 0
 
 
-_NEVER = st.just(None)
 # Most often right before and after the rows, where most could go wrong.
-_DIES_AFTER = st.sampled_from(
-    [*range(len(APPLY_ORDER)), *range(len(APPLY_ORDER) - 3, len(APPLY_ORDER))]
-)
+_DIES_AFTER = (*range(len(APPLY_ORDER)), *range(len(APPLY_ORDER) - 3, len(APPLY_ORDER)))
 
 
-def _move(
-    kinds: list[str],
-    size: tuple[int, int] = (0, 0),
-    dies: st.SearchStrategy[int | None] = _NEVER,
+def _moves(
+    kinds: tuple[str, ...],
+    sizes: range = range(1),
+    dies: Iterable[int | None] = (None,),
     repeats: tuple[int, ...] = (0,),
-    ahead: tuple[int, int] = (0, 0),
+    ahead: range = range(1),
 ) -> st.SearchStrategy[Move]:
-    return st.builds(
-        Move,
-        st.sampled_from(kinds),
-        st.integers(*size),
-        st.booleans(),
+    """All there are of some kinds, one of which is drawn."""
+    of_batches, of_reads = "batch" in kinds, "resolve" in kinds
+    parts = itertools.product(
+        sizes,
         dies,
-        st.sampled_from(repeats),
-        st.sampled_from(sorted(PREFIXES)),
-        st.integers(*ahead),
+        repeats,
+        sorted(ahead, key=abs),
+        sorted(PREFIXES) if of_reads else ["Account"],
+        (False, True) if of_batches else (False,),
+        kinds,
+    )
+    return st.sampled_from(
+        [
+            Move(kind, size, silent, dies, again, entity, ahead)
+            for size, dies, again, ahead, entity, silent, kind in parts
+        ]
     )
 
 
 MOVES = st.lists(
     st.one_of(
-        _move(["batch"], (1, 6)),
-        _move(["batch"], (0, 6), _DIES_AFTER, (0, 0, 1, 3)),
-        _move(["again"], (0, 3)),
-        _move(["back", "lose", "skip"], (0, 4)),
-        _move(["resolve", "resolve", "records"], ahead=(-3, 3)),
-        _move(["resolve", "records"], ahead=(-3, 0)),
-        _move(["resolve", "records"], dies=st.integers(0, len(RESOLVE_ORDER) - 1), ahead=(0, 1)),
+        _moves(("batch",), range(1, 7)),
+        _moves(("batch",), range(7), _DIES_AFTER, (0, 0, 1, 3)),
+        _moves(("again",), range(4)),
+        _moves(("back", "lose", "skip"), range(5)),
+        _moves(("resolve", "resolve", "records"), ahead=range(-3, 4)),
+        _moves(("resolve", "records"), ahead=range(-3, 1)),
+        _moves(("resolve", "records"), dies=range(len(RESOLVE_ORDER)), ahead=range(2)),
     ),
     min_size=4,
     max_size=14,
@@ -115,9 +121,14 @@ class Delivery:
     past: list[tuple[Batch, list[Change], Layout]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        before = self.org.bus[self.cursor - 1].records if self.cursor else {}
-        self.unheard = {(entity, one) for entity, records in before.items() for one in records}
-        self.began = self.heard = self.cursor
+        self.unheard = self._told_of(self.cursor)
+        # Reading may begin amid a transaction, after the event that says that some of its changes are not told.
+        end = self._boundary(self.cursor)
+        named = {
+            one for event in self.org.bus[self.cursor : end] for one in event.says["recordIds"]
+        }
+        self.unheard |= {key for key in self._told_of(end) if key[1] not in named}
+        self.began = self.cursor
         self.told = self.cursor - 1
 
     def move(self, move: Move) -> None:
@@ -158,9 +169,7 @@ class Delivery:
         self.losses = ()
         now = self.org.bus[self.cursor - 1].transaction if self.cursor else -1
         self.doubt.batch(events, silent=silent, joins=joins, lost=lost, now=now)
-        self.heard = self.cursor if events else self.heard
-        done = self.heard - len(self.doubt.waiting)
-        self.told = max(self.told, done - 1)
+        self.told = max([self.told, *self._released()])
 
     def break_off(self, move: Move) -> None:
         """Reading begins anew elsewhere; what was under way is whole."""
@@ -256,6 +265,17 @@ class Delivery:
         known = {one for of, one in {*self.lake.rows, *self.lake.tombstones} if of == entity}
         upto = [self.org.bus[self.told]] if self.told >= 0 else []
         return known | {one for told in upto for one in told.records[entity]}
+
+    def _told_of(self, place: int) -> set[tuple[str, str]]:
+        """The records of the org when all events before this place have been told."""
+        records = self.org.bus[place - 1].records if place else {}
+        return {(entity, one) for entity, own in records.items() for one in own}
+
+    def _released(self) -> list[int]:
+        """Places of the events that were delivered and wait for no more; one that was lost may come late, behind those after it."""
+        waiting = {id(one) for one in self.doubt.waiting}
+        released = self.doubt.met - waiting
+        return [at for at, one in enumerate(self.org.bus) if id(one) in released]
 
     def _boundary(self, at: int) -> int:
         """The first place at or after this one where a transaction ends."""

@@ -68,10 +68,10 @@ class Doubt:
 
     def may_read(self, entity: str, transaction: int, *, whole: bool) -> bool:
         """Whether a read right after that transaction may be used for the entity."""
-        if self.started is None:
+        if self.started is None or transaction < self.started:
             return False
         if entity not in self.entities:
-            return whole and transaction >= self.started
+            return whole
         if transaction < self.entity_read.get(entity, -1):
             return False
         cause = self.whole.get(entity)

@@ -7,7 +7,6 @@ prints.
 from __future__ import annotations
 
 import os
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.histories.delivery import MOVES, Delivery, Move
 from tests.histories.doubt import Doubt
 from tests.histories.histories import Step, Transaction, told, transactions
 from tests.histories.org import PREFIXES
+from tests.histories.seeds import REPEATED_BY, SEED
 from tests.histories.spark_lake import SparkLake
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
-SEED = int(os.environ.get("SFEVENTS_HISTORIES_SEED") or random.SystemRandom().randrange(2**32))
 EXAMPLES = int(os.environ.get("SFEVENTS_SPARK_HISTORIES") or 1)
 """More on a quiet evening."""
 FEW = settings(
@@ -109,7 +108,7 @@ def test_histories_end_as_the_org(
     @FEW
     @given(transactions(), MOVES)
     def check(history: list[Transaction], moves: list[Move]) -> None:
-        note(f"SFEVENTS_HISTORIES_SEED={SEED}")
+        note(REPEATED_BY)
         root = str(tmp_path_factory.mktemp("lake"))
         lake = SparkLake(spark=spark, root=root, table_format=table_format, **asked)
         delivered(history[:5], moves[:4], lake)

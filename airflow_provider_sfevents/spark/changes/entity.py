@@ -41,7 +41,7 @@ class EntityPlan:
 
     :param state: as it is after the batch; records are folded with its mark and its `read_at`.
     :param nullings: changes of all records of a prefix, to be folded into every record whose id begins so.
-    :param kept: such changes that are kept for the entity.
+    :param kept: such changes that are kept for the entity, for records that are held back or not known yet.
     :param quarantined: events that count for nothing, each with the reason.
     """
 
@@ -76,7 +76,11 @@ def plan_entity(
             continue
         if change.is_nulling and not layout.missing(change):
             is_held = mark is not None and mark.holds_back(change.order)
-            (kept if is_held else nullings).append(change)
+            if not is_held:
+                nullings.append(change)
+            # Until the entity has been read in full, a read may bring records that nobody has heard of, as they were before this.
+            if is_held or state.read_at is None:
+                kept.append(change)
             continue
         reason, detail = _why(change, layout)
         mark = together(mark, cause(change.order, change.committed_at, reason, detail))

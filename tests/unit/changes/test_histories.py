@@ -1,12 +1,10 @@
 """Histories of an org, delivered in every way a bus may: what is not marked equals the org, and after a resolve everything does.
 
-`SFEVENTS_HISTORIES_SEED` takes the seed that a failure prints.
+`make histories` does so with seeds of its own, for as long as one likes.
 """
 
 from __future__ import annotations
 
-import os
-import random
 from collections import Counter
 from typing import Any, get_args
 
@@ -20,8 +18,8 @@ from tests.histories.doubt import Doubt
 from tests.histories.histories import Transaction, told, transactions
 from tests.histories.lake import Lake
 from tests.histories.org import PREFIXES
+from tests.histories.seeds import REPEATED_BY, SEED
 
-SEED = int(os.environ.get("SFEVENTS_HISTORIES_SEED") or random.SystemRandom().randrange(2**32))
 QUICK = settings(
     max_examples=100,
     deadline=None,
@@ -42,7 +40,7 @@ def run(
     unheard: int = 0,
 ) -> Delivery:
     """Deliver a history in this way, then all of it, then resolve all of it; look after each step."""
-    note(f"SFEVENTS_HISTORIES_SEED={SEED}")
+    note(REPEATED_BY)
     org = told(history)
     doubt = Doubt(starts_empty=lake.new_entities == "empty")
     delivery = Delivery(
@@ -107,16 +105,24 @@ def test_reads_in_the_midst_of_changes_come_right(
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seconds", [(10,), CLOSE], ids=["far-apart", "close"])
 @pytest.mark.parametrize(
-    "lake", [{}, {"new_entities": "empty", "deletions": "flag"}], ids=["seeded", "empty"]
+    ("lake", "unheard"),
+    [
+        ({}, st.just(0)),
+        ({"new_entities": "empty", "deletions": "flag"}, st.just(0)),
+        ({"new_entities": "empty"}, st.integers(1, 6)),
+    ],
+    ids=["seeded", "empty", "taken-for-empty"],
 )
-def test_many_histories(seconds: tuple[float, ...], lake: dict[str, Any]) -> None:
+def test_many_histories(
+    seconds: tuple[float, ...], lake: dict[str, Any], unheard: st.SearchStrategy[int]
+) -> None:
     """The same, many times."""
 
     @seed(SEED)
     @LONG
-    @given(transactions(seconds=seconds), MOVES)
-    def check(history: list[Transaction], moves: list[Move]) -> None:
-        run(history, moves, Lake(**lake), exact=seconds != CLOSE)
+    @given(transactions(seconds=seconds), MOVES, unheard)
+    def check(history: list[Transaction], moves: list[Move], told_before: int) -> None:
+        run(history, moves, Lake(**lake), exact=seconds != CLOSE, unheard=told_before)
 
     check()
 

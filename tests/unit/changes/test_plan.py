@@ -88,8 +88,18 @@ def test_a_change_of_a_prefix_goes_to_every_record_of_it() -> None:
 def test_a_change_of_a_prefix_is_kept_while_the_entity_is_marked() -> None:
     """Before the mark's place it is applied."""
     early, late = (change(at, "UPDATE", "001*", nulled=("Phone",)) for at in (1, 3))
-    plan = plan_entity(WELL, None, [late, change(2, "GAP_OVERFLOW", NOBODY), early], LAYOUT)
+    events = [late, change(2, "GAP_OVERFLOW", NOBODY), early]
+    plan = plan_entity(replace(WELL, read_at=second(0)), None, events, LAYOUT)
     assert (plan.nullings, plan.kept) == ((early,), (late,))
+
+
+def test_a_change_of_a_prefix_is_kept_until_the_entity_has_been_read() -> None:
+    """A read that began before may bring records that nobody has told of, with the field still set."""
+    wide = change(1, "UPDATE", "001*", nulled=("Phone",))
+    unread = plan_entity(WELL, None, [wide], LAYOUT)
+    assert (unread.nullings, unread.kept) == ((wide,), (wide,))
+    read = plan_entity(replace(WELL, read_at=second(0)), None, [wide], LAYOUT)
+    assert (read.nullings, read.kept) == ((wide,), ())
 
 
 def test_records_and_wildcards_of_one_event_part() -> None:

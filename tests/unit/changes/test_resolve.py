@@ -177,6 +177,14 @@ def test_an_entity_that_no_event_told_of_may_be_seeded_since_reading_began() -> 
         lift(None, None, second(6), entity="Contact", whole=True)
 
 
+def test_a_read_from_before_reading_began_is_refused_whatever_is_known() -> None:
+    """What was changed between the two was never told, and nothing would ever mark it."""
+    well = EntityState(entity="Account")
+    for whole in (True, False):
+        with pytest.raises(ConfigurationError, match=r"Account .*followed since"):
+            lift(well, PROGRESS, PROGRESS.started_at, entity="Account", whole=whole)
+
+
 def test_single_records_do_not_answer_the_mark_of_an_entity() -> None:
     """They are refused before anything is changed; where the entity is not marked they are welcome."""
     marked = EntityState(entity="Account", mark=mark(3, "overflow"))
