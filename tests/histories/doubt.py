@@ -123,6 +123,7 @@ class Doubt:
 
     def _lose(self, at: int) -> None:
         self.lossless = False
+        self.started = max(self.started or 0, at)
         for entity in self.entities:
             self.whole[entity] = max(self.whole.get(entity, -1), at)
 

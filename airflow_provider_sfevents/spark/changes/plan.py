@@ -119,7 +119,9 @@ def plan_batch(
     wide = [_told(one, opened.last_break) for one in summary.about_entities]
     nameless = [one for one in wide if not one.entity]
     if nameless:
-        after = replace(after, is_whole=False)
+        # Of whichever entity they are, also of one that nobody has told of yet.
+        heard_since = max(after.heard_since, *(one.committed_at for one in nameless))
+        after = replace(after, is_whole=False, heard_since=heard_since)
     known = dict(entities)
     for entity, first_at in summary.first_at.items():
         if entity not in known:

@@ -32,7 +32,7 @@ def from_text(text: str) -> Progress:
             **{
                 **parts,
                 "source": Source(**parts["source"]),
-                "started_at": datetime.fromisoformat(parts["started_at"]),
+                "heard_since": datetime.fromisoformat(parts["heard_since"]),
                 "high_water": _time(parts["high_water"]),
                 "last_break": broken
                 and Break(order=Order(*broken["order"]), high_water=_time(broken["high_water"])),

@@ -76,8 +76,8 @@ def lift(
             f"{entity} cannot be resolved yet: no batch was applied to these tables, so nobody knows which events lie before the read. Apply "
             "the first batch (it may be empty), then read, then resolve."
         )
-    # Before that nothing was heard: a change between such a read and the first event would be missing for ever.
-    _check_read(entity, "has been followed since", progress.started_at, read_at)
+    # A change that lies between such a read and what was heard would be missing for ever, and an entity that is not known yet has no mark.
+    _check_read(entity, "has been followed without a gap only since", progress.heard_since, read_at)
     if state is None:
         state = EntityState(entity=entity)
         if not whole:

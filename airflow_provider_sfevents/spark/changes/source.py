@@ -73,7 +73,8 @@ class Progress:
 
     :param end: replay id that the last batch ended at.
     :param high_water: latest commit time of all events that were applied or kept.
-    :param started_at: commit time of the first event, or when the first batch was staged if that held none.
+    :param heard_since: from then on nothing is missing, for all we know: commit time of the first event, or when the first batch was staged if
+        that held none; after a loss, that of the first event behind it. A read that began before may lack what nobody has told.
     :param past: last sequence applied of earlier epochs.
     :param unproven: the last start did not join, and no event has come since that would tell whether some were lost.
     :param is_whole: nothing has been lost, for all we know, since the first batch.
@@ -84,7 +85,7 @@ class Progress:
     epoch: str
     sequence: int
     end: str
-    started_at: datetime
+    heard_since: datetime
     high_water: datetime | None = None
     past: Mapping[str, int] = field(default_factory=dict)
     unproven: bool = False
@@ -227,7 +228,7 @@ def advanced(
             epoch=batch.epoch,
             sequence=batch.sequence,
             end=batch.end,
-            started_at=first_at or batch.opened_at,
+            heard_since=first_at or batch.opened_at,
             high_water=high_water,
             is_whole=not batch.losses,
         )
@@ -241,6 +242,9 @@ def advanced(
         end=batch.end,
         high_water=max(marks, default=None),
         past={**progress.past, **over},
+        heard_since=max(progress.heard_since, opened.mark.gap_at)
+        if opened.mark
+        else progress.heard_since,
         unproven=opened.unproven,
         is_whole=progress.is_whole and opened.mark is None,
         last_break=opened.last_break,

@@ -148,7 +148,7 @@ def test_an_event_that_tells_nothing_marks_all_entities() -> None:
     both = {"Account": WELL, "Contact": EntityState(entity="Contact")}
     plan = planned(change(1, "", entity="", transaction_key="", defect="rubbish"), entities=both)
     assert [one.state.mark is not None for one in plan.entities.values()] == [True, True]
-    assert not plan.progress.is_whole
+    assert (plan.progress.is_whole, plan.progress.heard_since) == (False, second(1))
 
 
 def test_a_new_entity_waits_to_be_filled() -> None:

@@ -21,7 +21,7 @@ PROGRESS = Progress(
     epoch="e",
     sequence=1,
     end="0a",
-    started_at=second(5),
+    heard_since=second(5),
 )
 
 
@@ -169,7 +169,7 @@ def test_an_entity_that_no_event_told_of_may_be_seeded_since_reading_began() -> 
     """A quiet object has a table, too; but nothing may be seeded before a batch was applied, nor in part."""
     after = lift(None, PROGRESS, second(6), entity="Contact", whole=True)
     assert after == EntityState(entity="Contact", read_at=second(6))
-    with pytest.raises(ConfigurationError, match="followed since"):
+    with pytest.raises(ConfigurationError, match="followed without a gap only since"):
         lift(None, PROGRESS, second(5), entity="Contact", whole=True)
     with pytest.raises(ConfigurationError, match="no table yet"):
         lift(None, PROGRESS, second(6), entity="Contact", whole=False)
@@ -181,8 +181,10 @@ def test_a_read_from_before_reading_began_is_refused_whatever_is_known() -> None
     """What was changed between the two was never told, and nothing would ever mark it."""
     well = EntityState(entity="Account")
     for whole in (True, False):
-        with pytest.raises(ConfigurationError, match=r"Account .*followed since"):
-            lift(well, PROGRESS, PROGRESS.started_at, entity="Account", whole=whole)
+        with pytest.raises(
+            ConfigurationError, match=r"Account .*followed without a gap only since"
+        ):
+            lift(well, PROGRESS, PROGRESS.heard_since, entity="Account", whole=whole)
 
 
 def test_single_records_do_not_answer_the_mark_of_an_entity() -> None:

@@ -30,7 +30,7 @@ PROGRESS = Progress(
     epoch="b",
     sequence=3,
     end="0c",
-    started_at=second(0),
+    heard_since=second(0),
     high_water=second(100),
     past={"a": 7},
 )
@@ -163,8 +163,17 @@ def test_progress_moves_with_the_batch() -> None:
     after = advanced(PROGRESS, given, admission, opened, first_at=second(50), high_water=second(60))
     assert (after.generation, after.epoch, after.sequence, after.end) == (3, "c", 1, "10")
     assert after.past == {"a": 7, "b": 3}
-    assert (after.high_water, after.started_at) == (second(100), second(0))
+    assert (after.high_water, after.heard_since) == (second(100), second(0))
     assert admit(after, batch("b", 3)).kind == "again"
+
+
+def test_after_a_loss_nothing_older_than_the_next_event_is_believed() -> None:
+    """An entity that nobody has told of yet has no mark that could say so."""
+    given = replace(batch("b", 4, start="latest", end="10"), losses=("the replay id has expired",))
+    admission = admit(PROGRESS, given)
+    opened = opening(PROGRESS, given, admission, (second(150), False))
+    after = advanced(PROGRESS, given, admission, opened, first_at=second(150), high_water=None)
+    assert after.heard_since == second(150)
 
 
 def test_progress_survives_being_written() -> None:
