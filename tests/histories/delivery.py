@@ -113,6 +113,7 @@ class Delivery:
     cursor: int = 0
     epoch: int = 1
     sequence: int = 0
+    heard: int = 0
     told: int = -1
     end: str = "earliest"
     start: str = "earliest"
@@ -121,14 +122,11 @@ class Delivery:
     past: list[tuple[Batch, list[Change], Layout]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.unheard = self._told_of(self.cursor)
-        # Reading may begin amid a transaction, after the event that says that some of its changes are not told.
-        end = self._boundary(self.cursor)
-        named = {
-            one for event in self.org.bus[self.cursor : end] for one in event.says["recordIds"]
-        }
-        self.unheard |= {key for key in self._told_of(end) if key[1] not in named}
-        self.began = self.cursor
+        if self._overflown(self.cursor):  # nobody who begins after that could know
+            self.cursor = self._boundary(self.cursor)
+        before = self.org.bus[self.cursor - 1].records if self.cursor else {}
+        self.unheard = {(entity, one) for entity, records in before.items() for one in records}
+        self.began = self.heard = self.cursor
         self.told = self.cursor - 1
 
     def move(self, move: Move) -> None:
@@ -151,8 +149,10 @@ class Delivery:
         silent = move.silent and self.cursor + size >= self._boundary(self.cursor + size)
         events = self.org.bus[self.cursor : self.cursor + size]
         joins, lost = self.start == self.end, bool(self.losses)
-        if move.repeats and self.cursor - move.repeats >= self.began and joins:
-            events = [*events, self.org.bus[self.cursor - move.repeats]]
+        before = self.cursor - move.repeats
+        # What was lost comes no more, unless reading begins anew before it.
+        if move.repeats and joins and before >= 0 and id(self.org.bus[before]) in self.doubt.met:
+            events = [*events, self.org.bus[before]]
         self.sequence += 1
         self.cursor = min(self.cursor + size, len(self.org.bus))
         batch = self._batch(silent=silent)
@@ -169,7 +169,9 @@ class Delivery:
         self.losses = ()
         now = self.org.bus[self.cursor - 1].transaction if self.cursor else -1
         self.doubt.batch(events, silent=silent, joins=joins, lost=lost, now=now)
-        self.told = max([self.told, *self._released()])
+        self.heard = self.cursor if events else self.heard
+        done = self.heard - len(self.doubt.waiting)
+        self.told = max(self.told, done - 1)
 
     def break_off(self, move: Move) -> None:
         """Reading begins anew elsewhere; what was under way is whole."""
@@ -266,16 +268,13 @@ class Delivery:
         upto = [self.org.bus[self.told]] if self.told >= 0 else []
         return known | {one for told in upto for one in told.records[entity]}
 
-    def _told_of(self, place: int) -> set[tuple[str, str]]:
-        """The records of the org when all events before this place have been told."""
-        records = self.org.bus[place - 1].records if place else {}
-        return {(entity, one) for entity, own in records.items() for one in own}
-
-    def _released(self) -> list[int]:
-        """Places of the events that were delivered and wait for no more; one that was lost may come late, behind those after it."""
-        waiting = {id(one) for one in self.doubt.waiting}
-        released = self.doubt.met - waiting
-        return [at for at, one in enumerate(self.org.bus) if id(one) in released]
+    def _overflown(self, place: int) -> bool:
+        """Whether a transaction that this place is amid has said already that some of its changes are not told."""
+        here = self.org.bus[min(place, len(self.org.bus) - 1)].transaction
+        return any(
+            one.transaction == here and one.says["changeType"] == "GAP_OVERFLOW"
+            for one in self.org.bus[:place]
+        )
 
     def _boundary(self, at: int) -> int:
         """The first place at or after this one where a transaction ends."""
