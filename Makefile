@@ -26,13 +26,19 @@ demo: runtime ## events from an emulated Salesforce org into a Spark table, twic
 ui: runtime ## Airflow in the browser with the emulator, the connections and the DAGs (PORT=8080)
 	@python -m scripts.ui
 
+# Pays from a few tests with Spark on.
+SHARE_CLASSES := $(if $(ARGS),,@python -m tests.harness.classes)
+
 test: dev ## all tests but the long ones
+	$(SHARE_CLASSES)
 	$(PYTEST) -m "not full"
 
 test-full: dev ## all tests; a failure does not keep the long ones from telling what they know
+	$(SHARE_CLASSES)
 	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) -m "full and not lake" || status=1; exit $$status
 
 test-lake: dev ## tests of Delta and Iceberg tables, which take minutes each
+	$(SHARE_CLASSES)
 	$(PYTEST) -m lake
 
 check: check-format check-lint check-types check-imports ## format, lint, types, import rules

@@ -24,6 +24,8 @@ atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
 
 def _isolate() -> None:
     """Airflow reads its settings from the environment when it is first imported; a developer's own must not count."""
+    from tests.harness import classes
+
     for name in [name for name in os.environ if name.startswith("AIRFLOW_")]:
         del os.environ[name]
     os.environ.update(
@@ -34,6 +36,7 @@ def _isolate() -> None:
             # Without a key the database holds plain text, which tests may read.
             "AIRFLOW__CORE__FERNET_KEY": "",
             "SPARK_LOCAL_IP": "127.0.0.1",
+            **classes.options(),
         }
     )
 

@@ -71,6 +71,7 @@ class FromAvro:
         }
         self._bitmaps: dict[str, str] = {}
         self._doubts: list[str] = []
+        self._all_texts: list[str] = []
         self._values = [f"{self._column(column)} AS {quoted(column.name)}" for column in columns]
         if self._bitmaps:
             # As above: what is looked at and then taken is made once.
@@ -85,6 +86,10 @@ class FromAvro:
             # What cannot be read is all null, which cannot be encoded either.
             again = F.when(F.expr(f"{_RECORD}.{quoted(required[0])} IS NOT NULL"), again)
         same = again.eqNullSafe(F.col(layout.PAYLOAD))
+        if self._all_texts:
+            # One look at all of them: each by itself makes so much code that Java takes seconds of each landing to optimise it. Between two
+            # texts a space: half a character at the end of one does not become whole with the beginning of the next.
+            self._doubts.append(f"NOT is_valid_utf8(concat_ws(' ', {', '.join(self._all_texts)}))")
         doubtful = " OR ".join(["false", *self._doubts])
         self._sure = same & F.expr(f"NOT coalesce({doubtful}, false)")
 
@@ -133,7 +138,7 @@ class FromAvro:
 
     def _named(self, name: str, elements: str) -> str:
         """Field names in place of the bitmaps of a list; a name for what is made of them, once (`_bitmaps`)."""
-        self._bitmaps[name] = bitmap_sql.field_names(self._texts(elements), self._layout)
+        self._bitmaps[name] = bitmap_sql.field_names(self._text(elements), self._layout)
         names = f"{_NAMES}.{quoted(name)}"
         self._doubts.append(bitmap_sql.has_unknown(names))
         return names
@@ -154,18 +159,15 @@ class FromAvro:
             case "string":
                 made = self._text(value)
             case "array":
-                made = self._texts(value)
+                made = self._text(value)
             case _:
                 made = f"CAST({value} AS {kind.sql()})"
         return made
 
     def _text(self, text: str) -> str:
-        self._doubts.append(f"NOT is_valid_utf8({text})")
+        """:param text: or a list of texts."""
+        self._all_texts.append(text)
         return text
-
-    def _texts(self, texts: str) -> str:
-        self._doubts.append(f"exists({texts}, text -> NOT is_valid_utf8(text))")
-        return texts
 
     def _compound(self, value: str, found: DataType, kind: FieldType) -> str:
         if found.typeName() == "string":

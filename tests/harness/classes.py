@@ -1,0 +1,75 @@
+"""Spark's classes, loaded and verified once and kept in a file that every Spark of the tests maps: it starts in half the time.
+
+The tests start some two hundred, and to start is most of what each does. `python -m tests.harness.classes` makes the file, which belongs to
+one environment: Java takes it for the very jars that it was made from, and otherwise goes without.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.harness.spark import environment
+
+_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
+_SECONDS = 300
+# What does not fit is passed over; that is said on standard output, where tests read what jobs say.
+_SILENT = "-Xlog:cds*=off -Xlog:class+path*=off"
+# Touches what most jobs of the tests touch.
+_JOB = """
+import sys
+from pyspark.sql import SparkSession, functions as F
+spark = SparkSession.builder.getOrCreate()
+rows = spark.range(100).select("id", (F.col("id") % 3).cast("string").alias("kind"), F.current_timestamp().alias("at"))
+rows.write.partitionBy("kind").parquet(sys.argv[1])
+read = spark.read.parquet(sys.argv[1])
+read.mapInArrow(lambda batches: batches, read.schema).join(rows.select("id"), "id").groupBy("kind").agg(F.max("at"), F.count("*")).collect()
+spark.createDataFrame([(1, "one")], "id bigint, name string").sort("name").toArrow()
+spark.stop()
+"""
+
+
+def options() -> dict[str, str]:
+    """The variable that lets each `spark-submit`, and each session of PySpark, use the file; nothing where there is none."""
+    if not _ARCHIVE.exists():
+        return {}
+    return {"SPARK_SUBMIT_OPTS": f"-XX:SharedArchiveFile={_ARCHIVE} {_SILENT}"}
+
+
+def main() -> int:
+    """Make the file if it is not there. Where that fails, the tests take longer and do without."""
+    if _ARCHIVE.exists():
+        return 0
+    _say("Spark's classes are put into a file that its tests share (half a minute, once) ...")
+    with tempfile.TemporaryDirectory(dir=_ARCHIVE.parent) as made:
+        job, archive = Path(made, "job.py"), Path(made, _ARCHIVE.name)
+        job.write_text(_JOB)
+        run = subprocess.run(
+            ["spark-submit", "--master", "local[2]", str(job), f"{made}/table"],
+            env={
+                **os.environ,
+                **environment(),
+                "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={archive} {_SILENT}",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+        if run.returncode or not archive.exists():
+            _say(f"... could not be done, the tests go without:\n{run.stderr[-2000:]}")
+            return 0
+        archive.rename(_ARCHIVE)
+    return 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
