@@ -33,6 +33,8 @@ from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.spark.tables import delta, naming
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
+from airflow_provider_sfevents.staging.part_file import COMPRESSION
+from airflow_provider_sfevents.staging.writer import PART_EVENTS
 from tests.harness.jars import Jars, NoJars
 from tests.harness.spark import environment
 
@@ -46,7 +48,6 @@ ROUNDS, SUBMITS = 5, 3
 TIMES_WARM, TIMES_SUBMITTED = 2.0, 1.5
 
 EVENT_TYPE, SCHEMA_ID = "Departure__e", "bench"
-_PER_FILE = 50_000
 _DAYS, _DAY_MS, _FIRST_MS = 3, 86_400_000, 1_793_491_200_000
 _PATTERNS = 5_000
 _TEXTS, _NUMBERS, _INSTANTS, _FLAGS = 12, 6, 3, 3
@@ -82,10 +83,10 @@ def schema() -> dict[str, Any]:
     return {"type": "record", "name": EVENT_TYPE, "fields": [*own, *fields]}
 
 
-def payload(parsed: Any, number: int) -> bytes:
+def payload(parsed: Any, day: int, number: int) -> bytes:
     stream = io.BytesIO()
     record: dict[str, Any] = {
-        "CreatedDate": _FIRST_MS + number % _DAYS * _DAY_MS + number,
+        "CreatedDate": _FIRST_MS + day * _DAY_MS + number,
         "CreatedById": "005000000000001AAA",
     }
     record |= {f"Text{n}__c": f"{number % 97} of {n}, a text" for n in range(_TEXTS)}
@@ -102,8 +103,9 @@ def stage(batch: Path, events: int) -> str:
     (batch / layout.SCHEMAS).mkdir()
     (batch / layout.schema_name(SCHEMA_ID)).write_text(json.dumps(schema()))
     parsed = parse_schema(schema())
-    patterns = [payload(parsed, number) for number in range(min(events, _PATTERNS))]
-    parts = tuple(_part(batch, first, events, patterns) for first in range(0, events, _PER_FILE))
+    # One day after the other, as a bus delivers them.
+    patterns = [[payload(parsed, day, n) for n in range(_PATTERNS)] for day in range(_DAYS)]
+    parts = tuple(_part(batch, first, events, patterns) for first in range(0, events, PART_EVENTS))
     manifest = Manifest(
         org_id="00Dx0000000001ZEAW",
         instance_url="https://bench.my.salesforce.com",
@@ -126,9 +128,9 @@ def stage(batch: Path, events: int) -> str:
     return str(batch / layout.MANIFEST)
 
 
-def _part(batch: Path, first: int, events: int, patterns: list[bytes]) -> Part:
-    ordinals = range(first, min(first + _PER_FILE, events))
-    payloads = [patterns[ordinal % len(patterns)] for ordinal in ordinals]
+def _part(batch: Path, first: int, events: int, patterns: list[list[bytes]]) -> Part:
+    ordinals = range(first, min(first + PART_EVENTS, events))
+    payloads = [patterns[ordinal * _DAYS // events][ordinal % _PATTERNS] for ordinal in ordinals]
     received = pa.array([datetime.now(UTC)] * len(ordinals), pa.timestamp("us", tz="UTC"))
     path = f"{layout.attempt_folder(1)}/{layout.part_name(first)}"
     columns = {
@@ -139,7 +141,9 @@ def _part(batch: Path, first: int, events: int, patterns: list[bytes]) -> Part:
         layout.RECEIVED_AT: received,
         layout.PAYLOAD: pa.array(payloads, pa.binary()),
     }
-    pq.write_table(pa.table(columns), batch / path)
+    pq.write_table(
+        pa.table(columns), batch / path, compression=COMPRESSION, use_dictionary=[layout.SCHEMA_ID]
+    )
     return Part(
         path=path,
         start="earliest" if first == 0 else _replay_id(first - 1).hex(),

@@ -77,12 +77,12 @@ def _steps(
     pick: int = 6,
     many: tuple[int, ...] = (1,),
     changes: int = 1,
-) -> st.SearchStrategy[Step]:
+) -> list[Step]:
     """All there are of a kind, one of which is drawn: to draw each part would take most of a history's time."""
     parts = itertools.product(range(changes), range(pick), many, how, _ENTITIES)
-    return st.sampled_from(
-        [Step(kind, entity, at, number, change, said) for change, at, number, said, entity in parts]
-    )
+    return [
+        Step(kind, entity, at, number, change, said) for change, at, number, said, entity in parts
+    ]
 
 
 _STEPS = (
@@ -93,7 +93,10 @@ _STEPS = (
     _steps("undelete", _HOW, changes=len(_VALUES)),
     _steps("convert", ("told", "told", "told", "silent", "gap", "nobody"), pick=1),
 )
-_ANY_STEP = st.one_of(*_STEPS * 3, _steps("overflow", pick=1))
+# Where every third step hides all others of its transaction, few rules are met. A strategy that is given twice counts once.
+_ANY_STEP = st.one_of(
+    *map(st.sampled_from, _STEPS * 3), st.sampled_from(_steps("overflow", pick=1))
+)
 
 
 def transactions(*, seconds: tuple[float, ...] = (10,)) -> st.SearchStrategy[list[Transaction]]:
