@@ -36,34 +36,42 @@ def options() -> dict[str, str]:
     """The variable that lets each `spark-submit`, and each session of PySpark, use the file; nothing where there is none."""
     if not _ARCHIVE.exists():
         return {}
-    return {"SPARK_SUBMIT_OPTS": f"-XX:SharedArchiveFile={_ARCHIVE} {_SILENT}"}
+    return _with("SharedArchiveFile", _ARCHIVE)
 
 
-def main() -> int:
+def main() -> None:
     """Make the file if it is not there. Where that fails, the tests take longer and do without."""
     if _ARCHIVE.exists():
-        return 0
+        return
     _say("Spark's classes are put into a file that its tests share (half a minute, once) ...")
     with tempfile.TemporaryDirectory(dir=_ARCHIVE.parent) as made:
         job, archive = Path(made, "job.py"), Path(made, _ARCHIVE.name)
         job.write_text(_JOB)
-        run = subprocess.run(
-            ["spark-submit", "--master", "local[2]", str(job), f"{made}/table"],
-            env={
-                **os.environ,
-                **environment(),
-                "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={archive} {_SILENT}",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
+        try:
+            run = subprocess.run(
+                ["spark-submit", "--master", "local[2]", str(job), f"{made}/table"],
+                env={
+                    **os.environ,
+                    **environment(),
+                    **_with("ArchiveClassesAtExit", archive),
+                },
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_SECONDS,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            _say(f"... could not be done, the tests go without: {error}")
+            return
         if run.returncode or not archive.exists():
             _say(f"... could not be done, the tests go without:\n{run.stderr[-2000:]}")
-            return 0
+            return
         archive.rename(_ARCHIVE)
-    return 0
+
+
+def _with(option: str, archive: Path) -> dict[str, str]:
+    # Spark takes the variable apart as a shell would: there may be a space in the path.
+    return {"SPARK_SUBMIT_OPTS": f'-XX:{option}="{archive}" {_SILENT}'}
 
 
 def _say(text: str) -> None:
@@ -72,4 +80,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

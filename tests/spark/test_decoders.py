@@ -163,6 +163,26 @@ def test_a_claimed_length_beyond_all_reason_ends_no_executor(
     assert (len(found["AccountChangeEvent"]), len(found["undecodable"])) == (1, 3)
 
 
+@pytest.mark.full
+def test_two_halves_of_a_character_in_two_fields_are_no_text(
+    spark_avro: Any, tmp_path: Path
+) -> None:
+    """`from_avro` takes any bytes for text; all texts of an event are looked at together, and stay apart."""
+    fields = [("CreatedDate", "long"), ("Text1__c", "string"), ("Text2__c", "string")]
+    schema = {
+        "type": "record",
+        "name": "Halved__e",
+        "fields": [{"name": name, "type": kind} for name, kind in fields],
+    }
+    payloads = [b"\x00\x02a\x02b", b"\x00\x02\xc3\x02\xa9"]
+    rows = staged(spark_avro, tmp_path, [("halved", payload) for payload in payloads])
+    plan = plan_batch({"halved": json.dumps(schema)}, dict)
+
+    found = outcome(rows, plan, 2, "python", jvm=True)
+
+    assert (len(found["Halved__e"]), len(found["undecodable"])) == (1, 1)
+
+
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 300])
 def test_from_avro_tells_which_staged_file_an_event_is_of(spark: Any, count: int) -> None:
     """However many there are: of many Spark would make too much code by comparing with each."""
