@@ -117,7 +117,7 @@ class LandingAttempt:
 
     def _land(self) -> publish.Landed:
         writer = AttemptWriter(
-            reading_session(self._spark, self._batch),
+            reading_session(self._spark),
             self._files,
             self._batch,
             self._fence.folder,

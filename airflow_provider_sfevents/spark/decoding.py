@@ -23,7 +23,7 @@ from airflow_provider_sfevents.spark.decoders.choice import (
     checked,
     choose,
 )
-from airflow_provider_sfevents.spark.decoders.on_executor import lacking
+from airflow_provider_sfevents.spark.decoders.on_executor import is_this_python, lacking
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.staging import layout
 
@@ -81,7 +81,7 @@ def decoded(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame:
     found, others = _split(rows, task, kind)
     doubtful = _union([*(one.doubtful() for one in found), *others])
     with_care = doubtful.mapInArrow(partial(executor.decoded, task), sql)
-    return _by_part([*_sure(found, task), with_care], task)
+    return _by_split([*_sure(found, task), with_care], task)
 
 
 def is_quick(kind: EventType) -> bool:
@@ -101,7 +101,7 @@ def quickly_decoded(rows: DataFrame, task: executor.Task) -> DataFrame:
     (kind,) = task.types
     found, _ = _split(rows, task, kind)
     sure = _sure(found, task)
-    return sure[0] if len(sure) == 1 else _by_part(sure, task)
+    return sure[0] if len(sure) == 1 else _by_split(sure, task)
 
 
 def undecodable(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame:
@@ -120,7 +120,7 @@ def undecodable(rows: DataFrame, task: executor.Task, *, jvm: bool) -> DataFrame
     for kind in task.types:
         found, unfit = _split(rows, task, kind)
         doubtful += [*(one.doubtful() for one in found), *unfit]
-    return _by_part([_union(doubtful).mapInArrow(judge, executor.QUARANTINE_SQL)], task)
+    return _by_split([_union(doubtful).mapInArrow(judge, executor.QUARANTINE_SQL)], task)
 
 
 def _split(
@@ -150,9 +150,9 @@ def _sure(found: list[FromAvro], task: executor.Task) -> list[DataFrame]:
     return [one.sure(task.first_ordinals, keep_payload=task.keep_payload) for one in found]
 
 
-def _by_part(frames: list[DataFrame], task: executor.Task) -> DataFrame:
-    """Together, and all rows of a staged file in one task again: it makes one file of those of a date."""
-    return _union(frames).repartition(max(len(task.first_ordinals), 1), envelope.PART)
+def _by_split(frames: list[DataFrame], task: executor.Task) -> DataFrame:
+    """Together, and all rows of a split in one task again: it makes one file of those of a date."""
+    return _union(frames).repartition(max(len(task.first_ordinals), 1), envelope.SPLIT)
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:
@@ -207,7 +207,10 @@ def _is_limited_here(spark: SparkSession) -> bool:
 
 
 def _looked(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
-    """Path of an executor's Python, and what it lacks: one is asked. Not through Arrow, which it may lack."""
+    """Path of an executor's Python, and what it lacks.
+
+    One is asked, not through Arrow, which it may lack; unless it is this very Python: to start another takes longer than a second.
+    """
     names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
 
     # A function within one travels as it is; another would be looked for in this package, which may be missing there.
@@ -217,5 +220,9 @@ def _looked(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
 
         return sys.executable, tuple(name for name in names if find_spec(name) is None)
 
+    if spark.sparkContext.master.startswith("local") and is_this_python(
+        spark.sparkContext.pythonExec
+    ):
+        return look(None)
     found: tuple[str, tuple[str, ...]] = spark.sparkContext.parallelize([None], 1).map(look).first()
     return found

@@ -22,7 +22,7 @@ RAW_PAYLOAD = "raw_payload"  # binary; on request, and in quarantine
 REASON = "quarantine_reason"  # string; in quarantine only
 EVENT_TYPE = "event_type"  # string; in quarantine only, where a table holds many
 
-PART = "staged_part"  # int; a staged file's place in the batch. Names the landed file, never lands
+SPLIT = "staged_split"  # int; which of a batch's splits (`splits`) an event is of. Names the landed file, never lands
 
 ENVELOPE = (
     EVENT_ID,
@@ -36,7 +36,7 @@ ENVELOPE = (
     SEQUENCE,
     ORDINAL,
 )
-RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, PART})
+RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SPLIT})
 
 
 def column_name(field: str) -> str:

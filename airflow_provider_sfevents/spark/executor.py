@@ -29,7 +29,7 @@ _PASSED = (layout.EVENT_ID, layout.RECEIVED_AT, layout.REPLAY_ID, layout.SCHEMA_
 LEADING_SQL = (
     f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, {envelope.RECEIVED_AT} timestamp, "
     f"{envelope.REPLAY_ID} binary, {envelope.SCHEMA_ID} string, {envelope.ORDINAL} bigint, "
-    f"{envelope.EVENT_DATE} date, {envelope.PART} int"
+    f"{envelope.EVENT_DATE} date, {envelope.SPLIT} int"
 )
 
 
@@ -40,7 +40,7 @@ class Task:
     :param types: event types to decode; rows of other types must not be among the input.
     :param refused: reasons by schema id: these rows are undecodable as a whole.
     :param names: event type by schema id.
-    :param first_ordinals: of each staged file, ascending.
+    :param first_ordinals: of each split of the batch, ascending.
     :param left_out: ordinals of events to pass over as if they were not there.
     :param decoder: which one decodes; `arrow` and `python` give the same.
     """
@@ -180,12 +180,12 @@ def _leading(
         passed[layout.SCHEMA_ID],
         ordinals,
         pc.coalesce(when, received).cast(pa.date32()),
-        _parts(ordinals, first_ordinals),
+        _splits(ordinals, first_ordinals),
     ]
 
 
-def _parts(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
-    """Place of the staged file that each comes from; nearly always that is one file."""
+def _splits(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
+    """Place of the split that each comes from; nearly always that is one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -193,8 +193,8 @@ def _parts(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
     first, last = (bisect_right(first_ordinals, bounds[end].as_py()) - 1 for end in ("min", "max"))
     if first == last:
         return pa.repeat(pa.scalar(first, pa.int32()), len(ordinals))
-    parts = [bisect_right(first_ordinals, ordinal) - 1 for ordinal in ordinals.to_pylist()]
-    return pa.array(parts, pa.int32())
+    splits = [bisect_right(first_ordinals, ordinal) - 1 for ordinal in ordinals.to_pylist()]
+    return pa.array(splits, pa.int32())
 
 
 def _batch(arrays: list[pa.Array], names: Sequence[str]) -> pa.RecordBatch:

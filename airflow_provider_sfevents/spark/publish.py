@@ -1,6 +1,6 @@
 """How a batch's files get from the folder they were written in to the tables. The plan is pure; `publish` acts on it.
 
-A landed file is named after its batch and the staged file its rows come from, never after how Spark split the work:
+A landed file is named after its batch and the staged files its rows come from (`splits`), never after how Spark divides the work:
 `<root>/<event type>/event_date=2026-11-01/<batch id>-00003.parquet`. Two landings of a batch therefore replace each other's files
 one by one, whichever comes first. What an earlier landing left under a name that this one does not have goes after the moves: until
 then the batch is there at least in its old form.
@@ -32,7 +32,7 @@ LANDING = "_landing"
 QUARANTINE = "_quarantine"
 
 _WRITTEN = re.compile(
-    r"(?P<table>[^/]+)/(?P<folder>event_date=(?P<date>[^/]+))/staged_part=(?P<part>\d+)/[^/]+\.parquet"
+    r"(?P<table>[^/]+)/(?P<folder>event_date=(?P<date>[^/]+))/staged_split=(?P<split>\d+)/[^/]+\.parquet"
 )
 
 
@@ -108,13 +108,13 @@ def landed_name(batch_id: str) -> str:
     return f"{LANDED}/{batch_id}.json"
 
 
-def file_name(batch_id: str, part: int) -> str:
-    return f"{batch_id}-{part:05d}.parquet"
+def file_name(batch_id: str, split: int) -> str:
+    return f"{batch_id}-{split:05d}.parquet"
 
 
-def part_of(written: str) -> int:
-    """Which staged file the rows of a written file come from."""
-    return int(_parsed(written)["part"])
+def split_of(written: str) -> int:
+    """Which split of the batch the rows of a written file are of."""
+    return int(_parsed(written)["split"])
 
 
 def table_of(written: str) -> str:
@@ -133,13 +133,13 @@ def names_of(batch_id: str) -> re.Pattern[str]:
 def plan_moves(written: Iterable[str], batch_id: str) -> tuple[Move, ...]:
     """Where each written file goes.
 
-    :param written: paths below the attempt's folder: `<table>/event_date=<date>/staged_part=<n>/<any name>.parquet`.
+    :param written: paths below the attempt's folder: `<table>/event_date=<date>/staged_split=<n>/<any name>.parquet`.
     :raises StagingError: two files would get one name, so that one's rows would be lost.
     """
     moves: dict[str, Move] = {}
     for source in sorted(written):
         found = _parsed(source)
-        target = f"{found['table']}/{found['folder']}/{file_name(batch_id, int(found['part']))}"
+        target = f"{found['table']}/{found['folder']}/{file_name(batch_id, int(found['split']))}"
         if target in moves:
             raise StagingError(
                 f"Spark wrote the rows of {target} into two files, {moves[target].source} and {source}; nothing was landed. "

@@ -50,14 +50,14 @@ def read_batch(
     """
     batch = open_batch(spark, Files(spark), manifest_url, decoder=chosen(spark, decoder))
     return batch.decoded(spark, _chosen(batch, event_type), keep_payload=keep_payload).drop(
-        envelope.PART
+        envelope.SPLIT
     )
 
 
 def read_undecodable(spark: SparkSession, manifest_url: str) -> DataFrame:
     """Read the events of a staged batch that cannot be decoded, with their raw payload and the reason."""
     batch = open_batch(spark, Files(spark), manifest_url)
-    return batch.undecodable(spark, batch.manifest.parts).drop(envelope.PART)
+    return batch.undecodable(spark).drop(envelope.SPLIT)
 
 
 def write_receipt(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -17,6 +17,7 @@ from airflow_provider_sfevents.spark.plan import (
     nothing_recorded,
     plan_batch,
 )
+from airflow_provider_sfevents.spark.splits import Split, splits_of
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
@@ -48,7 +49,7 @@ class StagedBatch:
 
     :param url: of its manifest.
     :param text: the manifest as it was read.
-    :param largest_file: bytes.
+    :param splits: its files as `AttemptWriter` takes them.
     :param decoder: which decodes its events; the result is the same with each.
     """
 
@@ -56,7 +57,7 @@ class StagedBatch:
     text: str
     manifest: Manifest
     plan: BatchPlan
-    largest_file: int
+    splits: tuple[Split, ...]
     decoder: Choice = PYTHON
 
     @property
@@ -64,17 +65,30 @@ class StagedBatch:
         """URL of the batch's folder."""
         return self.url.rpartition("/")[0]
 
-    def rows(self, spark: SparkSession, schemas: Iterable[str], parts: Iterable[Part]) -> DataFrame:
-        """Staged rows written with these schemas, in these files."""
+    def rows(
+        self, spark: SparkSession, schemas: Iterable[str], splits: Iterable[Split] | None = None
+    ) -> DataFrame:
+        """Staged rows written with these schemas.
+
+        :param splits: those to read; in a session in which one task reads one of them (`writing.reading_session`) that is in the
+            batch's order. Default: all, as Spark likes.
+        """
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
         wanted = set(schemas)
-        paths = [
-            f"{self.folder}/{part.path}" for part in parts if wanted.intersection(part.schemas)
-        ]
-        if not paths:
+        if splits is None:
+            found = [self._read(spark, self.manifest.parts, wanted)]
+        else:
+            # Spark reads the files of a task by size, the largest first.
+            found = [
+                rows if len(split.parts) == 1 else rows.sortWithinPartitions(layout.ORDINAL)
+                for split in splits
+                if split.schemas & wanted
+                for rows in [self._read(spark, split.parts, wanted)]
+            ]
+        if not found:
             return spark.createDataFrame([], STAGED_SQL)
-        rows = spark.read.schema(STAGED_SQL).parquet(*paths)
+        rows = reduce(lambda one, other: one.unionAll(other), found)
         everything = wanted >= set(self.manifest.schemas)
         return rows if everything else rows.where(F.col(layout.SCHEMA_ID).isin(sorted(wanted)))
 
@@ -85,18 +99,17 @@ class StagedBatch:
         *,
         keep_payload: bool,
         left_out: frozenset[int] = frozenset(),
-        parts: Iterable[Part] | None = None,
+        splits: Iterable[Split] | None = None,
         quickly: bool = False,
     ) -> DataFrame:
-        """Decode the events of one type, as rows of their table, and the staged file each comes from.
+        """Decode the events of one type, as rows of their table, and the split each comes from.
 
         :param left_out: ordinals of events to pass over.
-        :param parts: the staged files to decode; default: all.
+        :param splits: those to decode (`rows`).
         :param quickly: only what `from_avro` is sure of (`is_quick`): rows may be missing.
         """
         task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
-        wanted = self.manifest.parts if parts is None else parts
-        rows = self.rows(spark, event_type.schemas, wanted)
+        rows = self.rows(spark, event_type.schemas, splits)
         if quickly:
             found = decoding.quickly_decoded(rows, task)
         else:
@@ -105,7 +118,7 @@ class StagedBatch:
             [envelope.RAW_PAYLOAD] if keep_payload else []
         )
         return found.select(
-            *self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.PART
+            *self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.SPLIT
         )
 
     def is_quick(self, event_type: EventType) -> bool:
@@ -113,14 +126,28 @@ class StagedBatch:
         return self.decoder.jvm and decoding.is_quick(event_type)
 
     def undecodable(
-        self, spark: SparkSession, parts: Iterable[Part], *, left_out: frozenset[int] = frozenset()
+        self,
+        spark: SparkSession,
+        splits: Iterable[Split] | None = None,
+        *,
+        left_out: frozenset[int] = frozenset(),
     ) -> DataFrame:
-        """Find the events of these files that do not decode, with their raw payload and the reason."""
+        """Find the events that do not decode, with their raw payload and the reason.
+
+        :param splits: those to look at (`rows`).
+        """
         task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
-        rows = self.rows(spark, self.manifest.schemas, parts)
+        rows = self.rows(spark, self.manifest.schemas, splits)
         found = decoding.undecodable(rows, task, jvm=self.decoder.jvm)
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
-        return found.select(*self._envelope(), *own, envelope.EVENT_DATE, envelope.PART)
+        return found.select(*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT)
+
+    def _read(self, spark: SparkSession, parts: Iterable[Part], wanted: set[str]) -> DataFrame:
+        """All rows of those of these files that have rows of these schemas."""
+        paths = [
+            f"{self.folder}/{part.path}" for part in parts if wanted.intersection(part.schemas)
+        ]
+        return spark.read.schema(STAGED_SQL).parquet(*paths)
 
     def _task(
         self,
@@ -134,7 +161,7 @@ class StagedBatch:
             types=types,
             refused=dict(refused),
             names=dict(self.plan.names),
-            first_ordinals=tuple(part.first_ordinal for part in self.manifest.parts),
+            first_ordinals=tuple(split.first_ordinal for split in self.splits),
             keep_payload=keep_payload,
             left_out=left_out,
             decoder=self.decoder.on_executor,
@@ -181,7 +208,7 @@ def open_batch(
     text = files.read_text(manifest_url)
     manifest = Manifest.from_json(text, manifest_url)
     folder = manifest_url.rpartition("/")[0]
-    sizes = [_checked_size(files, f"{folder}/{part.path}", part) for part in manifest.parts]
+    _check_files(files, folder, manifest.parts)
     if sum(part.events for part in manifest.parts) != manifest.events:
         raise StagingError(
             f"{manifest_url} says {manifest.events} events, its files add up to another number. {_DAMAGED}"
@@ -191,7 +218,7 @@ def open_batch(
         text=text,
         manifest=manifest,
         plan=BatchPlan(types=(), refused={}, names={}),
-        largest_file=max(sizes, default=0),
+        splits=splits_of(manifest.parts),
         decoder=decoder,
     )
     schemas, unknown = _schemas(files, folder, manifest.schemas)
@@ -239,17 +266,18 @@ def _manifest_now(files: Files, batch: StagedBatch) -> str | None:
     return files.read_text(batch.url) if files.exists(batch.url) else None
 
 
-def _checked_size(files: Files, url: str, part: Part) -> int:
-    if not files.exists(url):
-        raise StagingError(
-            f"The staged file {url} is missing; the manifest counts {part.events} events in it. {_DAMAGED}"
-        )
-    rows = files.row_count(url)
-    if rows != part.events:
-        raise StagingError(
-            f"The staged file {url} holds {rows} events, the manifest says {part.events}. {_DAMAGED}"
-        )
-    return files.size(url)
+def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
+    """:raises StagingError: a file is missing, or holds another number of events than the manifest says."""
+    said = {f"{folder}/{part.path}": part.events for part in parts}
+    for url, rows in files.row_counts(said).items():
+        if rows is None:
+            raise StagingError(
+                f"The staged file {url} is missing; the manifest counts {said[url]} events in it. {_DAMAGED}"
+            )
+        if rows != said[url]:
+            raise StagingError(
+                f"The staged file {url} holds {rows} events, the manifest says {said[url]}. {_DAMAGED}"
+            )
 
 
 def _schemas(
@@ -273,10 +301,5 @@ def _schemas(
 
 
 def _events_by_schema(spark: SparkSession, batch: StagedBatch) -> dict[str, int]:
-    rows = (
-        batch.rows(spark, batch.manifest.schemas, batch.manifest.parts)
-        .groupBy(layout.SCHEMA_ID)
-        .count()
-        .collect()
-    )
+    rows = batch.rows(spark, batch.manifest.schemas).groupBy(layout.SCHEMA_ID).count().collect()
     return {row[layout.SCHEMA_ID]: row["count"] for row in rows}

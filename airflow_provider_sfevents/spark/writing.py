@@ -1,8 +1,8 @@
 """What an attempt writes into its own folder before anything is published: tables, quarantine, and how many rows each has.
 
 Where Spark decodes by itself (`decoding.quickly_decoded`) a table is first written in one pass, with the rows that it is sure of. What
-was written is counted by staged file. Where rows are lacking, and only there, the file is decoded once more with care, by Python too,
-and what was written of it is replaced; what is lacking then goes to quarantine.
+was written is counted by split, the staged files that one task reads. Where rows are lacking, and only there, the split is decoded once
+more with care, by Python too, and what was written of it is replaced; what is lacking then goes to quarantine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.hadoop import Files
     from airflow_provider_sfevents.spark.plan import EventType
+    from airflow_provider_sfevents.spark.splits import Split
     from airflow_provider_sfevents.spark.staged import StagedBatch
-    from airflow_provider_sfevents.staging.manifest import Part
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _ROWS_PER_ARROW_BATCH = 10_000
 _BYTES_PER_ARROW_BATCH = 64 * 1024 * 1024
 
 OPEN_FILES = 10
-"""Dates of a staged file that are written side by side. Those of a usual one are one or two; Spark sorts what comes of further ones."""
+"""Dates of a split that are written side by side. A usual one has one or two; Spark sorts what comes of further ones."""
 
 _ALL_DIFFERENT = (envelope.EVENT_ID, envelope.REPLAY_ID, envelope.ORDINAL, envelope.RAW_PAYLOAD)
 """Columns of which Parquet would make a dictionary of the values, to drop it: no value comes twice."""
@@ -38,7 +39,7 @@ _ALL_DIFFERENT = (envelope.EVENT_ID, envelope.REPLAY_ID, envelope.ORDINAL, envel
 class AttemptWriter:
     """Writes a batch's tables below the folder of an attempt.
 
-    :param spark: a session in which one task reads one staged file (`reading_session`).
+    :param spark: a session in which one task reads one split (`reading_session`).
     :param folder: the attempt's.
     """
 
@@ -90,9 +91,9 @@ class AttemptWriter:
     def write(self) -> None:
         for kind in self._batch.plan.types:
             self._write(kind.name, self._rows_of(kind), in_order=self._is_in_order(kind))
-        if lacking := self._parts_lacking():
+        if lacking := self._splits_lacking():
             self._write_with_care(frozenset(lacking))
-        self._lacking = self._parts_lacking()
+        self._lacking = self._splits_lacking()
         if self._lacking:
             self._write(publish.QUARANTINE, self._quarantined())
 
@@ -111,57 +112,55 @@ class AttemptWriter:
             else:
                 self._write(table, self._quarantined())
 
-    def _write_with_care(self, parts: frozenset[int]) -> None:
-        """Write anew what was decoded quickly of staged files that hold more: events that are out of the ordinary, or spoilt."""
-        self._with_care = parts
+    def _write_with_care(self, splits: frozenset[int]) -> None:
+        """Write anew what was decoded quickly of splits that hold more: events that are out of the ordinary, or spoilt."""
+        self._with_care = splits
         for kind in self._batch.plan.types:
-            careful = [
-                part for part in self._careful_parts() if set(part.schemas) & set(kind.schemas)
-            ]
+            careful = [one for one in self._careful_splits() if one.schemas & set(kind.schemas)]
             if careful and self._batch.is_quick(kind):
                 for path in [
-                    path for path in self._written[kind.name] if publish.part_of(path) in parts
+                    path for path in self._written[kind.name] if publish.split_of(path) in splits
                 ]:
                     self._files.remove(f"{self._folder}/{path}")
                 self._write(kind.name, self._decoded(kind, careful, quickly=False))
 
     def _rows_of(self, kind: EventType) -> DataFrame:
-        """All of an event type, as quickly as its staged files allow."""
+        """All of an event type, as quickly as its splits allow."""
         if not self._batch.is_quick(kind):
-            return self._decoded(kind, self._batch.manifest.parts, quickly=False)
-        careful = self._careful_parts()
-        parts = [part for part in self._batch.manifest.parts if part not in careful]
-        quick = self._decoded(kind, parts, quickly=True)
+            return self._decoded(kind, self._batch.splits, quickly=False)
+        careful = self._careful_splits()
+        others = [split for split in self._batch.splits if split not in careful]
+        quick = self._decoded(kind, others, quickly=True)
         return quick.unionAll(self._decoded(kind, careful, quickly=False)) if careful else quick
 
     def _is_in_order(self, kind: EventType) -> bool:
-        """Whether each task has a staged file's events as they are there: none is sent elsewhere, nor put with others of its schema."""
+        """Whether each task has a split's events as they are there: none is sent elsewhere, nor put with others of its schema."""
         unmoved = not self._batch.decoder.jvm or (
             self._batch.is_quick(kind) and not self._with_care
         )
         return unmoved and len(kind.schemas) == 1
 
-    def _careful_parts(self) -> list[Part]:
-        return [self._batch.manifest.parts[index] for index in sorted(self._with_care)]
+    def _careful_splits(self) -> list[Split]:
+        return [self._batch.splits[index] for index in sorted(self._with_care)]
 
-    def _decoded(self, kind: EventType, parts: Sequence[Part], *, quickly: bool) -> DataFrame:
+    def _decoded(self, kind: EventType, splits: Sequence[Split], *, quickly: bool) -> DataFrame:
         return self._batch.decoded(
             self._spark,
             kind,
             keep_payload=self._keep_payload,
             left_out=self._left_out,
-            parts=parts,
+            splits=splits,
             quickly=quickly,
         )
 
     def _quarantined(self) -> DataFrame:
-        parts = [self._batch.manifest.parts[index] for index in self._lacking]
-        return self._batch.undecodable(self._spark, parts, left_out=self._left_out)
+        splits = [self._batch.splits[index] for index in self._lacking]
+        return self._batch.undecodable(self._spark, splits, left_out=self._left_out)
 
     def _write(self, table: str, rows: DataFrame, *, in_order: bool = False) -> None:
         """Write rows beside those that are there of the table.
 
-        One staged file is one task, so that each of its dates becomes one file, in the batch's order.
+        One split is one task, so that each of its dates becomes one file, in the batch's order.
 
         :param in_order: the tasks' rows are in that order already, of whatever dates: they are written as they come.
         """
@@ -171,8 +170,8 @@ class AttemptWriter:
             "spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES if in_order else 0)
         )
         if not in_order:
-            rows = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.PART, envelope.ORDINAL)
-        writer = rows.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.PART)
+            rows = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.SPLIT, envelope.ORDINAL)
+        writer = rows.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.SPLIT)
         plain = {f"parquet.enable.dictionary#{column}": "false" for column in _ALL_DIFFERENT}
         writer.options(**plain).option(
             "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
@@ -183,10 +182,8 @@ class AttemptWriter:
             for path in self._files.walk(f"{self._folder}/{table}")
             if path.endswith(".parquet")
         ]
-        counts = {
-            path: before.get(path) or self._files.row_count(f"{self._folder}/{path}")
-            for path in paths
-        }
+        counts = {path: before[path] for path in paths if path in before}
+        counts |= self._counted([path for path in paths if path not in before])
         self._written[table] = counts
         logger.info(
             "%s: %d rows in %d files written in %.1f s.",
@@ -196,29 +193,44 @@ class AttemptWriter:
             time.monotonic() - began,
         )
 
-    def _parts_lacking(self) -> list[int]:
-        """Staged files, by their place in the batch, of which not every event has been decoded."""
-        parts = self._batch.manifest.parts
-        decoded = dict.fromkeys(range(len(parts)), 0)
+    def _counted(self, paths: list[str]) -> dict[str, int]:
+        """Rows of files that were just written."""
+        found = self._files.row_counts(f"{self._folder}/{path}" for path in paths)
+        counts: dict[str, int] = {}
+        for path, (url, rows) in zip(paths, found.items(), strict=True):
+            if rows is None:
+                raise StagingError(
+                    f"{url} was removed right after it was written: another attempt is at work on this batch. Run the task again."
+                )
+            counts[path] = rows
+        return counts
+
+    def _splits_lacking(self) -> list[int]:
+        """Splits, by their place in the batch, of which not every event has been decoded."""
+        splits = self._batch.splits
+        decoded = dict.fromkeys(range(len(splits)), 0)
         for path, rows in self.written.items():
-            decoded[publish.part_of(path)] += rows
-        return [index for index, part in enumerate(parts) if decoded[index] != part.events]
+            decoded[publish.split_of(path)] += rows
+        return [split.index for split in splits if decoded[split.index] != split.events]
 
 
-def reading_session(spark: SparkSession, batch: StagedBatch) -> SparkSession:
+def reading_session(spark: SparkSession) -> SparkSession:
     """Make a session whose settings let the result follow from the batch alone, whatever the cluster's defaults are.
 
-    One task reads exactly one staged file: none is larger than a split, and opening a second one never pays.
+    One task reads all files of one split, each of which is a reading of its own (`StagedBatch.rows`): none is torn apart, none costs extra
+    to be opened, and no number of tasks is aimed at.
     """
     session = spark.newSession()
-    split = str(max(batch.largest_file, 1))
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default, INT96, is read by few
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-        "spark.sql.files.maxPartitionBytes": split,
-        "spark.sql.files.openCostInBytes": split,
+        "spark.sql.files.maxPartitionBytes": str(2**62),
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.openCostInBytes": "0",
         "spark.sql.files.maxRecordsPerFile": "0",
+        "spark.sql.icu.caseMappings.enabled": "false",  # of hexadecimal digits there is nothing to ask; to make ICU ready takes a second
+        "spark.sql.codegen.useIdInClassName": "false",  # the splits are read by the same code, which Java then compiles once
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_PER_ARROW_BATCH),

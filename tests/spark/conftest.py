@@ -9,6 +9,7 @@ import os
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from fastavro import parse_schema, schemaless_writer
 from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 from airflow_provider_sfevents.spark.java import find_java
 from airflow_provider_sfevents.spark.preflight import quick_start
+from airflow_provider_sfevents.spark.splits import SPLIT_BYTES
 from airflow_provider_sfevents.spark.tables import delta
 from airflow_provider_sfevents.spark.tables.sessions import EXTENSIONS
 from airflow_provider_sfevents.staging import layout
@@ -200,7 +202,8 @@ class Staging:
         self,
         events: Sequence[tuple[str, bytes]],
         *,
-        per_part: int = 1000,
+        per_part: int | Sequence[int] = 1000,
+        worth_a_task: bool = True,
         sequence: int = 1,
         row_group_size: int = 1000,
         ids: Sequence[str] | None = None,
@@ -208,6 +211,8 @@ class Staging:
     ) -> str:
         """URL of the manifest of a batch with these events.
 
+        :param per_part: events of each staged file, the last of which has what is left; or of the first, the second, and so on.
+        :param worth_a_task: whether each staged file is, or they are put together (`spark.splits`).
         :param ids: the events'; default: the ordinal, and from the second batch on its number before it.
         :param manifest: what it says otherwise than usual.
         """
@@ -221,16 +226,16 @@ class Staging:
         used = sorted({schema_id for schema_id, _ in events})
         for schema_id in set(used) & set(self.schemas):
             (batch / layout.schema_name(schema_id)).write_text(json.dumps(self.schemas[schema_id]))
-        starts = range(0, len(events), per_part)
-        parts = tuple(
-            self._part(
-                first,
-                events[first : first + per_part],
-                ids[first : first + per_part],
-                row_group_size,
+        sizes = repeat(per_part) if isinstance(per_part, int) else iter(per_part)
+        parts: list[Part] = []
+        start = 0
+        while start < len(events):
+            end = start + next(sizes)
+            least = SPLIT_BYTES if worth_a_task else 0
+            parts.append(
+                self._part(start, events[start:end], ids[start:end], row_group_size, least)
             )
-            for first in starts
-        )
+            start = end
         said: dict[str, Any] = {
             "org_id": "00Dx0000000001ZEAW",
             "instance_url": "https://acme.my.salesforce.com",
@@ -245,7 +250,7 @@ class Staging:
             "events": len(events),
             "bytes": sum(len(payload) for _, payload in events),
             "ended_by": "idle_seconds",
-            "parts": parts,
+            "parts": tuple(parts),
             "schemas": tuple(used),
             "created_at": RECEIVED_AT.isoformat(),
         }
@@ -258,6 +263,7 @@ class Staging:
         events: Sequence[tuple[str, bytes]],
         ids: Sequence[str],
         row_group_size: int,
+        least_bytes: int,
     ) -> Part:
         path = f"{layout.attempt_folder(1)}/{layout.part_name(first)}"
         ordinals = range(first, first + len(events))
@@ -278,7 +284,7 @@ class Staging:
             end=_replay_id(ordinals[-1]).hex(),
             first_ordinal=first,
             events=len(events),
-            bytes=sum(len(payload) for _, payload in events),
+            bytes=max(least_bytes, sum(len(payload) for _, payload in events)),
             sha256="",
             schemas=tuple(sorted({schema_id for schema_id, _ in events})),
         )

@@ -184,15 +184,15 @@ def test_two_halves_of_a_character_in_two_fields_are_no_text(
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 300])
-def test_from_avro_tells_which_staged_file_an_event_is_of(spark: Any, count: int) -> None:
+def test_from_avro_tells_which_split_an_event_is_of(spark: Any, count: int) -> None:
     """However many there are: of many Spark would make too much code by comparing with each."""
     starts = [number * (number + 5) for number in range(count)]
     some = sorted({ordinal for start in starts for ordinal in (start, start + 1, start + 4)})
     rows = spark.createDataFrame([(ordinal,) for ordinal in some], "ordinal bigint")
 
-    found = rows.selectExpr(f"{jvm.part_sql('ordinal', starts)} AS part").collect()
+    found = rows.selectExpr(f"{jvm.split_sql('ordinal', starts)} AS split").collect()
 
-    assert [row.part for row in found] == [bisect_right(starts, ordinal) - 1 for ordinal in some]
+    assert [row.split for row in found] == [bisect_right(starts, ordinal) - 1 for ordinal in some]
 
 
 @pytest.mark.full

@@ -192,7 +192,7 @@ def test_only_staged_files_with_a_spoilt_event_are_decoded_again(
     written: list[tuple[str, dict[str, str]]] = []
 
     def look(step: str, about: str) -> None:
-        parts = sorted(lake.root.glob("_landing/*/*/Order__e/*/staged_part=*/*.parquet"))
+        parts = sorted(lake.root.glob("_landing/*/*/Order__e/*/staged_split=*/*.parquet"))
         written.append((f"{step} {about}", {path.parent.name: path.name for path in parts}))
 
     order = Order(manifest_url=manifest, table=str(lake.root), decoder="jvm")
@@ -205,8 +205,8 @@ def test_only_staged_files_with_a_spoilt_event_are_decoded_again(
         "landing-compare 0f3c-1",
     ]
     before, after = steps[1][1], steps[-1][1]
-    assert sorted(before) == ["staged_part=0", "staged_part=2"]
-    assert sorted(after) == ["staged_part=0", "staged_part=1", "staged_part=2"]
+    assert sorted(before) == ["staged_split=0", "staged_split=2"]
+    assert sorted(after) == ["staged_split=0", "staged_split=1", "staged_split=2"]
     assert before.items() <= after.items()
     assert lake.ordinals("Order__e") == [0, 1, 2, 4]
     assert receipt.quarantined == 1

@@ -189,7 +189,7 @@ def _events(state: StateTables, staged: StagedBatch, reading: Reading) -> list[D
         for kind in staged.plan.types
     ]
     schemas = dict(staged.plan.schemas)
-    broken = staged.undecodable(state.spark, staged.manifest.parts).mapInArrow(
+    broken = staged.undecodable(state.spark).mapInArrow(
         partial(undecodable_events, reading, schemas), EVENTS_SQL
     )
     good = reduce(lambda one, other: one.unionAll(other), decoded, _no_events(state))

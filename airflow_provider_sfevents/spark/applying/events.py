@@ -204,7 +204,7 @@ def _texts(given: Sequence[str | None] | None) -> tuple[str, ...]:
 def _values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Each row's values that are not null; most columns of a change event are, which this does not look at twice."""
     found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
-    own = {HEADER, envelope.EVENT_DATE, envelope.PART, *envelope.ENVELOPE}
+    own = {HEADER, envelope.EVENT_DATE, envelope.SPLIT, *envelope.ENVELOPE}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if name in own or column.null_count == len(column):
             continue

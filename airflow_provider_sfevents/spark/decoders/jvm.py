@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _RECORD = "decoded_record"
 _NAMES = "names_of_bitmaps"
-_PARTS_IN_TREE = 64
+_SPLITS_ONE_BY_ONE = 64
 _EXACT_IN_DOUBLE = 2**53
 
 
@@ -114,7 +114,7 @@ class FromAvro:
             f"{layout.SCHEMA_ID} AS {envelope.SCHEMA_ID}",
             f"{layout.ORDINAL} AS {envelope.ORDINAL}",
             f"{_date(f'coalesce({millis}, unix_millis({layout.RECEIVED_AT}))')} AS {envelope.EVENT_DATE}",
-            f"{part_sql(layout.ORDINAL, first_ordinals)} AS {envelope.PART}",
+            f"{split_sql(layout.ORDINAL, first_ordinals)} AS {envelope.SPLIT}",
         ]
 
     def _time(self) -> str:
@@ -205,25 +205,19 @@ class FromAvro:
         return f"CASE WHEN {within} THEN CAST({number} AS bigint) END"
 
 
-def part_sql(ordinal: str, first_ordinals: Sequence[int]) -> str:
-    """Which staged file an ordinal is of.
+def split_sql(ordinal: str, first_ordinals: Sequence[int]) -> str:
+    """Which split of the batch an ordinal is of.
 
     :param first_ordinals: of each, ascending.
     """
-    if len(first_ordinals) <= _PARTS_IN_TREE:
-        return _part_in_tree(ordinal, first_ordinals, 0)
-    # For so many a tree of comparisons would make too much code; a function within one keeps Spark from making any, here.
-    starts = ", ".join(f"{first}L" for first in first_ordinals)
-    return f"size(filter(array({starts}), start -> start <= {ordinal})) - 1"
-
-
-def _part_in_tree(ordinal: str, first_ordinals: Sequence[int], before: int) -> str:
-    if len(first_ordinals) < 2:
-        return str(before)
-    half = len(first_ordinals) // 2
-    low = _part_in_tree(ordinal, first_ordinals[:half], before)
-    high = _part_in_tree(ordinal, first_ordinals[half:], before + half)
-    return f"CASE WHEN {ordinal} < {first_ordinals[half]}L THEN {low} ELSE {high} END"
+    if len(first_ordinals) > _SPLITS_ONE_BY_ONE:
+        # For so many that would be too much code; a function within one keeps Spark from making any, here.
+        starts = ", ".join(f"{first}L" for first in first_ordinals)
+        return f"size(filter(array({starts}), start -> start <= {ordinal})) - 1"
+    # One for each later split that the ordinal has reached: the sign of a difference. By comparing, a landing would come by a branch that
+    # was never taken before with each split, and Java would drop the machine code of the whole decoding each time.
+    reached = [f"shiftrightunsigned({first - 1}L - {ordinal}, 63)" for first in first_ordinals[1:]]
+    return f"CAST({' + '.join(['0', *reached])} AS int)"
 
 
 def _fields(found: DataType) -> list[Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -24,6 +26,19 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.fieldtypes import Column
 
 logger = logging.getLogger(__name__)
+
+
+def is_this_python(named: str) -> bool:
+    """Whether a name or path stands for the interpreter that runs this, of the same environment.
+
+    An environment's Python is a link to one that others have, too: the folder tells them apart.
+    """
+    found = shutil.which(named)
+    if not found or not sys.executable:
+        return False
+    ours = Path(sys.executable).absolute()
+    there = Path(found).absolute()
+    return there.parent == ours.parent and there.samefile(ours)
 
 
 def lacking(names: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ has come meanwhile."""
 class Attempt:
     """What an attempt has written, on its way into the tables.
 
-    :param folder: URL of the attempt's own, in which everything lies as Parquet: `<table>/event_date=<date>/staged_part=<n>/`.
+    :param folder: URL of the attempt's own, in which everything lies as Parquet: `<table>/event_date=<date>/staged_split=<n>/`.
     :param written: rows by file, relative to the folder.
     :param landed: what the mark will say.
     :param left_overs: whether other tables, too, may hold rows of this batch.

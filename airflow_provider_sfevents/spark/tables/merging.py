@@ -190,7 +190,7 @@ class MergedTables:
     def _make_ready(self, table: str, folder: str) -> None:
         """Make the table, or add the columns that it lacks."""
         target = self._dialect.identifier(table)
-        wanted = self.spark.read.parquet(f"{folder}/{table}").drop(envelope.PART).schema
+        wanted = self.spark.read.parquet(f"{folder}/{table}").drop(envelope.SPLIT).schema
         if not self._dialect.exists(table):
             self.spark.sql(
                 statements.create(

@@ -69,7 +69,7 @@ def test_a_decoded_row_carries_envelope_and_payload(
             "schema_id": "o",
             "batch_ordinal": 0,
             "event_date": date(2026, 11, 1),
-            "staged_part": 0,
+            "staged_split": 0,
             "CreatedDate": at,
             "Number__c": "N",
             "Due__c": date(1970, 1, 1),
@@ -160,7 +160,7 @@ def test_the_staged_file_of_a_row_follows_from_its_ordinal(
         decoded(of, iter([staged(*[("o", order())] * 3, first=2), staged(("o", order()), first=5)]))
     )
 
-    assert [(row["batch_ordinal"], row["staged_part"]) for row in found] == [
+    assert [(row["batch_ordinal"], row["staged_split"]) for row in found] == [
         (2, 0),
         (3, 1),
         (4, 1),
@@ -194,7 +194,7 @@ def test_a_batch_without_a_good_row_yields_nothing(order_schema: str) -> None:
 def test_the_columns_that_lead_are_those_the_job_declares() -> None:
     """The declared types and the names filled in are one list."""
     assert LEADING_NAMES[0] == "event_id"
-    assert LEADING_NAMES[-2:] == ("event_date", "staged_part")
+    assert LEADING_NAMES[-2:] == ("event_date", "staged_split")
 
 
 def test_events_that_are_left_out_are_in_neither(

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 BATCH = "e1-7"
 WRITTEN = (
-    "Order__e/event_date=2026-11-01/staged_part=0/part-00000-x.c000.snappy.parquet",
-    "Order__e/event_date=2026-11-01/staged_part=1/part-00001-x.c000.snappy.parquet",
-    "_quarantine/event_date=2026-11-02/staged_part=1/part-00000-y.c000.snappy.parquet",
+    "Order__e/event_date=2026-11-01/staged_split=0/part-00000-x.c000.snappy.parquet",
+    "Order__e/event_date=2026-11-01/staged_split=1/part-00001-x.c000.snappy.parquet",
+    "_quarantine/event_date=2026-11-02/staged_split=1/part-00000-y.c000.snappy.parquet",
 )
 TARGETS = (
     "Order__e/event_date=2026-11-01/e1-7-00000.parquet",

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_sfevents.spark.decoders.accelerated import Accelerated
-from airflow_provider_sfevents.spark.decoders.on_executor import lacking, payload_decoder
+from airflow_provider_sfevents.spark.decoders.on_executor import (
+    is_this_python,
+    lacking,
+    payload_decoder,
+)
 from airflow_provider_sfevents.spark.decoders.reference import Reference
 from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
 
 
@@ -38,3 +45,13 @@ def test_the_accelerator_decodes_what_it_is_fit_for(
 def test_what_a_python_lacks() -> None:
     """Modules are looked for, not loaded."""
     assert lacking(("json", "no_such_module_at_all")) == ("no_such_module_at_all",)
+
+
+def test_this_python_is_known_by_its_path_and_by_its_environment(tmp_path: Path) -> None:
+    """A link to it from another folder may be another environment's, with other packages."""
+    link = tmp_path / "python"
+    link.symlink_to(sys.executable)
+
+    assert is_this_python(sys.executable)
+    assert not is_this_python(str(link))
+    assert not is_this_python(str(tmp_path / "missing"))

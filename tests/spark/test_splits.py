@@ -1,0 +1,92 @@
+"""Staged files that are read together: one task, one landed file for each date, the batch's order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_provider_sfevents.spark.decoding import chosen
+from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.staged import open_batch
+from airflow_provider_sfevents.spark.writing import reading_session
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Lake, Staging
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+SIZES = (1, 3, 9, 2, 40)
+"""Events of the staged files: Spark takes the largest first."""
+
+
+def written(staging: Staging, *, days: int = 1, spoilt: int | None = None) -> str:
+    events = [staging.order(n, day=n * days // sum(SIZES)) for n in range(sum(SIZES))]
+    if spoilt is not None:
+        events[spoilt] = ("order", b"spoilt")
+    return staging.write(events, per_part=SIZES, worth_a_task=False)
+
+
+def test_the_files_of_a_split_are_one_task_in_the_batchs_order(
+    spark: Any, staging: Staging
+) -> None:
+    """Whatever their sizes, by which Spark would order them."""
+    batch = open_batch(spark, Files(spark), written(staging))
+
+    rows = batch.rows(reading_session(spark), batch.manifest.schemas, batch.splits)
+
+    assert rows.rdd.getNumPartitions() == 1
+    assert [row.ordinal for row in rows.collect()] == list(range(sum(SIZES)))
+
+
+@pytest.mark.parametrize("decoder", ["auto", "python"])
+def test_they_land_as_one_file_for_each_date(
+    spark: Any, staging: Staging, lake: Lake, decoder: str
+) -> None:
+    """As if the fetch had made one file of them."""
+    manifest = written(staging, days=2)
+
+    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root), decoder=decoder))
+
+    files = [path for path in lake.files() if path.startswith("Order__e/")]
+    assert files == [
+        "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
+        "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
+    ]
+    found = [pq.read_table(lake.root / path, partitioning=None) for path in files]
+    ordinals = [ordinal for table in found for ordinal in table["batch_ordinal"].to_pylist()]
+    assert ordinals == list(range(sum(SIZES)))
+    assert sum(receipt.tables.values()) == sum(SIZES)
+
+
+@pytest.mark.parametrize("decoder", ["auto", "python"])
+def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(
+    spark: Any, staging: Staging, lake: Lake, decoder: str
+) -> None:
+    """The others of its split are decoded once more, and land once."""
+    manifest = written(staging, spoilt=7)
+
+    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root), decoder=decoder))
+
+    assert lake.ordinals("_quarantine") == [7]
+    assert lake.ordinals("Order__e") == [n for n in range(sum(SIZES)) if n != 7]
+    assert (receipt.quarantined, sum(receipt.tables.values())) == (1, sum(SIZES) - 1)
+
+
+def test_what_is_decoded_does_not_depend_on_how_files_go_together(
+    spark: Any, staging: Staging
+) -> None:
+    """Users' own jobs read a batch as Spark likes; a landing by its splits."""
+    batch = open_batch(spark, Files(spark), written(staging), decoder=chosen(spark))
+    (kind,) = batch.plan.types
+
+    together = batch.decoded(reading_session(spark), kind, keep_payload=True, splits=batch.splits)
+    anyhow = batch.decoded(spark, kind, keep_payload=True)
+
+    assert together.orderBy("batch_ordinal").collect() == anyhow.orderBy("batch_ordinal").collect()
+    assert together.count() == sum(SIZES)
