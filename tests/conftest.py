@@ -36,7 +36,7 @@ def _isolate() -> None:
             # Without a key the database holds plain text, which tests may read.
             "AIRFLOW__CORE__FERNET_KEY": "",
             "SPARK_LOCAL_IP": "127.0.0.1",
-            **classes.options(),
+            classes.VARIABLE: classes.options(),
         }
     )
 

@@ -24,6 +24,7 @@ import psutil  # type: ignore[import-untyped]
 from airflow_provider_sfevents.spark.java import find_java
 from airflow_provider_sfevents.spark.preflight import installed_pyspark
 from scripts.processes import end, start
+from tests.harness import classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -250,7 +251,9 @@ class Cluster:
                 "SPARK_HOME": str(home),
                 "SPARK_LOCAL_IP": "127.0.0.1",
                 "SPARK_DAEMON_MEMORY": HEAP,
-                "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+                "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC",
+                # Its own, and for the executors that it starts.
+                "JDK_JAVA_OPTIONS": classes.options(),
             },
         )
         return Machine(process=process, log=log)

@@ -1,7 +1,7 @@
-"""Spark's classes, loaded and verified once and kept in a file that every Spark of the tests maps: it starts in half the time.
+"""How every Spark of the tests starts: its classes are loaded and verified once and kept in a file, and Java optimises little.
 
 The tests start some two hundred, and to start is most of what each does. `python -m tests.harness.classes` makes the file, which belongs to
-one environment: Java takes it for the very jars that it was made from, and otherwise goes without.
+one environment: Java takes it for the very jars that it was made from, and otherwise goes without. Either halves the time.
 """
 
 from __future__ import annotations
@@ -14,10 +14,15 @@ from pathlib import Path
 
 from tests.harness.spark import environment
 
+VARIABLE = "SPARK_SUBMIT_OPTS"
+"""Where each `spark-submit`, and each session of PySpark, looks for options of Java."""
+
 _ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 _SECONDS = 300
 # What does not fit is passed over; that is said on standard output, where tests read what jobs say.
 _SILENT = "-Xlog:cds*=off -Xlog:class+path*=off"
+# As `preflight.quick_start` has it for little work: to optimise for longer than the job lasts takes as much again as the job.
+_SHORT_JOBS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 # Touches what most jobs of the tests touch.
 _JOB = """
 import sys
@@ -32,11 +37,9 @@ spark.stop()
 """
 
 
-def options() -> dict[str, str]:
-    """The variable that lets each `spark-submit`, and each session of PySpark, use the file; nothing where there is none."""
-    if not _ARCHIVE.exists():
-        return {}
-    return _with("SharedArchiveFile", _ARCHIVE)
+def options() -> str:
+    """What Java is to be started with for a Spark of the tests; with the file where there is one."""
+    return _with("SharedArchiveFile", _ARCHIVE) if _ARCHIVE.exists() else _SHORT_JOBS
 
 
 def main() -> None:
@@ -53,7 +56,7 @@ def main() -> None:
                 env={
                     **os.environ,
                     **environment(),
-                    **_with("ArchiveClassesAtExit", archive),
+                    VARIABLE: _with("ArchiveClassesAtExit", archive),
                 },
                 capture_output=True,
                 text=True,
@@ -69,9 +72,9 @@ def main() -> None:
         archive.rename(_ARCHIVE)
 
 
-def _with(option: str, archive: Path) -> dict[str, str]:
-    # Spark takes the variable apart as a shell would: there may be a space in the path.
-    return {"SPARK_SUBMIT_OPTS": f'-XX:{option}="{archive}" {_SILENT}'}
+def _with(option: str, archive: Path) -> str:
+    # It is taken apart as by a shell: there may be a space in the path.
+    return f'-XX:{option}="{archive}" {_SILENT} {_SHORT_JOBS}'
 
 
 def _say(text: str) -> None:
