@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
+
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark import landing_steps
 from tests.harness.supervised import parent_of
@@ -103,7 +105,7 @@ def _prepare(point: CrashPoint, world: World, trial: Trial) -> dict[str, str]:
 
 
 def _land_in_another_form(world: World, trial: Trial) -> None:
-    """Two staged files, landed as two; then the batch is released, so that it comes again as one."""
+    """Two staged files, landed as two, by a release whose splits were smaller; then the batch is released, so that it comes again as one."""
     for stop_at, count in ((steps.MANIFEST_NEXT, 4), (landing_steps.LANDED, 4)):
         world.publish(count)
         attempt = world.start(stop_at=stop_at)
@@ -111,9 +113,18 @@ def _land_in_another_form(world: World, trial: Trial) -> None:
         assert held is not None, attempt.said()
         attempt.kill(attempt.supervisor, attempt.task, held.pid)
         attempt.wait_gone(held.pid)
+    _into_two_files(world)
     [batch] = world.batches
     shutil.rmtree(batch)
     trial.causes["the batch was released by hand"] = 8
+
+
+def _into_two_files(world: World) -> None:
+    for file in [*world.lake.rglob("*-00000.parquet")]:
+        rows = pq.read_table(file, partitioning=None)
+        half = rows.num_rows // 2
+        pq.write_table(rows.slice(half), file.with_name(file.name.replace("-00000.", "-00001.")))
+        pq.write_table(rows.slice(0, half), file)
 
 
 def _strike(point: CrashPoint, world: World, attempt: Attempt, held: Reached, trial: Trial) -> None:

@@ -72,6 +72,23 @@ def test_records_come_change_and_go(state: CurrentState, staging: Staging) -> No
     assert [state.rows(table) for table in ("Account", "seen", "applied_through")] == before
 
 
+def test_a_history_is_not_left_behind(delta_state: CurrentState, staging: Staging) -> None:
+    """A job that would not keep it is refused, and nothing is applied; it says what to give, or to drop."""
+    state = delta_state
+    batches = [
+        state.stage(event(staging, 1, "CREATE", A, Industry="Mining")),
+        state.stage(event(staging, 2, "UPDATE", A, Industry="Shipping")),
+    ]
+    state.apply(batches[0], history=True)
+
+    with pytest.raises(ConfigurationError, match=r"Account_history.*--history"):
+        state.apply(batches[1], history=False)
+
+    assert [row["Industry"] for row in state.rows("Account", "Industry")] == ["Mining"]
+    state.apply(batches[1], history=True)
+    assert [row["Industry"] for row in state.rows("Account", "Industry")] == ["Shipping"]
+
+
 @pytest.mark.lake
 def test_killed_after_any_commit_it_comes_to_the_same_end(
     delta_state: CurrentState, staging: Staging

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.applying.frames import collected
 from airflow_provider_sfevents.spark.applying.rows import MARK_NAMES, history_sql, mark_of, row_sql
 from airflow_provider_sfevents.spark.changes import progress_text, tables
@@ -86,7 +86,15 @@ class StateTables:
                 self.make(table, columns)
 
     def make_entity(self, entity: str, layout: Layout, *, history: bool) -> None:
-        """Make an entity's tables, or add the columns that they lack."""
+        """Make an entity's tables, or add the columns that they lack.
+
+        :raises ConfigurationError: there is a history that would not be kept any more.
+        """
+        if not history and self.exists(history_name(entity)):
+            raise ConfigurationError(
+                f"{self.label(history_name(entity))} is the history of {entity}, and this job was told to keep none: from now on it would lack "
+                "what happens. Give history=True (--history) to the apply and to each resolve; or rename or drop that table, which ends it."
+            )
         self.make(entity, row_sql(layout))
         if history:
             self.make(history_name(entity), history_sql(layout))
