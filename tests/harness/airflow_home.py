@@ -91,7 +91,7 @@ class AirflowHome:
     ) -> DagTest:
         """Run a DAG of the DAGs folder by `airflow dags test`.
 
-        :param logical_date: what the run is called by; the same date again clears the run and repeats it.
+        :param logical_date: what the run is called by; the same date again makes another run, in the place of the one before.
         """
         options = ("--conf", json.dumps(conf)) if conf is not None else ()
         ended = self.command(
