@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _FS = "org.apache.hadoop.fs"
 _PARQUET = "org.apache.parquet.hadoop"
 
+_MISSING = "java.io.FileNotFoundException"
+
 _FOOTERS_AT_ONCE = 8
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
@@ -66,12 +68,18 @@ class Files:
             return dict(zip(wanted, pool.map(self._row_count, wanted), strict=True))
 
     def _row_count(self, url: str) -> int | None:
+        from py4j.protocol import Py4JJavaError
+
         with _named(url):
-            if not self.exists(url):
-                return None
             source = self._java(f"{_PARQUET}.util.HadoopInputFile.fromPath")
             path = self._java(f"{_FS}.Path")(url)
-            reader = self._java(f"{_PARQUET}.ParquetFileReader.open")(source(path, self._conf))
+            try:
+                file = source(path, self._conf)
+            except Py4JJavaError as error:
+                if not self._is(error.java_exception, _MISSING):
+                    raise
+                return None
+            reader = self._java(f"{_PARQUET}.ParquetFileReader.open")(file)
             try:
                 return int(reader.getRecordCount())
             finally:
@@ -198,7 +206,7 @@ class Files:
         try:
             return fs.listStatus(folder)
         except Py4JJavaError as error:
-            if not self._is(error.java_exception, "java.io.FileNotFoundException"):
+            if not self._is(error.java_exception, _MISSING):
                 raise
             return self._gateway.new_array(self._java(f"{_FS}.FileStatus"), 0)
 

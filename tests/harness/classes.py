@@ -1,7 +1,8 @@
 """How every Spark of the tests starts: its classes are loaded and verified once and kept in a file, and Java optimises little.
 
 The tests start some two hundred, and to start is most of what each does. `python -m tests.harness.classes` makes the file, which belongs to
-one environment: Java takes it for the very jars that it was made from, and otherwise goes without. Either halves the time.
+one environment: Java takes it for the very jars that it was made from, and otherwise goes without. The one halves the time that a start takes,
+the other what a short job takes of the processors.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def test_two_halves_of_a_character_in_two_fields_are_no_text(
 
 @pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 300])
 def test_from_avro_tells_which_split_an_event_is_of(spark: Any, count: int) -> None:
-    """However many there are: of many Spark would make too much code by comparing with each."""
+    """However many there are, at its first event and behind it."""
     starts = [number * (number + 5) for number in range(count)]
     some = sorted({ordinal for start in starts for ordinal in (start, start + 1, start + 4)})
     rows = spark.createDataFrame([(ordinal,) for ordinal in some], "ordinal bigint")

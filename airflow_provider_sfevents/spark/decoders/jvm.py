@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _RECORD = "decoded_record"
 _NAMES = "names_of_bitmaps"
-_SPLITS_ONE_BY_ONE = 64
 _EXACT_IN_DOUBLE = 2**53
 
 
@@ -208,12 +207,8 @@ class FromAvro:
 def split_sql(ordinal: str, first_ordinals: Sequence[int]) -> str:
     """Which split of the batch an ordinal is of.
 
-    :param first_ordinals: of each, ascending.
+    :param first_ordinals: of each, ascending; never so many that it would make too much code (`splits.MOST_SPLITS`).
     """
-    if len(first_ordinals) > _SPLITS_ONE_BY_ONE:
-        # For so many that would be too much code; a function within one keeps Spark from making any, here.
-        starts = ", ".join(f"{first}L" for first in first_ordinals)
-        return f"size(filter(array({starts}), start -> start <= {ordinal})) - 1"
     # One for each later split that the ordinal has reached: the sign of a difference. By comparing, a landing would come by a branch that
     # was never taken before with each split, and Java would drop the machine code of the whole decoding each time.
     reached = [f"shiftrightunsigned({first - 1}L - {ordinal}, 63)" for first in first_ordinals[1:]]

@@ -150,10 +150,10 @@ def test_events_of_a_refused_schema_are_put_aside_whole(
     assert [row["quarantine_reason"] for row in found] == ["contradiction"]
 
 
-def test_the_staged_file_of_a_row_follows_from_its_ordinal(
+def test_the_split_of_a_row_follows_from_its_ordinal(
     order_schema: str, order: Callable[..., bytes]
 ) -> None:
-    """Whatever way the rows come, each knows the file it is from."""
+    """Whatever way the rows come, each knows the split it is of."""
     of = task({"o": order_schema}, first_ordinals=(0, 3, 5))
 
     found = rows(
