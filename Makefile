@@ -13,7 +13,7 @@ LANES ?= $(if $(ARGS),0,3)
 PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
 
-.PHONY: help demo ui test test-full test-lake check check-format check-lint check-types check-imports format bench proof soak histories lock proto clean \
+.PHONY: help demo ui test test-full check check-format check-lint check-types check-imports format bench proof soak histories lock proto clean \
 	runtime dev
 
 help: ## list the targets
@@ -35,11 +35,7 @@ test: dev ## all tests but the long ones
 
 test-full: dev ## all tests; a failure does not keep the long ones from telling what they know
 	$(SHARE_CLASSES)
-	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) -m "full and not lake" || status=1; exit $$status
-
-test-lake: dev ## tests of Delta and Iceberg tables, which take minutes each
-	$(SHARE_CLASSES)
-	$(PYTEST) -m lake
+	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) -m full || status=1; exit $$status
 
 check: check-format check-lint check-types check-imports ## format, lint, types, import rules
 

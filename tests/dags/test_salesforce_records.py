@@ -27,7 +27,6 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.lake,
     pytest.mark.timeout(3600),
 ]
 

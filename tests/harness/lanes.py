@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 LONGEST_FIRST = (
     "tests/airflow/",
-    "tests/cluster/",
-    "tests/proof/",
-    "tests/unit/model/",
     "tests/spark/",
-    "tests/dags/",
+    "tests/proof/",
+    "tests/cluster/",
+    "tests/dags/test_salesforce_records",
     "tests/scale/",
+    "tests/unit/model/",
+    "tests/dags/",
     "tests/integration/",
     "tests/",
 )

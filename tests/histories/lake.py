@@ -114,7 +114,12 @@ class Lake:
         own["entities"] = [partial(self._know, plan.entities)]
         own["seen"] = [partial(self._see, ready.released)]
         own["held"] = [partial(self._hold, ready.held)]
-        own["applied_through"] = [partial(self._advance, progress_text.to_text(plan.progress))]
+        own["applied_through"] = [
+            partial(
+                self._advance,
+                progress_text.to_text(replace(plan.progress, deletions=self.deletions)),
+            )
+        ]
         return self._write(tables.APPLY_ORDER, own, writes)
 
     def resolve(

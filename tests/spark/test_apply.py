@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.spark.applying.resolving import resolve
 from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from tests.spark.orgs import A, B, CurrentState, Killed, event, killing
 
@@ -89,7 +91,34 @@ def test_a_history_is_not_left_behind(delta_state: CurrentState, staging: Stagin
     assert [row["Industry"] for row in state.rows("Account", "Industry")] == ["Shipping"]
 
 
-@pytest.mark.lake
+def test_deletions_are_as_the_first_batch_had_them(
+    delta_state: CurrentState, staging: Staging
+) -> None:
+    """An apply and a resolve that would take rows away where they are flagged are refused, and change nothing."""
+    state = delta_state
+    batches = [
+        state.stage(event(staging, 1, "CREATE", A, Industry="Mining")),
+        state.stage(event(staging, 2, "DELETE", A)),
+    ]
+    state.apply(batches[0], deletions="flag")
+
+    with pytest.raises(ConfigurationError, match="deletions='flag'"):
+        state.apply(batches[1])
+    with pytest.raises(ConfigurationError, match="deletions='flag'"):
+        resolve(
+            state.spark,
+            str(state.root),
+            "delta",
+            "Account",
+            state.spark.createDataFrame([], "Id string"),
+            read_at=datetime.now(UTC),
+        )
+
+    assert state.rows("Account", "is_deleted") == [{"is_deleted": False}]
+    state.apply(batches[1], deletions="flag")
+    assert state.rows("Account", "is_deleted") == [{"is_deleted": True}]
+
+
 def test_killed_after_any_commit_it_comes_to_the_same_end(
     delta_state: CurrentState, staging: Staging
 ) -> None:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.lake,
     pytest.mark.timeout(1800),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.lake,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.applying.arrivals import Arrived, Released
     from airflow_provider_sfevents.spark.applying.places import EntityMarks
     from airflow_provider_sfevents.spark.applying.run import Run
-    from airflow_provider_sfevents.spark.changes.source import Admission, Batch
+    from airflow_provider_sfevents.spark.changes.source import Admission, Batch, Progress
     from airflow_provider_sfevents.spark.fieldtypes import Column
 
 
@@ -98,7 +99,7 @@ def apply_events(
         commits.add("seen", partial(see, run, batch, released, seen))
     if held or ready.held:
         commits.add("held", partial(hold, run, arrived, held, ready))
-    commits.add("applied_through", partial(_advance, run, progress_text.to_text(plan.progress)))
+    commits.add("applied_through", partial(_advance, run, plan.progress))
     written = commits.run(tables.APPLY_ORDER)
     return {
         **_counts(found),
@@ -167,7 +168,8 @@ def _folded(
     return Found(entity=entity, layout=layout, rows=rows, counts=counted(rows), few=few)
 
 
-def _advance(run: Run, said: str) -> None:
+def _advance(run: Run, progress: Progress) -> None:
+    said = progress_text.to_text(replace(progress, deletions=run.deletions))
     if said == run.progress:
         return
     name = tables.PROGRESS_SQL.split()[0]

@@ -32,7 +32,13 @@ from airflow_provider_sfevents.spark.applying.events import (
 )
 from airflow_provider_sfevents.spark.applying.places import open_state, progress_of
 from airflow_provider_sfevents.spark.applying.run import begun
-from airflow_provider_sfevents.spark.changes.source import Admission, Batch, Source, admit
+from airflow_provider_sfevents.spark.changes.source import (
+    Admission,
+    Batch,
+    Source,
+    admit,
+    check_deletions,
+)
 from airflow_provider_sfevents.spark.changes.transactions import SILENCE
 from airflow_provider_sfevents.spark.decimals import read_decimals
 from airflow_provider_sfevents.spark.decoding import chosen
@@ -118,6 +124,7 @@ def batch_of(manifest: Manifest) -> Batch:
 def _applied(run: Run, batch: Batch, order: ApplyOrder) -> dict[str, int]:
     progress = progress_of(run.progress)
     admission = admit(progress, batch)
+    check_deletions(progress, run.deletions)
     if order.settle:
         return _settled(run, batch, admission)
     if admission.kind == "again":

@@ -24,6 +24,7 @@ from airflow_provider_sfevents.spark.applying.run import begun
 from airflow_provider_sfevents.spark.changes import resolve as rules, serial, tables
 from airflow_provider_sfevents.spark.changes.ids import long_id
 from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.changes.source import check_deletions
 from airflow_provider_sfevents.spark.decimals import read_decimals, with_decimals
 from airflow_provider_sfevents.spark.evolution import evolve
 from airflow_provider_sfevents.spark.fieldtypes import event_type, quoted, record_fields
@@ -85,6 +86,7 @@ def resolve(
         )
     state = open_state(spark, current_state, table_format, landing_folder)
     with begun(state, deletions=deletions, history=history, step=step) as run:
+        check_deletions(progress_of(run.progress), deletions)
         layout = recorded_layout(run, entity)
         if event_schema:
             layout = _seeded(run, entity, event_schema, decimals or {}) or layout

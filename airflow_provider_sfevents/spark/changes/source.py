@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
 from airflow_provider_sfevents.spark.changes.marks import Mark, cause
 from airflow_provider_sfevents.spark.changes.order import Order, before_batch
 
@@ -78,6 +78,7 @@ class Progress:
     :param past: last sequence applied of earlier epochs.
     :param unproven: the last start did not join, and no event has come since that would tell whether some were lost.
     :param is_whole: nothing has been lost, for all we know, since the first batch.
+    :param deletions: what becomes of a deleted record's row: `delete` or `flag`.
     """
 
     source: Source
@@ -91,6 +92,7 @@ class Progress:
     unproven: bool = False
     is_whole: bool = True
     last_break: Break | None = None
+    deletions: str = "delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +149,19 @@ def check_source(recorded: Source, given: Source) -> None:
     if recorded != given:
         raise PositionConflict(
             f"These tables are fed by {recorded}; this is {given}. There is no order between the events of the two, so give it a root of its own."
+        )
+
+
+def check_deletions(progress: Progress | None, asked: str) -> None:
+    """Refuse to take rows away where others stayed, and the other way round: nobody could tell then who is gone.
+
+    :param asked: `delete` or `flag`, for this job.
+    :raises ConfigurationError: with both.
+    """
+    if progress is not None and progress.deletions != asked:
+        raise ConfigurationError(
+            f"These tables were made with deletions={progress.deletions!r}; this job was told deletions={asked!r} (--deletions). Give the apply "
+            "and each resolve the same; for tables of the other kind take a root of their own."
         )
 
 

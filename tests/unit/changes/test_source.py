@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    PositionConflict,
+    StagingError,
+)
 from airflow_provider_sfevents.spark.changes import progress_text
 from airflow_provider_sfevents.spark.changes.order import ORIGIN, Order, before_batch
 from airflow_provider_sfevents.spark.changes.source import (
@@ -18,6 +22,7 @@ from airflow_provider_sfevents.spark.changes.source import (
     Source,
     admit,
     advanced,
+    check_deletions,
     is_suspect,
     opening,
 )
@@ -194,3 +199,13 @@ def test_progress_survives_being_written() -> None:
     ):
         with pytest.raises(StagingError, match="applied_through"):
             progress_text.from_text(text)
+
+
+def test_rows_are_not_taken_away_where_others_are_flagged() -> None:
+    """What becomes of deleted rows is settled by the first batch; a job told otherwise is refused, and both are named."""
+    check_deletions(None, "flag")
+    check_deletions(PROGRESS, "delete")
+    flagging = progress_text.from_text(progress_text.to_text(replace(PROGRESS, deletions="flag")))
+    check_deletions(flagging, "flag")
+    with pytest.raises(ConfigurationError, match=r"'flag'.*'delete'.*a root of their own"):
+        check_deletions(flagging, "delete")
