@@ -13,7 +13,7 @@ LANES ?= $(if $(ARGS),0,3)
 PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
 
-.PHONY: help demo ui test test-full check check-format check-lint check-types check-imports format bench proof soak histories lock proto clean \
+.PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports format bench proof soak histories lock proto docs-errors clean \
 	runtime dev
 
 help: ## list the targets
@@ -36,6 +36,9 @@ test: dev ## all tests but the long ones
 test-full: dev ## all tests; a failure does not keep the long ones from telling what they know
 	$(SHARE_CLASSES)
 	@status=0; $(PYTEST) -m "not full" || status=1; $(PYTEST) -m full || status=1; exit $$status
+
+test-org: dev ## the contract suite on a real org, whose allowances it uses; docs/contract.md says what to set
+	python -m pytest tests/contract --org --timeout=7200 $(ARGS)
 
 check: check-format check-lint check-types check-imports ## format, lint, types, import rules
 
@@ -72,6 +75,9 @@ bench: dev ## benchmarks, each figure with its limit or its peer
 
 lock: ## resolve the newest allowed packages into the lock files
 	@scripts/lock.sh
+
+docs-errors: dev ## make docs/errors.md from the client's tables of errors
+	@python -m scripts.errors_page
 
 proto: ## generate the Python code from pubsub_api.proto
 	@scripts/proto.sh

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 BENCHMARKS = (
     *("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag", "landing"),
     *("deliveries", "event_latency", "publish_to_row", "idle_waits"),
-    *("decoding", "applying"),
+    *("decoding", "applying", "emulator"),
 )
 
 

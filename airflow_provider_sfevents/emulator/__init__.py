@@ -17,15 +17,29 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.emulator import Emulator
     from airflow_provider_sfevents.emulator.errors import EmulatorError
     from airflow_provider_sfevents.emulator.knobs import Knobs
+    from airflow_provider_sfevents.emulator.managed.config import ManagedConfig, ManagedRefused
     from airflow_provider_sfevents.emulator.org import Org
+    from airflow_provider_sfevents.emulator.sobjects.channels import ChannelMember
 
-__all__ = ["Clock", "Emulator", "EmulatorError", "Knobs", "Org"]
+__all__ = [
+    "ChannelMember",
+    "Clock",
+    "Emulator",
+    "EmulatorError",
+    "Knobs",
+    "ManagedConfig",
+    "ManagedRefused",
+    "Org",
+]
 
 _WHERE = {
+    "ChannelMember": "sobjects.channels",
     "Clock": "clock",
     "Emulator": "emulator",
     "EmulatorError": "errors",
     "Knobs": "knobs",
+    "ManagedConfig": "managed.config",
+    "ManagedRefused": "managed.config",
     "Org": "org",
 }
 

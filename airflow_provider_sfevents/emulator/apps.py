@@ -9,8 +9,10 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 
 from airflow_provider_sfevents.emulator.admin import Admin
+from airflow_provider_sfevents.emulator.cometd.face import Streaming
 from airflow_provider_sfevents.emulator.fault_admin import FaultAdmin
 from airflow_provider_sfevents.emulator.logins import Logins
+from airflow_provider_sfevents.emulator.managed_admin import ManagedAdmin
 from airflow_provider_sfevents.emulator.record_admin import RecordAdmin
 from airflow_provider_sfevents.emulator.rest.routes import rest_routes
 
@@ -32,13 +34,15 @@ def login_app(state: State, endpoint: TokenEndpoint) -> Any:
 def my_domain_app(
     state: State, endpoint: TokenEndpoint, org: Org, *, connect: Connect, faults: FaultVerbs
 ) -> Any:
-    """Logins, the REST API, and the emulator's own face for its command line."""
+    """Logins, the REST API, the Streaming API, and the emulator's own face for its command line."""
     own = [
         *Admin(org, connect).routes(),
         *RecordAdmin(org).routes(),
+        *ManagedAdmin(org).routes(),
         *FaultAdmin(org, faults).routes(),
     ]
-    return _app(state, [*Logins(state, endpoint).routes(), *rest_routes(state, org), *own])
+    faces = [*rest_routes(state, org), *Streaming(state, org.org_id).routes()]
+    return _app(state, [*Logins(state, endpoint).routes(), *faces, *own])
 
 
 def _app(state: State, routes: list[Any]) -> Any:

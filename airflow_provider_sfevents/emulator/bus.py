@@ -10,62 +10,25 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator.chance import Chance
 from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
 from airflow_provider_sfevents.emulator.replay_log import IssuedPositions, StoredEvent, TopicLog
+from airflow_provider_sfevents.emulator.topics import Encoded, Journal, Topic, with_member
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.knobs import Knobs
 
+__all__ = ["Bus", "Encoded", "Journal", "Topic", "with_member"]
+
 _HOUR = 3600.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """What the bus knows of a topic.
-
-    :param record: API name of the platform event or entity; empty for a channel.
-    :param schema_id: of the newest version; empty for a channel.
-    :param members: topics a channel carries.
-    """
-
-    name: str
-    kind: Literal["event", "change", "channel"]
-    record: str = ""
-    schema_id: str = ""
-    can_publish: bool = False
-    can_subscribe: bool = True
-    members: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """An event ready for the bus.
-
-    :param on_channels: what these channels carry in place of the payload.
-    """
-
-    id: str
-    schema_id: str
-    payload: bytes
-    on_channels: Mapping[str, bytes] = field(default_factory=dict)
-
-
-class Journal(Protocol):
-    """Where a bus writes down what must survive a restart."""
-
-    def topic(self, topic: Topic) -> None: ...
-    def schema(self, schema_id: str, schema_json: str) -> None: ...
-    def events(self, events: Sequence[StoredEvent], note: bytes = b"") -> None: ...
-    def position(self, position: int, at: float) -> None: ...
-    def renumbered(self, position: int, *, old_valid: bool) -> None: ...
 
 
 class Bus:
@@ -85,13 +48,17 @@ class Bus:
         self._schemas: dict[str, str] = {}
         self._logs: dict[str, TopicLog] = {}
         self._carriers: dict[str, tuple[str, ...]] = {}
+        self._left_out: dict[str, TopicLog] = {}
+        self.dress: Callable[[str, Encoded], Encoded] = lambda _topic, event: event
         self._issued = IssuedPositions()
         self._issued_before: list[IssuedPositions] = []
         self._forgotten: set[str] = set()
         self.numbering = 0
+        self._chance = Chance(f"{knobs.seed}:{name}:duplicates")
         self._random = random.Random(f"{knobs.seed}:{name}")  # noqa: S311 - repeatable, guards nothing
         self._position = self._random.randint(1_000_000, 20_000_000)
-        self._listeners: set[Callable[[], None]] = set()
+        self._listeners: dict[str, set[Callable[[], None]]] = {}
+        self._next_purge = 0.0
         self._notes: list[bytes] = []
 
     # --- what exists -------------------------------------------------------------------------------------------------
@@ -138,11 +105,20 @@ class Bus:
     def append(self, topic: str, events: Iterable[Encoded]) -> list[bytes]:
         """Put events on the bus, in this order; their replay ids.
 
+        The knob `duplicate_rate` lets some of them follow once more, under another replay id.
+
         :raises EmulatorError: for a topic nobody defined, or a channel.
         """
         with self.lock:
             self._check_target(topic)
-            return self.commit([(topic, event) for event in events])
+            several = [(topic, event) for event in events]
+            if not self.knobs.duplicate_rate:
+                return self.commit(several)
+            twice = self._chance.doubled(several, self.knobs.duplicate_rate)
+            replay_ids = self.commit(twice)
+            return [
+                one for at, one in enumerate(replay_ids) if not at or twice[at] is not twice[at - 1]
+            ]
 
     def commit(self, events: Sequence[tuple[str, Encoded]], note: bytes = b"") -> list[bytes]:
         """Put events of several topics on the bus, in this order and all or none; their replay ids.
@@ -154,12 +130,17 @@ class Bus:
             for topic, _ in events:
                 self._check_target(topic)
             at = self._clock.timestamp()
-            stored = [copy for topic, event in events for copy in self._copies(topic, event, at)]
+            stored = [
+                copy
+                for topic, event in events
+                for copy in self._copies(topic, self.dress(topic, event), at)
+            ]
             for one in stored:
                 self.restore_event(one)
             if self.journal:
                 self.journal.events(stored, note)
-        self.wake()
+            reached = {carrier for topic, _ in events for carrier in self._carriers[topic]}
+        self.wake(reached)
         return [self.replay_id(one.position) for one in stored if not one.channel]
 
     def take_notes(self) -> list[bytes]:
@@ -181,6 +162,9 @@ class Bus:
         own = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=event.payload)
         copies = [self._stored(position, topic, own, at)]
         for channel, payload in event.on_channels.items():
+            if payload is None:
+                copies.append(StoredEvent(position, at, topic, b"", channel))
+                continue
             other = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=payload)
             copies.append(self._stored(position, topic, other, at, channel))
         return copies
@@ -205,6 +189,7 @@ class Bus:
                 for event in log.last(len(log))
                 if event.channel or self._topics[name].kind != "channel"
             ]
+            past += [event for log in self._left_out.values() for event in log.last(len(log))]
             self.restore_numbering(position, old_valid=old_valid)
             # An event comes before the copies that channels have of it.
             past.sort(key=lambda one: (one.position, one.channel))
@@ -218,6 +203,8 @@ class Bus:
         self.wake()
 
     def _moved(self, event: StoredEvent, to: int) -> StoredEvent:
+        if not event.wire:
+            return replace(event, position=to)
         [consumed] = pb.FetchResponse.FromString(event.wire).events
         return self._stored(to, event.topic, consumed.event, event.published_at, event.channel)
 
@@ -305,28 +292,34 @@ class Bus:
 
     # --- waking streams ----------------------------------------------------------------------------------------------
 
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call this, from any thread, whenever there may be something new; returns what ends it."""
+    def listen(self, listener: Callable[[], None], topic: str = "") -> Callable[[], None]:
+        """Call this, from any thread, when there may be something new, on this topic or on any; returns what ends it."""
         with self.lock:
-            self._listeners.add(listener)
+            self._listeners.setdefault(topic, set()).add(listener)
 
         def end() -> None:
             with self.lock:
-                self._listeners.discard(listener)
+                self._listeners[topic].discard(listener)
 
         return end
 
-    def wake(self) -> None:
+    def wake(self, topics: Iterable[str] | None = None) -> None:
+        """Call who listens to these topics; everybody where none are named."""
         with self.lock:
-            listeners = tuple(self._listeners)
-        for listener in listeners:
+            named = self._listeners if topics is None else ("", *topics)
+            woken = [listener for name in named for listener in self._listeners.get(name, ())]
+        for listener in woken:
             listener()
 
     # --- reading the journal back ------------------------------------------------------------------------------------
 
     def restore_topic(self, topic: Topic) -> None:
         self._topics[topic.name] = topic
-        if topic.kind == "channel":
+        if topic.removed:
+            del self._topics[topic.name]
+            self._logs.pop(topic.name, None)
+            self._left_out.pop(topic.name, None)
+        elif topic.kind == "channel":
             self._logs[topic.name] = self._merged(topic.name, topic.members)
         else:
             self._logs.setdefault(topic.name, TopicLog())
@@ -343,11 +336,22 @@ class Bus:
 
     def restore_event(self, event: StoredEvent) -> None:
         if event.channel:
-            self._logs[event.channel].replace(event)
+            self._carry_copy(event)
             return
         for carrier in self._carriers[event.topic]:
             self._logs[carrier].append(event)
         self.restore_position(event.position, event.published_at)
+
+    def _carry_copy(self, copy: StoredEvent) -> None:
+        """Let a channel carry a copy in place of the event, or, where the copy is empty, leave the event out."""
+        log = self._logs.get(copy.channel)
+        if log is None:
+            return  # settings that were written just before a kill, without a channel yet
+        if copy.wire:
+            log.replace(copy)
+        else:
+            log.remove(copy.position)
+            self._left_out.setdefault(copy.channel, TopicLog()).append(copy)
 
     def restore_position(self, position: int, at: float) -> None:
         self._position = max(self._position, position)
@@ -358,7 +362,9 @@ class Bus:
         self._issued_before = [self._issued, *self._issued_before] if old_valid else []
         self._issued = IssuedPositions()
         self._logs = {name: TopicLog() for name in self._logs}
+        self._left_out.clear()
         self._position = position
+        self._next_purge = 0.0
         self.numbering += 1
 
     def _merged(self, name: str, members: Sequence[str]) -> TopicLog:
@@ -366,23 +372,22 @@ class Bus:
         log = TopicLog()
         past = [event for member in members for event in self.retained(member)]
         own = {event.position: event for event in self.retained(name) if event.channel}
+        without = self._left_out.get(name) or TopicLog()
         for event in sorted(past, key=lambda event: event.position):
-            log.append(own.get(event.position, event))
+            if not without.holds(event.position):
+                log.append(own.get(event.position, event))
         return log
 
     def _purge(self) -> None:
         now = self._clock.timestamp()
+        if now < self._next_purge:
+            return  # each look at the bus comes here; a thousand topics are looked through when something is due
         kept = self.knobs.retention_hours * _HOUR
-        for issued in (self._issued, *self._issued_before):
-            issued.drop_before(now - kept)
-        for log in self._logs.values():
-            log.drop_before(now - kept - self.knobs.purge_late_hours * _HOUR)
-
-
-def with_member(channel: Topic, member: str) -> Topic:
-    """Channel, carrying this topic too."""
-    return (
-        channel
-        if member in channel.members
-        else replace(channel, members=(*channel.members, member))
-    )
+        late = kept + self.knobs.purge_late_hours * _HOUR
+        aging: list[tuple[IssuedPositions | TopicLog, float]]
+        aging = [(issued, kept) for issued in (self._issued, *self._issued_before)]
+        aging += [(log, late) for log in (*self._logs.values(), *self._left_out.values())]
+        for one, age in aging:
+            one.drop_before(now - age)
+        due = [one.oldest + age for one, age in aging if one.oldest is not None]
+        self._next_purge = min(due, default=now + kept)

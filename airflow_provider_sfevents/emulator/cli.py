@@ -6,7 +6,7 @@ import argparse
 from dataclasses import fields
 from typing import Any
 
-from airflow_provider_sfevents.emulator import fault_cli
+from airflow_provider_sfevents.emulator import fault_cli, managed_cli
 from airflow_provider_sfevents.emulator.connections import AUTHS
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.knobs import Knobs
@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
         "connection", parents=[where], help="print an Airflow connection as JSON"
     )
     connection.add_argument("--auth", choices=AUTHS, default=AUTHS[0])
+    managed_cli.add(commands, where)
     fault_cli.add(commands, where)
     return top
 
@@ -173,10 +174,23 @@ def _value(text: str, default: Any) -> Any:
                 else int(text) > 0
             )
         case tuple():
-            least, dash, most = text.partition("-")
-            return (int(least), int(most)) if dash else int(least)
-        case int() | None:
+            return _range(text) if default else tuple(_pair(part) for part in text.split(","))
+        case None:
+            return float(text) if "." in text else int(text)
+        case int():
             return int(text)
         case float():
             return float(text)
     return text
+
+
+def _range(text: str) -> int | tuple[int, int]:
+    least, dash, most = text.partition("-")
+    return (int(least), int(most)) if dash else int(least)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon:
+        raise ValueError(text)
+    return name, value

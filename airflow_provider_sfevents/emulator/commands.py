@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.emulator import fault_cli
+from airflow_provider_sfevents.emulator import fault_cli, managed_cli
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
 
@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> Iterator[str]:
         "define": _define,
         "look": _look,
         "connection": _connection,
+        "managed": managed_cli.run,
     }
     command = commands.get(args.command, fault_cli.run)
     return command(args, _remote(args))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.org import Org
     from airflow_provider_sfevents.emulator.sessions import Sessions
 
-AUTHS = ("client_credentials", "jwt_bearer", "session")
+AUTHS = ("client_credentials", "jwt_bearer", "refresh_token", "password", "soap", "session")
 
 
 def connection(
@@ -28,25 +28,40 @@ def connection(
         "login": org.consumer_key,
         "password": "",
     }
-    if auth == "client_credentials":
-        values["password"] = org.consumer_secret
-    elif auth == "jwt_bearer":
-        values["host"] = login_url
-        extra |= {"username": org.username, "private_key": org.private_key_pem}
-    elif auth == "session":
-        values["login"] = ""
-        session = sessions.issue(
-            org_id=org.org_id,
-            instance_url=org.instance_url,
-            user_id=org.user_id,
-            username=org.username,
-            client="",
-        )
-        extra |= {
-            "session_token": session.token,
-            "instance_url": org.instance_url,
-            "org_id": org.org_id,
-        }
-    else:
-        raise EmulatorError(f"auth {auth!r} is none of {', '.join(AUTHS)}")
+    match auth:
+        case "client_credentials":
+            values["password"] = org.consumer_secret
+        case "jwt_bearer":
+            values["host"] = login_url
+            extra |= {"username": org.username, "private_key": org.private_key_pem}
+        case "refresh_token":
+            values |= {"host": login_url, "password": org.consumer_secret}
+            extra["refresh_token"] = org.refresh_token
+        case "password":
+            values |= {"host": login_url, "password": org.consumer_secret}
+            extra |= {"username": org.username, "user_password": org.password}
+            extra["security_token"] = org.security_token
+        case "soap":
+            values |= {"host": login_url, "login": org.username, "password": org.password}
+            extra["security_token"] = org.security_token
+        case "session":
+            values["login"] = ""
+            extra |= _session(org, sessions)
+        case _:
+            raise EmulatorError(f"auth {auth!r} is none of {', '.join(AUTHS)}")
     return {**values, "extra": extra}
+
+
+def _session(org: Org, sessions: Sessions) -> dict[str, str]:
+    session = sessions.issue(
+        org_id=org.org_id,
+        instance_url=org.instance_url,
+        user_id=org.user_id,
+        username=org.username,
+        client="",
+    )
+    return {
+        "session_token": session.token,
+        "instance_url": org.instance_url,
+        "org_id": org.org_id,
+    }

@@ -6,19 +6,23 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.emulator.chance import Chance
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from airflow_provider_sfevents.emulator.knobs import Knobs
     from airflow_provider_sfevents.emulator.replay_log import StoredEvent
 
 
 class DeliveryFaults:
     """Counts of events still to be meddled with, for whichever stream delivers them. Safe to use from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, knobs: Knobs) -> None:
+        self._knobs = knobs
+        self._chance = Chance(f"{knobs.seed}:deliveries")
         self._lock = threading.Lock()
         self._repeat = 0
         self._reorder = 0
@@ -51,10 +55,12 @@ class DeliveryFaults:
             if self._reorder and len(events) > 1:
                 turned, self._reorder = min(self._reorder, len(events)), 0
                 events = [*reversed(events[:turned]), *events[turned:]]
+            elif self._chance.happens(self._knobs.reorder_rate):
+                events = events[::-1]
             doubled = min(self._repeat, len(events))
             self._repeat -= doubled
-        twice = [copy for event in events[:doubled] for copy in (event, event)]
-        return [*twice, *events[doubled:]]
+            twice = [copy for event in events[:doubled] for copy in (event, event)]
+            return [*twice, *self._chance.doubled(events[doubled:], self._knobs.repeat_rate)]
 
     def reach(self, limit: int) -> int:
         """How many events to look at for a response of at most so many: an order may concern more."""

@@ -24,6 +24,7 @@ from airflow_provider_sfevents.emulator.journal import (
     write_orgs,
 )
 from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
 from airflow_provider_sfevents.emulator.oauth import Tenant, TokenEndpoint
 from airflow_provider_sfevents.emulator.org import Org
 from airflow_provider_sfevents.emulator.state import State
@@ -85,7 +86,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         """
         if self._hosting:
             raise EmulatorError(f"this emulator runs already, at {self.endpoint}")
-        for module in ("grpc", "fastavro", "starlette", "uvicorn", "jwt"):
+        for module in ("grpc", "grpc_reflection", "fastavro", "starlette", "uvicorn", "jwt"):
             require(module)
         self._state = State.new(clock=self.clock, knobs=self.knobs)
         self._orgs = []
@@ -100,6 +101,7 @@ class Emulator(OrgVerbs, FaultVerbs):
     def stop(self) -> None:
         """Close every stream and port; what clients did can still be asked."""
         hosting, self._hosting = self._hosting, None
+        self._state.cometd.close()
         if hosting:
             hosting.close()
 
@@ -162,7 +164,8 @@ class Emulator(OrgVerbs, FaultVerbs):
     ) -> dict[str, Any]:
         """Airflow connection to an org: `conn_type`, `host`, `login`, `password` and `extra`.
 
-        :param auth: `client_credentials`, `jwt_bearer`, or `session` with a token that is issued now.
+        :param auth: `client_credentials`, `jwt_bearer`, `refresh_token`, `password`, `soap`, or `session` with a token
+            that is issued now.
         """
         where = {"login_url": self.login_url, "endpoint": self.endpoint, "ca_file": self.ca_file}
         return connection(auth, org or self.org, sessions=self._state.sessions, **where)
@@ -242,7 +245,9 @@ class Emulator(OrgVerbs, FaultVerbs):
             Servicer(self._state).handler(),
             self._port("grpc_port", saved),
             rst_error=self.knobs.rst_stream_error,
+            half_open_seconds=self.knobs.half_open_seconds,
             streams_per_connection=self.knobs.max_streams_per_connection,
+            connection_age=self.knobs.max_connection_age_seconds,
         )
         self._save()
         if self._sample and not self.org.bus.topics:
@@ -259,9 +264,16 @@ class Emulator(OrgVerbs, FaultVerbs):
         http = hosting.bind(asked or identity.http_port)
         tenant = Tenant(identity=identity, instance_url=hosting.url(http))
         bus = self._bus(identity.org_id)
-        parts = Parts(identity=identity, bus=bus, clock=self.clock, records=self._state.records)
+        managed = self._managed(identity.org_id, bus)
+        parts = Parts(
+            identity=identity,
+            bus=bus,
+            clock=self.clock,
+            records=self._state.records,
+            managed=managed,
+        )
         org = Org(parts=parts, instance_url=tenant.instance_url)
-        self._state.add(tenant, bus)
+        self._state.add(tenant, bus, managed)
         self._orgs.append(org)
         endpoint = self._endpoint([tenant], my_domain=True)
         hosting.mount(
@@ -277,6 +289,10 @@ class Emulator(OrgVerbs, FaultVerbs):
             bus.journal = journal = BusLog(path)
             self._here().on_close(journal.close)
         return bus
+
+    def _managed(self, org_id: str, bus: Bus) -> ManagedRegistry:
+        path = self._folder / org_id / "managed.json" if self._folder else None
+        return ManagedRegistry(bus=bus, clock=self.clock, path=path)
 
     def _endpoint(self, tenants: list[Tenant], *, my_domain: bool) -> TokenEndpoint:
         return TokenEndpoint(

@@ -7,6 +7,25 @@ of live orgs); statuses nobody has published follow the meaning of the code.
 from __future__ import annotations
 
 PREFIX = "sfdc.platform.eventbus.grpc."
+STATUSES = (
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+)
 
 
 class EmulatorError(Exception):
@@ -37,6 +56,46 @@ class Refusal(Exception):  # noqa: N818
         """As in the trailer."""
         return PREFIX + self.code if self.code else ""
 
+
+MANAGED: dict[str, tuple[str, str]] = {
+    "already.active": (
+        "ALREADY_EXISTS",
+        "An active managed subscription with the same ID already exists. If a previous subscription with the same ID was "
+        "stopped, there can be a delay before it expires. Try subscribing again later.",
+    ),
+    "config.stopped": ("FAILED_PRECONDITION", "The managed subscription is stopped."),
+    "config.deleted": ("NOT_FOUND", "The managed subscription was deleted."),
+    "developer.name.not.found": (
+        "NOT_FOUND",
+        "No managed subscription with this developer name was found.",
+    ),
+    "subscription.id.not.found": ("NOT_FOUND", "No managed subscription with this ID was found."),
+    "subscription.id.invalid": (
+        "INVALID_ARGUMENT",
+        "The subscription ID must have 15 or 18 characters.",
+    ),
+    "id.or.developer.name.empty": (
+        "INVALID_ARGUMENT",
+        "Provide either subscription_id or developer_name, and not both.",
+    ),
+    "fetch.request.events.invalid": (
+        "INVALID_ARGUMENT",
+        "The num_requested field must be 0 or greater.",
+    ),
+    "fetch.request.invalid": (
+        "INVALID_ARGUMENT",
+        "The request is missing the CommitReplayRequest or the auth refresh.",
+    ),
+    "fetch.request.commit.request.restricted": (
+        "INVALID_ARGUMENT",
+        "The first ManagedFetchRequest can't have a CommitReplayRequest.",
+    ),
+    "fetch.request.auth.request.restricted": (
+        "INVALID_ARGUMENT",
+        "The first ManagedFetchRequest can't have an auth_refresh.",
+    ),
+}
+"""Codes of ManagedSubscribe, after their own prefix `managed.subscription.`"""
 
 KNOWN: dict[str, tuple[str, str]] = {
     "service.unavailable": ("INTERNAL", "The service is unavailable. Try again later."),
@@ -103,4 +162,31 @@ KNOWN: dict[str, tuple[str, str]] = {
     "publish.topic.validation.empty": ("INVALID_ARGUMENT", "The topic name is empty."),
     # Not published anywhere; made after the code for subscribing.
     "publish.topic.cannot.publish": ("PERMISSION_DENIED", "The user can't publish to the topic."),
+    "service.auth.refresh.invalid": ("UNAUTHENTICATED", "The auth_refresh field is invalid."),
+    "service.tenant.license": ("PERMISSION_DENIED", "The org isn't licensed for this service."),
+    "concurrent.client.limit.exceeded": (
+        "RESOURCE_EXHAUSTED",
+        "The maximum number of concurrent clients was exceeded.",
+    ),
+    "subscription.fetch.replay.repeated": (
+        "INTERNAL",
+        "An event came with a lower replay ID than the one before.",
+    ),
+    "subscription.fetch.request.invalid": (
+        "INVALID_ARGUMENT",
+        "The fetch request is missing the auth refresh.",
+    ),
+    "publish.stream.sweeper.timeout": (
+        "DEADLINE_EXCEEDED",
+        "No PublishRequest came for too long. Closing the stream.",
+    ),
+    "publish.auth.refresh.invalid": (
+        "INVALID_ARGUMENT",
+        "The first PublishRequest can't have an auth_refresh.",
+    ),
+    "publish.topic.mismatch": (
+        "INVALID_ARGUMENT",
+        "The topic differs from the one in the first PublishRequest of this stream.",
+    ),
+    **{f"managed.subscription.{code}": known for code, known in MANAGED.items()},
 }

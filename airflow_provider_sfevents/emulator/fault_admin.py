@@ -22,14 +22,17 @@ FOR_ALL = (
     "expire_tokens",
     "fail_next",
     "freeze",
+    "lock_out",
     "pause_keepalives",
     "reorder_next",
     "repeat_next",
     "resend_on_reconnect",
     "restart",
     "resume_keepalives",
+    "revoke",
     "thaw",
     "trickle",
+    "unlock",
 )
 FOR_THE_ORG = ("forget_schema", "reset_replay_ids")
 

@@ -51,6 +51,9 @@ def add(commands: Any, where: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--not-in-stream", dest="in_stream", action="store_false", help="let running streams go on"
     )
+    command("revoke", "make an access or refresh token invalid").add_argument("token")
+    command("lock-out", "let a user no longer log in with a password").add_argument("username")
+    command("unlock", "end lock-out").add_argument("username")
     reset = command("reset-replay-ids", "give every event on the bus another replay id")
     reset.add_argument(
         "--old-ids", choices=_OLD_IDS, default="refused", help="what old ids are then"
@@ -83,6 +86,9 @@ def _fault(command: argparse.ArgumentParser, where: argparse.ArgumentParser) -> 
         help="events delivered, or calls answered, before",
     )
     order.add_argument("--after-seconds", type=float, metavar="S", help="since the call began")
+    order.add_argument(
+        "--late", action="store_true", help="events are published, and only the answer is lost"
+    )
     actions.add_parser("list", parents=[where], help="what was ordered and has not come")
     clear = actions.add_parser("clear", parents=[where], help="forget it, and mend the network")
     clear.add_argument("rpc", nargs="?", choices=TARGETS, metavar="RPC", help="only this RPC's")
@@ -124,7 +130,10 @@ def run(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
 
 def _faults(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
     if args.action == "order":
-        names = ("rpc", "error_code", "status", "message", "how", "times", "after", "after_seconds")
+        names = (
+            *("rpc", "error_code", "status", "message", "how"),
+            *("times", "after", "after_seconds", "late"),
+        )
         remote.post("faults/fail_next", **{name: getattr(args, name) for name in names})
         yield f"{args.rpc}: ordered"
     elif args.action == "clear":
@@ -143,6 +152,7 @@ def _line(fault: dict[str, Any]) -> str:
     more = [f"{fault['times']} times"] * (fault["times"] > 1)
     more += [f"after {fault['after']}"] * (fault["after"] > 0)
     more += [f"after {fault['after_seconds']} s"] * (fault["after_seconds"] is not None)
+    more += ["late"] * fault["late"]
     return ", ".join((what, *more))
 
 
@@ -175,6 +185,9 @@ def _verb(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         "reorder": ("reorder_next", ("events",)),
         "resend": ("resend_on_reconnect", ("events",)),
         "expire-tokens": ("expire_tokens", ("in_stream",)),
+        "revoke": ("revoke", ("token",)),
+        "lock-out": ("lock_out", ("username",)),
+        "unlock": ("unlock", ("username",)),
         "reset-replay-ids": ("reset_replay_ids", ("old_ids",)),
         "forget-schema": ("forget_schema", ("schema_id",)),
     }

@@ -44,17 +44,20 @@ class FaultVerbs(ABC):
         times: int = 1,
         after: int = 0,
         after_seconds: float | None = None,
+        late: bool = False,
     ) -> None:
         """Let the next calls of an RPC fail.
 
-        :param rpc: `Subscribe`, `GetTopic`, `GetSchema`, `Publish`, `token` or `userinfo`.
+        :param rpc: `Subscribe`, `ManagedSubscribe`, `PublishStream`, `GetTopic`, `GetSchema`, `Publish`; over HTTP `token`,
+            `userinfo`, `soap`, `rest`, `cometd`.
         :param error_code: with or without its prefix; its usual status goes with it. A `status` alone is an error of
             the transport, without trailers; neither is `service.unavailable`. The status OK ends a stream politely.
-        :param how: `reset`, `goaway` or `rst_stream`: cut the connection instead, see `drop_connections`.
+        :param how: `reset`, `goaway`, `rst_stream` or `half_open`: cut the connection instead, see `drop_connections`.
         :param times: so many calls. A stream that ends before its failure is due leaves it to the next stream.
-        :param after: for Subscribe, so many events are delivered on each of these streams first; for the others, so
+        :param after: for streams, so many events are delivered, or published, on each of them first; for the others, so
             many calls are answered first.
         :param after_seconds: so long after the call began. With `after` on a stream, whichever comes first.
+        :param late: for `Publish` and `PublishStream`: the events are published, and only the answer is lost.
         """
         self._state.faults.add(
             rpc,
@@ -65,6 +68,7 @@ class FaultVerbs(ABC):
             times=times,
             after=after,
             after_seconds=after_seconds,
+            late=late,
         )
 
     def faults(self) -> tuple[Fault, ...]:
@@ -90,8 +94,9 @@ class FaultVerbs(ABC):
         """Cut everything that is open on the gRPC port, now; who connects again is served.
 
         :param how: `reset`: a TCP reset. `goaway`: GOAWAY, then the end of the connection. `rst_stream`: RST_STREAM for
-            each open call, on connections that stay; the knob `rst_stream_error` names its error. `end`: every Subscribe
-            stream ends politely, with OK.
+            each open call, on connections that stay; the knob `rst_stream_error` names its error. `half_open`: nothing
+            passes on them any more, and the service holds its streams, and managed subscriptions' slots, until the knob
+            `half_open_seconds` is over. `end`: every stream ends politely, with OK.
         """
         if how == "end":
             self._state.running.end(Refusal("", "OK"))
@@ -184,6 +189,16 @@ class FaultVerbs(ABC):
         self._wake()
 
     def revoke(self, token: str) -> None:
-        """Make this token stop being good."""
+        """Make this token stop being good, be it an access token or an app's refresh token."""
         self._state.sessions.revoke(token)
         self._wake()
+
+    # --- users -------------------------------------------------------------------------------------------------------
+
+    def lock_out(self, username: str) -> None:
+        """Let a user no longer log in with name and password, over OAuth and SOAP; tokens given out stay good."""
+        self._state.sessions.lock_out(username)
+
+    def unlock(self, username: str) -> None:
+        """End `lock_out`."""
+        self._state.sessions.unlock(username)

@@ -6,33 +6,31 @@ import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.emulator.errors import KNOWN, PREFIX, EmulatorError, Refusal
+from airflow_provider_sfevents.emulator.chance import Chance
+from airflow_provider_sfevents.emulator.errors import (
+    KNOWN,
+    PREFIX,
+    STATUSES,
+    EmulatorError,
+    Refusal,
+)
 from airflow_provider_sfevents.emulator.frames import HOWS
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.knobs import Knobs
 
-OVER_HTTP = ("token", "userinfo", "rest")
-TARGETS = ("Subscribe", "GetTopic", "GetSchema", "Publish", *OVER_HTTP)
-STATUSES = (
-    "OK",
-    "CANCELLED",
-    "UNKNOWN",
-    "INVALID_ARGUMENT",
-    "DEADLINE_EXCEEDED",
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "PERMISSION_DENIED",
-    "RESOURCE_EXHAUSTED",
-    "FAILED_PRECONDITION",
-    "ABORTED",
-    "OUT_OF_RANGE",
-    "UNIMPLEMENTED",
-    "INTERNAL",
-    "UNAVAILABLE",
-    "DATA_LOSS",
-    "UNAUTHENTICATED",
+OVER_HTTP = ("token", "userinfo", "soap", "rest", "cometd")
+DELIVERING = ("Subscribe", "ManagedSubscribe")
+STREAMS = (*DELIVERING, "PublishStream")
+PUBLISHING = ("Publish", "PublishStream")
+TARGETS = (*STREAMS, "GetTopic", "GetSchema", "Publish", *OVER_HTTP)
+_BY_CHANCE = (  # how, status, error code: what clients of live orgs have met
+    ("rst_stream", "", ""),
+    ("goaway", "", ""),
+    ("", "UNAVAILABLE", ""),
+    ("", "", "service.unavailable"),
 )
+_EVENTS_BEFORE_CHANCE = 100
 _NO_CODE = "upstream connect error or disconnect/reset before headers"
 
 
@@ -43,8 +41,9 @@ class Fault:
     :param rpc: whose call; empty where it is not about one RPC.
     :param how: `reset`, `goaway` or `rst_stream` instead of a status; for other verbs their name.
     :param times: so many calls are left.
-    :param after: for Subscribe: events delivered on the stream before; for the others: calls answered before.
+    :param after: for streams: events delivered or published on the stream before; for the others: calls answered before.
     :param after_seconds: since the call began; with `after`, whichever comes first.
+    :param late: whether the call does its work before it fails, so that only its answer is lost.
     """
 
     rpc: str = ""
@@ -55,6 +54,7 @@ class Fault:
     times: int = 1
     after: int = 0
     after_seconds: float | None = None
+    late: bool = False
 
     @property
     def refusal(self) -> Refusal:
@@ -73,12 +73,19 @@ class Fault:
         return bool(self.after) or self.after_seconds is None
 
 
+class ChanceFault(Fault):
+    """A fault that nobody ordered; it waits for no other call."""
+
+    __slots__ = ()
+
+
 class Faults:
     """The orders still waiting, by RPC, oldest first. Safe to use from any thread."""
 
     def __init__(self, knobs: Knobs) -> None:
         self._knobs = knobs
         self._waiting: dict[str, list[Fault]] = {}
+        self._chance = Chance(f"{knobs.seed}:faults")
         self._lock = threading.Lock()
 
     def add(
@@ -92,6 +99,7 @@ class Faults:
         times: int = 1,
         after: int = 0,
         after_seconds: float | None = None,
+        late: bool = False,
     ) -> None:
         """Let calls of an RPC fail, see `Emulator.fail_next`.
 
@@ -106,6 +114,7 @@ class Faults:
             times=times,
             after=after,
             after_seconds=after_seconds,
+            late=late,
         )
         _check(fault)
         if not fault.how:
@@ -118,9 +127,9 @@ class Faults:
         with self._lock:
             waiting = self._waiting.get(rpc)
             if not waiting:
-                return None
+                return self._by_chance(rpc)
             fault = waiting[0]
-            if rpc != "Subscribe" and fault.after:
+            if rpc not in STREAMS and fault.after:
                 waiting[0] = replace(fault, after=fault.after - 1)
                 return None
             if fault.times > 1:
@@ -131,6 +140,8 @@ class Faults:
 
     def give_back(self, fault: Fault) -> None:
         """Let the next stream have it: the one that took it ended before it was due."""
+        if isinstance(fault, ChanceFault):
+            return
         with self._lock:
             self._waiting.setdefault(fault.rpc, []).insert(0, fault)
 
@@ -145,6 +156,16 @@ class Faults:
                 self._waiting.pop(rpc, None)
             else:
                 self._waiting.clear()
+
+    def _by_chance(self, rpc: str) -> Fault | None:
+        """Fault that strikes by the knob `fault_rate`; on a stream within its first 100 events."""
+        if rpc in OVER_HTTP or not self._chance.happens(self._knobs.fault_rate):
+            return None
+        after = self._chance.below(_EVENTS_BEFORE_CHANCE) if rpc in STREAMS else 0
+        how, status, code = self._chance.one_of(_BY_CHANCE)
+        if how:
+            return ChanceFault(rpc=rpc, how=how, after=after)
+        return self._completed(ChanceFault(rpc=rpc, status=status, error_code=code, after=after))
 
     def _completed(self, fault: Fault) -> Fault:
         """Fill in the status that goes with a code, and the text that goes without one."""
@@ -165,6 +186,10 @@ def _check(fault: Fault) -> None:
         raise EmulatorError(
             "fail_next: times must be at least 1, after and after_seconds 0 or more"
         )
+    if fault.late and fault.rpc not in PUBLISHING:
+        raise EmulatorError(
+            f"fail_next: late is for {' and '.join(PUBLISHING)}, whose work can be done and the answer lost"
+        )
     if fault.how:
         _check_cut(fault)
         return
@@ -176,9 +201,9 @@ def _check(fault: Fault) -> None:
         raise EmulatorError(
             f"fail_next: error code {fault.error_code!r} is not known here; give its status too"
         )
-    if fault.status == "OK" and (fault.rpc != "Subscribe" or fault.error_code):
+    if fault.status == "OK" and (fault.rpc not in STREAMS or fault.error_code):
         raise EmulatorError(
-            "fail_next: status OK is the polite end of a Subscribe stream; it has no error code, and no other call fails with it"
+            "fail_next: status OK is the polite end of a stream; it has no error code, and no other call fails with it"
         )
 
 

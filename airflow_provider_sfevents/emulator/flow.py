@@ -50,7 +50,12 @@ class Wait:
     seconds: float
 
 
-Step = Send | Keepalive | Close | Wait
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Say what became of the commits that wait; only where there are commits."""
+
+
+Step = Send | Keepalive | Close | Wait | Answer
 
 
 class Flow:

@@ -10,7 +10,7 @@ import secrets
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-HOWS = ("reset", "goaway", "rst_stream")
+HOWS = ("reset", "goaway", "rst_stream", "half_open")
 """How a connection, or a stream of it, can be cut."""
 ERRORS = {
     "NO_ERROR": 0,

@@ -74,12 +74,21 @@ class Hosting:
             self._waiting.append((http, app))
 
     def serve(
-        self, handler: Any, grpc_port: int, *, rst_error: str, streams_per_connection: int
+        self,
+        handler: Any,
+        grpc_port: int,
+        *,
+        rst_error: str,
+        half_open_seconds: float,
+        streams_per_connection: int,
+        connection_age: float | None,
     ) -> None:
         """Start the thread, gRPC on this port, and HTTP on those that were taken.
 
         :param rst_error: HTTP/2 error of the relay's RST_STREAM.
+        :param half_open_seconds: how long the server holds a connection that was cut without a word.
         :param streams_per_connection: RPCs at once on one HTTP/2 connection.
+        :param connection_age: seconds a connection lasts; None for as long as it likes.
         :raises PortInUse: when the port is taken.
         """
         first = take_port(self._host, grpc_port, "gRPC")
@@ -87,8 +96,14 @@ class Hosting:
         self.grpc_port = first.getsockname()[1]
         self._thread = LoopThread()
         self._thread.start()
-        self._thread.run(self._grpc.start(handler, streams_per_connection=streams_per_connection))
-        self._thread.run(self._front(first, rst_error))
+        self._thread.run(
+            self._grpc.start(
+                handler,
+                streams_per_connection=streams_per_connection,
+                connection_age=connection_age,
+            )
+        )
+        self._thread.run(self._front(first, rst_error, half_open_seconds))
         for http, app in self._waiting:
             self._thread.run(http.start(app, self._certificates))
         self._waiting.clear()
@@ -109,7 +124,7 @@ class Hosting:
         if self._relay:
             self._relay.carries(peer, rpc)
 
-    async def _front(self, first: socket.socket, rst_error: str) -> None:
+    async def _front(self, first: socket.socket, rst_error: str, half_open_seconds: float) -> None:
         """Put the relay in front of the gRPC server."""
         self._relay = Relay(
             port=first,
@@ -117,6 +132,7 @@ class Hosting:
             target=self._grpc.port,
             tls=self._certificates.server_context() if self._certificates else None,
             rst_error=rst_error,
+            half_open_seconds=half_open_seconds,
         )
         self._relay.listen()
 

@@ -1,9 +1,11 @@
-"""Who an org is and who may log in to it: ids, its connected app, its user and that app's key pair."""
+"""Who an org is and who may log in to it: ids, its connected app and that app's key pair, its user and that user's secrets."""
 
 from __future__ import annotations
 
+import hmac
 import random
 import secrets
+import string
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -45,26 +47,34 @@ class KeyPair:
         )
 
 
+def _refresh_token() -> str:
+    return "5Aep861" + secrets.token_urlsafe(60)
+
+
+def _security_token() -> str:
+    return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(25))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
     """A connected app: what a client logs in with.
 
-    :param run_as: user of the client credentials flow; empty where the app has none.
     :param users: usernames pre-authorised for the JWT bearer flow.
+    :param refresh_token: what its user was given once, to log in again without being there.
     """
 
     consumer_key: str
     consumer_secret: str = field(repr=False)
-    run_as: str
     users: tuple[str, ...]
     keys: KeyPair = field(repr=False)
-    client_credentials: bool = True
+    refresh_token: str = field(default_factory=_refresh_token, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """The facts of one org that outlive a restart.
 
+    :param password: its user's; `security_token` goes behind it where a program logs in.
     :param http_port: port of its My Domain; 0 where any will do.
     """
 
@@ -73,7 +83,15 @@ class Identity:
     user_id: str
     username: str
     app: App
+    password: str = field(default_factory=lambda: secrets.token_urlsafe(12), repr=False)
+    security_token: str = field(default_factory=_security_token, repr=False)
     http_port: int = 0
+
+    def admits(self, username: str, password: str) -> bool:
+        """Whether these are its user's name, and password with the security token behind it."""
+        right = f"{self.password}{self.security_token}"
+        same = hmac.compare_digest(password.encode(), right.encode())
+        return username.lower() == self.username.lower() and same
 
     @classmethod
     def new(cls, name: str, http_port: int = 0) -> Identity:
@@ -83,7 +101,6 @@ class Identity:
         app = App(
             consumer_key="3MVG9" + secrets.token_urlsafe(60),
             consumer_secret=secrets.token_hex(32).upper(),
-            run_as=username,
             users=(username,),
             keys=KeyPair(),
         )
@@ -105,6 +122,9 @@ class Identity:
             "consumer_key": self.app.consumer_key,
             "consumer_secret": self.app.consumer_secret,
             "private_key": self.app.keys.private_key_pem,
+            "refresh_token": self.app.refresh_token,
+            "password": self.password,
+            "security_token": self.security_token,
             "http_port": self.http_port,
         }
 
@@ -113,11 +133,16 @@ class Identity:
         app = App(
             consumer_key=value["consumer_key"],
             consumer_secret=value["consumer_secret"],
-            run_as=value["username"],
             users=(value["username"],),
             keys=KeyPair(value["private_key"]),
+            **_written(value, ("refresh_token",)),
         )
         kept = {
             name: value[name] for name in ("name", "org_id", "user_id", "username", "http_port")
         }
-        return cls(**kept, app=app)
+        return cls(**{**kept, **_written(value, ("password", "security_token"))}, app=app)
+
+
+def _written(value: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Secrets that a folder holds; one written by an earlier version has none of these, and they are made anew."""
+    return {name: value[name] for name in names if name in value}

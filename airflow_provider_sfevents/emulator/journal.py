@@ -3,6 +3,7 @@
     lock                    held by the emulator that runs with this folder
     orgs.json               who the orgs are, and the ports their addresses name
     <org id>/bus.log        what happened on the bus, one record after another
+    <org id>/managed.json   managed subscriptions and what is committed, see `managed.registry`
 
 A record of the log is its length, its CRC-32 and its body; the body is a letter for its kind and what belongs to it.
 A process killed while writing leaves half a record at the end: it was never acknowledged, and is cut off.
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import mmap
 import struct
+import sys
 import zlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -76,16 +79,17 @@ class BusLog:
 
 def read_into(bus: Bus, path: Path) -> None:
     """Bring a bus back to where its log ends; cut off half a record there."""
-    if not path.exists():
+    if not path.exists() or not path.stat().st_size:
         return
-    content = path.read_bytes()
     whole = 0
-    with bus.lock:
-        for body, end in _bodies(content):
-            _restore(bus, body)
-            whole = end
-    if whole < len(content):
-        with path.open("r+b") as file:
+    with path.open("r+b") as file:
+        # Mapped: a day of events need not fit into memory a second time.
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, bus.lock:
+            for body, end in _bodies(content):
+                _restore(bus, body)
+                whole = end
+            size = len(content)
+        if whole < size:
             file.truncate(whole)
 
 
@@ -152,7 +156,7 @@ def _parts(content: bytes) -> Iterator[bytes]:
         yield content[start:at]
 
 
-def _bodies(content: bytes) -> Iterator[tuple[bytes, int]]:
+def _bodies(content: bytes | mmap.mmap) -> Iterator[tuple[bytes, int]]:
     """Every whole record's body, and where the record ends."""
     at = 0
     while at + _FRAME.size <= len(content):
@@ -170,7 +174,9 @@ def _restore(bus: Bus, body: bytes) -> None:
             position, at, length = _PLACE.unpack_from(body, 1)
             name_at = 1 + _PLACE.size
             channel, _, topic = body[name_at : name_at + length].decode().rpartition("\0")
-            bus.restore_event(StoredEvent(position, at, topic, body[name_at + length :], channel))
+            wire = body[name_at + length :]
+            # One name for all events of a topic, not one each.
+            bus.restore_event(StoredEvent(position, at, sys.intern(topic), wire, channel))
         case b"C":
             note, *events = _parts(body[1:])
             bus.restore_note(note)

@@ -1,4 +1,4 @@
-"""The HTTP face of Salesforce: token and userinfo, on the host for all orgs and on each org's My Domain."""
+"""The logins over HTTP: token, SOAP login, userinfo and identity URL, on the host for all orgs and on each org's My Domain."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from urllib.parse import parse_qsl
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from airflow_provider_sfevents.emulator import soap
 from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.oauth import OAuthRefused, TokenEndpoint, user_info
+from airflow_provider_sfevents.emulator.oauth import OAuthRefused, TokenEndpoint
 from airflow_provider_sfevents.emulator.records import Call
+from airflow_provider_sfevents.emulator.userinfo import identity, user_info
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
 
+    from airflow_provider_sfevents.emulator.sessions import Session
     from airflow_provider_sfevents.emulator.state import State
+
+    About = Callable[[Session], dict[str, Any]]
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _HTTP_STATUS = {
@@ -38,7 +45,9 @@ class Logins:
         return [
             Route("/services/oauth2/token", self._token, methods=["POST"]),
             Route("/services/oauth2/userinfo", self._user_info, methods=["GET", "POST"]),
-            Route("/id/{org_id}/{user_id}", self._user_info, methods=["GET"]),
+            Route("/id/{org_id}/{user_id}", self._identity, methods=["GET", "POST"]),
+            Route("/services/Soap/u/{version}", self._soap, methods=["POST"]),
+            Route("/services/Soap/u/{version}/", self._soap, methods=["POST"]),
         ]
 
     async def _token(self, request: Request) -> Response:
@@ -58,16 +67,46 @@ class Logins:
         except Refusal as refusal:
             return _failed(refusal)
 
+    async def _soap(self, request: Request) -> Response:
+        version = request.path_params["version"]
+        self._record("soap", request, version)
+        try:
+            await self._check("soap")
+        except Refusal as refusal:
+            if refusal.status != "UNAUTHENTICATED":
+                return _failed(refusal)
+            return _fault(soap.LoginRefused("INVALID_LOGIN", soap.INVALID_LOGIN))
+        try:
+            return _xml(self._soap_login(version, await request.body()), 200)
+        except soap.LoginRefused as refused:
+            return _fault(refused)
+
+    def _soap_login(self, version: str, body: bytes) -> str:
+        knobs = self._state.knobs
+        soap.check_version(version, knobs)
+        asked = soap.read_login(body)
+        session = self._endpoint.soap_session(asked.username, asked.password)
+        if session is None:
+            raise soap.LoginRefused("INVALID_LOGIN", soap.INVALID_LOGIN)
+        return soap.answer(session, version, knobs)
+
     async def _user_info(self, request: Request) -> Response:
+        return await self._about(request, user_info)
+
+    async def _identity(self, request: Request) -> Response:
+        return await self._about(request, identity)
+
+    async def _about(self, request: Request, say: About) -> Response:
+        """Answer about a token's user; the identity URL must be that user's own."""
         self._record("userinfo", request, "")
         try:
             await self._check("userinfo")
         except Refusal as refusal:
             return _failed(refusal)
-        session = self._state.sessions.find(bearer(request))
-        if session is None:
+        session = self._state.sessions.find(bearer(request) or await _token_in_form(request))
+        if session is None or not _is_own(session, request.path_params):
             return PlainTextResponse("Bad_OAuth_Token", status_code=403)
-        return JSONResponse(user_info(session), headers=_NO_STORE)
+        return JSONResponse(say(session), headers=_NO_STORE)
 
     async def _check(self, endpoint: str) -> None:
         """Let a request through, unless it is to fail.
@@ -96,6 +135,25 @@ def bearer(request: Request) -> str:
     if scheme.lower() in {"bearer", "oauth"}:
         return str(token.strip())
     return str(request.query_params.get("oauth_token", ""))
+
+
+async def _token_in_form(request: Request) -> str:
+    body = (await request.body()).decode("utf-8", "replace") if request.method == "POST" else ""
+    return str(dict(parse_qsl(body)).get("oauth_token", ""))
+
+
+def _is_own(session: Session, path: dict[str, str]) -> bool:
+    """Whether a path names this session's org and user, in 15 or 18 characters, or nobody."""
+    own = {"org_id": session.org_id, "user_id": session.user_id}
+    return all(path[name] in {own[name], own[name][:15]} for name in path)
+
+
+def _xml(text: str, status: int) -> Response:
+    return Response(text, status_code=status, media_type="text/xml", headers=_NO_STORE)
+
+
+def _fault(refused: soap.LoginRefused) -> Response:
+    return _xml(soap.fault(refused), 500)
 
 
 def _failed(refusal: Refusal) -> Response:

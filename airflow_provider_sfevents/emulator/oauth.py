@@ -1,6 +1,7 @@
-"""What the token endpoint answers. Decided here without I/O; statuses and texts are Salesforce's.
+"""What the token endpoint answers, and who may log in with a password. Decided here without I/O; statuses and texts are Salesforce's.
 
-Source: Salesforce help, "OAuth 2.0 ... Flow for Server-to-Server Integration", "OAuth Authorization Errors"; live logs.
+Source: Salesforce help, "OAuth 2.0 ... Flow for Server-to-Server Integration", "OAuth Authorization Errors", and its pages of
+the username-password and the refresh token flow; live logs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from airflow_provider_sfevents.emulator.userinfo import id_url
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -23,6 +26,14 @@ if TYPE_CHECKING:
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _REAL_AUDIENCES = ("https://login.salesforce.com", "https://test.salesforce.com")
+_NO_ACCESS = {
+    "not_approved": ("invalid_grant", "user hasn't approved this consumer"),
+    "not_admin_approved": (
+        "invalid_app_access",
+        "user is not admin approved to access this app",
+    ),
+    "not_installed": ("app_not_found", "External client app is not installed in this org"),
+}
 
 
 class OAuthRefused(Exception):  # noqa: N818 - named for what the client gets
@@ -63,38 +74,60 @@ class TokenEndpoint:
 
         :raises OAuthRefused: when there is none.
         """
+        asked = {**_basic(authorization), **form}
         match form.get("grant_type", ""):
             case "client_credentials":
-                return self._client_credentials({**_basic(authorization), **form})
+                return self._client_credentials(asked)
             case grant if grant == JWT_BEARER:
                 return self._jwt_bearer(form.get("assertion", ""))
-        # The password and refresh grants exist on real orgs; newer orgs block the one, and nothing here gives out
-        # refresh tokens for the other.
+            case "password":
+                return self._password(asked)
+            case "refresh_token":
+                return self._refresh_token(asked)
         raise OAuthRefused("unsupported_grant_type", "grant type not supported")
+
+    def soap_session(self, username: str, password: str) -> Session | None:
+        """Session for a user of an org of this host; None where name or password is wrong, or the user locked out.
+
+        :param password: with the security token behind it.
+        """
+        for tenant in self.tenants():
+            if self._admits(tenant, username, password):
+                return self._session(tenant, client="")
+        return None
 
     def _client_credentials(self, form: Mapping[str, str]) -> dict[str, str]:
         if not self.my_domain and not self.knobs.client_credentials_on_login_host:
             raise OAuthRefused("invalid_grant", "request not supported on this domain")
         tenant = self._tenant(form.get("client_id", ""))
-        app = tenant.identity.app
-        if not hmac.compare_digest(
-            form.get("client_secret", "").encode(), app.consumer_secret.encode()
-        ):
-            raise OAuthRefused("invalid_client", "invalid client credentials")
-        if not app.client_credentials:
+        _check_secret(form, tenant.identity.app)
+        if self.knobs.client_credentials_flow == "disabled":
             raise OAuthRefused("invalid_grant", "client credentials flow not enabled")
-        if not app.run_as:
+        if self.knobs.client_credentials_flow == "no_user":
             raise OAuthRefused("invalid_grant", "no client credentials user enabled")
-        session = self._session(tenant)
-        issued_at = str(round(self.clock.timestamp() * 1000))
-        signed = hmac.new(
-            app.consumer_secret.encode(), f"{id_url(session)}{issued_at}".encode(), hashlib.sha256
+        return self._signed(tenant, scope=True)
+
+    def _password(self, form: Mapping[str, str]) -> dict[str, str]:
+        """Answer the username-password grant, which says no scope."""
+        tenant = self._tenant(form.get("client_id", ""))
+        _check_secret(form, tenant.identity.app)
+        name, password = form.get("username", ""), form.get("password", "")
+        if not self.knobs.password_flow or not self._admits(tenant, name, password):
+            raise OAuthRefused("invalid_grant", "authentication failure")
+        return self._signed(tenant, scope=False)
+
+    def _refresh_token(self, form: Mapping[str, str]) -> dict[str, str]:
+        """Answer the refresh token grant, for which apps may leave the secret out."""
+        tenant = self._tenant(form.get("client_id", ""))
+        app = tenant.identity.app
+        if self.knobs.refresh_needs_secret or form.get("client_secret"):
+            _check_secret(form, app)
+        same = hmac.compare_digest(
+            form.get("refresh_token", "").encode(), app.refresh_token.encode()
         )
-        return {
-            **_common(session),
-            "issued_at": issued_at,
-            "signature": base64.b64encode(signed.digest()).decode(),
-        }
+        if not same or self.sessions.is_revoked(app.refresh_token):
+            raise OAuthRefused("invalid_grant", "expired access/refresh token")
+        return self._signed(tenant, scope=True)
 
     def _jwt_bearer(self, assertion: str) -> dict[str, str]:
         claims = _unverified(assertion)
@@ -120,63 +153,42 @@ class TokenEndpoint:
         if left > self.knobs.jwt_max_seconds:
             raise OAuthRefused("invalid_grant", "invalid assertion")
 
+    def _admits(self, tenant: Tenant, username: str, password: str) -> bool:
+        known = tenant.identity.admits(username, password)
+        return known and not self.sessions.is_locked_out(username)
+
     def _tenant(self, consumer_key: str) -> Tenant:
+        """Org whose app this is, if the app may be used there at all."""
         for tenant in self.tenants():
             if tenant.identity.app.consumer_key == consumer_key:
+                if refused := _NO_ACCESS.get(self.knobs.app_access):
+                    raise OAuthRefused(*refused)
                 return tenant
         raise OAuthRefused("invalid_client_id", "client identifier invalid")
 
-    def _session(self, tenant: Tenant) -> Session:
+    def _signed(self, tenant: Tenant, *, scope: bool) -> dict[str, str]:
+        """Answer with the time and a signature over it."""
+        answer = _common(self._session(tenant))
+        if not scope:
+            del answer["scope"]
+        issued_at = str(round(self.clock.timestamp() * 1000))
+        secret = tenant.identity.app.consumer_secret
+        signed = hmac.new(
+            secret.encode(), f"{answer['id']}{issued_at}".encode(), hashlib.sha256
+        ).digest()
+        signature = base64.b64encode(signed).decode()
+        return {**answer, "issued_at": issued_at, "signature": signature}
+
+    def _session(self, tenant: Tenant, *, client: str | None = None) -> Session:
+        """Issue a token, to the org's app where no other client is named."""
         identity = tenant.identity
         return self.sessions.issue(
             org_id=identity.org_id,
             instance_url=tenant.instance_url,
             user_id=identity.user_id,
             username=identity.username,
-            client=identity.app.consumer_key,
+            client=identity.app.consumer_key if client is None else client,
         )
-
-
-def id_url(session: Session) -> str:
-    """Identity URL; it names the host for all orgs whatever host was asked."""
-    return f"https://login.salesforce.com/id/{session.org_id}/{session.user_id}"
-
-
-def user_info(session: Session) -> dict[str, Any]:
-    """Say what `/services/oauth2/userinfo` answers about a token's user."""
-    url = session.instance_url
-    return {
-        "sub": id_url(session),
-        "user_id": session.user_id,
-        "organization_id": session.org_id,
-        "preferred_username": session.username,
-        "nickname": "integration",
-        "name": "Integration User",
-        "email": session.username,
-        "email_verified": True,
-        "given_name": "Integration",
-        "family_name": "User",
-        "zoneinfo": "Etc/UTC",
-        "photos": {
-            "picture": f"{url}/profilephoto/005/F",
-            "thumbnail": f"{url}/profilephoto/005/T",
-        },
-        "profile": f"{url}/{session.user_id}",
-        "picture": f"{url}/profilephoto/005/F",
-        "address": {},
-        "is_salesforce_integration_user": False,
-        "urls": {
-            "rest": f"{url}/services/data/v{{version}}/",
-            "sobjects": f"{url}/services/data/v{{version}}/sobjects/",
-            "custom_domain": url,
-        },
-        "active": True,
-        "user_type": "STANDARD",
-        "language": "en_US",
-        "locale": "en_US",
-        "utcOffset": 0,
-        "is_app_installed": True,
-    }
 
 
 def _common(session: Session) -> dict[str, str]:
@@ -188,6 +200,12 @@ def _common(session: Session) -> dict[str, str]:
         "id": id_url(session),
         "token_type": "Bearer",
     }
+
+
+def _check_secret(form: Mapping[str, str], app: App) -> None:
+    given = form.get("client_secret", "")
+    if not hmac.compare_digest(given.encode(), app.consumer_secret.encode()):
+        raise OAuthRefused("invalid_client", "invalid client credentials")
 
 
 def _basic(authorization: str) -> dict[str, str]:

@@ -62,6 +62,20 @@ class Org(OrgVerbs):
         return self.identity.app.consumer_secret
 
     @property
+    def password(self) -> str:
+        """Of its user, to be given with the security token behind it."""
+        return self.identity.password
+
+    @property
+    def security_token(self) -> str:
+        return self.identity.security_token
+
+    @property
+    def refresh_token(self) -> str:
+        """Given to the app for its user; good until `revoke(org.refresh_token)`."""
+        return self.identity.app.refresh_token
+
+    @property
     def private_key_pem(self) -> str:
         """Key of the app's certificate, for the JWT bearer flow."""
         return self.identity.app.keys.private_key_pem

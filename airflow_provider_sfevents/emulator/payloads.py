@@ -61,6 +61,14 @@ class Codec:
 
         :raises EmulatorError: when the bytes are not of this schema.
         """
+        record = self.record(payload)
+        return {name: _from_avro(value, self._kinds[name]) for name, value in record.items()}
+
+    def record(self, payload: bytes) -> dict[str, Any]:
+        """Payload's fields as they are on the wire.
+
+        :raises EmulatorError: when the bytes are not of this schema.
+        """
         from fastavro import schemaless_reader
 
         source = io.BytesIO(payload)
@@ -71,7 +79,7 @@ class Codec:
             raise EmulatorError(f"not a payload of {self.schema['name']}: {error!r}") from error
         if source.read(1) or not isinstance(record, dict):
             raise EmulatorError(f"not a payload of {self.schema['name']}: bytes are left over")
-        return {name: _from_avro(value, self._kinds[name]) for name, value in record.items()}
+        return record
 
 
 @lru_cache(maxsize=256)

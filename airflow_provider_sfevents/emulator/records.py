@@ -7,6 +7,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.emulator import allocations
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -40,11 +42,25 @@ class Fetch:
     num_requested: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One CommitReplayRequest as it came in.
+
+    :param error: why it failed; empty when it did not.
+    """
+
+    request_id: str
+    replay_id: bytes
+    error: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Subscription:
-    """One Subscribe stream.
+    """One Subscribe or ManagedSubscribe stream.
 
-    :param start: `earliest`, `latest` or the replay id in hex, from its first request.
+    :param managed: developer name of the managed subscription; empty for Subscribe.
+    :param commits: every commit, also those that failed.
+    :param start: `earliest`, `latest` or the replay id in hex, from its first request or from what was committed.
     :param max_outstanding: most events outstanding once a request was added, before the service clamps them to 100.
     :param ended: how the server saw it end: a gRPC status, `CANCELLED` for a client that went away; empty while open.
     """
@@ -61,6 +77,8 @@ class Subscription:
     responses: int = 0
     keepalives: int = 0
     max_outstanding: int = 0
+    managed: str = ""
+    commits: list[Commit] = field(default_factory=list)
     ended: str = ""
 
     @property
@@ -107,7 +125,19 @@ class Records:
             subscription.keepalives += events == 0
             if events:
                 self._delivered[subscription.org_id, subscription.topic] += events
-                self._remember(subscription.org_id, events, at)
+                if allocations.counts(subscription.topic):
+                    self._remember(subscription.org_id, events, at)
+            self._changed.notify_all()
+
+    def committed(self, subscription: Subscription, commit: Commit) -> None:
+        with self._changed:
+            subscription.commits.append(commit)
+            self._changed.notify_all()
+
+    def answered(self, subscription: Subscription) -> None:
+        """Response was sent that is about commits alone."""
+        with self._changed:
+            subscription.responses += 1
             self._changed.notify_all()
 
     def _remember(self, org_id: str, events: int, at: float) -> None:
@@ -143,7 +173,10 @@ class Records:
 
     def subscriptions(self) -> tuple[Subscription, ...]:
         with self._changed:
-            return tuple(replace(one, requests=list(one.requests)) for one in self._subscriptions)
+            return tuple(
+                replace(one, requests=list(one.requests), commits=list(one.commits))
+                for one in self._subscriptions
+            )
 
     def open_streams(self) -> int:
         with self._changed:

@@ -26,6 +26,7 @@ class Relay:
     :param again: makes another one, when the first is closed.
     :param target: port of the server on this machine.
     :param rst_error: name of the HTTP/2 error in an RST_STREAM.
+    :param half_open_seconds: how long the server holds a connection that was cut without a word.
     """
 
     def __init__(
@@ -36,8 +37,10 @@ class Relay:
         target: int,
         tls: ssl.SSLContext | None,
         rst_error: str,
+        half_open_seconds: float,
     ) -> None:
         self.rst_error = rst_error
+        self.half_open_seconds = half_open_seconds
         self.moving = asyncio.Event()
         self.moving.set()
         self.paces: dict[str, int] = {}
@@ -57,6 +60,7 @@ class Relay:
         """What is wrong with the network now."""
         found = [] if self._listening else ["away"]
         found += [] if self.moving.is_set() else ["freeze"]
+        found += ["half_open"] if any(one.half_open for one in self._open) else []
         found += [" ".join(filter(None, ("trickle", rpc, str(n)))) for rpc, n in self.paces.items()]
         return found
 
@@ -89,7 +93,7 @@ class Relay:
         """Cut every connection, see `Relayed.cut`; those that are still being made too."""
         for one in tuple(self._open):
             one.cut(how)
-        for task in tuple(self._joining) if how != "rst_stream" else ():
+        for task in tuple(self._joining) if how in {"reset", "goaway"} else ():
             task.cancel()
 
     def freeze(self, seconds: float | None) -> None:
@@ -111,6 +115,7 @@ class Relay:
         """End whatever is wrong with the network."""
         self.paces.clear()
         self.thaw()
+        self._give_up()
         self.listen()
 
     # --- what its connections and the server tell and ask ------------------------------------------------------------
@@ -131,6 +136,7 @@ class Relay:
         self._deafen()
         self.paces.clear()
         self.thaw()
+        self._give_up()
         self._cancel("away")
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_LAST_WORDS_SECONDS)
@@ -140,6 +146,11 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _give_up(self) -> None:
+        """End what is half-open."""
+        for one in tuple(self._open):
+            one.give_up()
 
     def _later(self, name: str, seconds: float | None, end: Callable[[], None]) -> None:
         """Let a condition end by itself; without seconds it lasts."""

@@ -26,6 +26,7 @@ class Network(Protocol):
 
     moving: asyncio.Event
     rst_error: str
+    half_open_seconds: float
 
     def pace(self, rpcs: Collection[str]) -> int: ...
 
@@ -47,6 +48,8 @@ class Relayed:
         self._foreign = False
         self._within = False
         self._parting = False
+        self._hearing = asyncio.Event()
+        self._hearing.set()
         self._inserted: list[bytes] = []
         for writer in (self._to_client, self._to_server):
             writer.transport.set_write_buffer_limits(1)  # so that a drain waits for the last byte
@@ -73,9 +76,15 @@ class Relayed:
         """End it.
 
         :param how: `reset`: by a TCP reset. `goaway`: GOAWAY, then the end of the connection. `rst_stream`: RST_STREAM for
-            these streams, or for all that are open, and the connection stays.
+            these streams, or for all that are open, and the connection stays. `half_open`: nothing passes any more, not
+            even that the client has gone, until the server gives it up.
         """
         if self._is_ended():
+            return
+        if how == "half_open":
+            self._hearing.clear()
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._network.half_open_seconds, self.give_up)
             return
         if how == "rst_stream":
             for stream in sorted(self._streams.ids if streams is None else streams):
@@ -97,6 +106,16 @@ class Relayed:
             self._to_client.transport.abort()
         self._to_server.transport.abort()
 
+    @property
+    def half_open(self) -> bool:
+        return not self._hearing.is_set()
+
+    def give_up(self) -> None:
+        """End a half-open connection."""
+        if self.half_open:
+            self.cut("reset")
+            self._hearing.set()
+
     # --- bytes -------------------------------------------------------------------------------------------------------
 
     async def _read(self, reader: asyncio.StreamReader) -> bytes:
@@ -106,6 +125,7 @@ class Relayed:
         except OSError:
             received = b""
         await self._network.moving.wait()
+        await self._hearing.wait()
         return received
 
     async def _up(self) -> None:

@@ -19,7 +19,8 @@ class StoredEvent:
     :param topic: the topic it was published to; channels carry it too.
     :param wire: a FetchResponse with this event alone. Encoded messages merge when they are put one after the other,
         so a response is these bytes joined.
-    :param channel: the one channel that carries this copy in place of the event itself; empty for the event.
+    :param channel: the one channel that carries this copy in place of the event itself; empty for the event. A copy
+        without bytes says that the channel leaves the event out.
     """
 
     position: int
@@ -30,29 +31,54 @@ class StoredEvent:
 
 
 class TopicLog:
-    """The events of a topic or channel, oldest first."""
+    """The events of a topic or channel, oldest first.
+
+    Kept by column: millions of objects would cost more than their bytes, and Python's garbage collector would look through them all.
+    """
 
     def __init__(self) -> None:
         self._positions = array("q")
-        self._events: list[StoredEvent] = []
+        self._times = array("d")
+        self._names: list[tuple[str, str]] = []  # topic and channel; few different ones
+        self._wires: list[bytes] = []
+        self._known: dict[tuple[str, str], tuple[str, str]] = {}
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self._positions)
+
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest event here was published."""
+        return self._times[0] if self._times else None
 
     def append(self, event: StoredEvent) -> None:
         self._positions.append(event.position)
-        self._events.append(event)
+        self._times.append(event.published_at)
+        self._names.append(self._shared(event))
+        self._wires.append(event.wire)
+
+    def holds(self, position: int) -> bool:
+        """Whether an event has this place."""
+        return self._at(position) is not None
 
     def replace(self, copy: StoredEvent) -> None:
         """Carry this copy in place of the event that has its place, if there is one."""
-        at = bisect_left(self._positions, copy.position)
-        if at < len(self._positions) and self._positions[at] == copy.position:
-            self._events[at] = copy
+        at = self._at(copy.position)
+        if at is not None:
+            self._times[at] = copy.published_at
+            self._names[at] = self._shared(copy)
+            self._wires[at] = copy.wire
+
+    def remove(self, position: int) -> None:
+        """Leave out the event that has this place, if there is one."""
+        at = self._at(position)
+        if at is not None:
+            self._delete(at, at + 1)
 
     def after(self, position: int, limit: int) -> list[StoredEvent]:
         """At most `limit` events strictly after this place."""
         first = bisect_right(self._positions, position)
-        return self._events[first : first + limit]
+        return self._events(first, min(first + limit, len(self)))
 
     def has_after(self, position: int) -> bool:
         return bool(self._positions) and self._positions[-1] > position
@@ -63,15 +89,35 @@ class TopicLog:
         return self._positions[at] - 1 if at < len(self._positions) else position
 
     def last(self, count: int) -> list[StoredEvent]:
-        return self._events[-count:] if count else []
+        return self._events(max(0, len(self) - count), len(self))
 
     def drop_before(self, moment: float) -> None:
         """Forget events published before this time."""
-        if not self._events or self._events[0].published_at >= moment:
+        if not self._times or self._times[0] >= moment:
             return
-        gone = bisect_left(self._events, moment, key=lambda event: event.published_at)
-        del self._events[:gone]
-        del self._positions[:gone]
+        self._delete(0, bisect_left(self._times, moment))
+
+    def _at(self, position: int) -> int | None:
+        """Where in the columns the event with this place is."""
+        at = bisect_left(self._positions, position)
+        return at if at < len(self) and self._positions[at] == position else None
+
+    def _delete(self, first: int, end: int) -> None:
+        for column in (self._positions, self._times, self._names, self._wires):
+            del column[first:end]
+
+    def _events(self, first: int, end: int) -> list[StoredEvent]:
+        found = []
+        for at in range(first, end):
+            topic, channel = self._names[at]
+            place, published = self._positions[at], self._times[at]
+            found.append(StoredEvent(place, published, topic, self._wires[at], channel))
+        return found
+
+    def _shared(self, event: StoredEvent) -> tuple[str, str]:
+        """Names of an event, one object for all events that have them."""
+        names = (event.topic, event.channel)
+        return self._known.setdefault(names, names)
 
 
 class IssuedPositions:
@@ -84,6 +130,11 @@ class IssuedPositions:
     @property
     def newest(self) -> int | None:
         return self._positions[-1] if self._positions else None
+
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest place here was given out."""
+        return self._times[0] if self._times else None
 
     def add(self, position: int, at: float) -> None:
         self._positions.append(position)

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError, PortInUse
 from airflow_provider_sfevents.emulator.extras import require
+from airflow_provider_sfevents.emulator.reflecting import describe_on
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -170,7 +171,13 @@ class GrpcHost:
         self.port = 0
         self._server: Any = None
 
-    async def start(self, handler: Any, *, streams_per_connection: int) -> None:
+    async def start(
+        self, handler: Any, *, streams_per_connection: int, connection_age: float | None
+    ) -> None:
+        """Serve these RPCs, and reflection, by which tools such as grpcurl learn of them.
+
+        :param connection_age: seconds after which a connection is ended with GOAWAY; None for never.
+        """
         aio = require("grpc.aio")
         options = [
             (
@@ -183,8 +190,14 @@ class GrpcHost:
             ("grpc.http2.max_ping_strikes", 0),
             ("grpc.max_concurrent_streams", streams_per_connection),
         ]
+        if connection_age is not None:
+            options += [
+                ("grpc.max_connection_age_ms", round(connection_age * 1000)),
+                ("grpc.max_connection_age_grace_ms", 0),
+            ]
         self._server = aio.server(options=options)
         self._server.add_generic_rpc_handlers((handler,))
+        describe_on(self._server, handler.service_name())
         self.port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
 

@@ -1,4 +1,4 @@
-"""Which tokens are good: given out, used, idle too long, revoked; and what the three headers must say."""
+"""Which tokens are good: given out, used, idle too long, revoked; who is locked out; what the three headers must say."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ class Sessions:
         self._clock = clock
         self._idle_seconds = idle_hours * _HOUR
         self._by_token: dict[str, Session] = {}
+        self._revoked: set[str] = set()
+        self._locked_out: set[str] = set()
         self._lock = threading.Lock()
 
     def issue(
@@ -71,6 +73,15 @@ class Sessions:
             session.used_at = now
             return session
 
+    def prolong(self, token: str) -> Session | None:
+        """Session of a token that was not revoked, however long unused: of a client that stays connected, which keeps it alive."""
+        now = self._clock.timestamp()
+        with self._lock:
+            session = self._by_token.get(token)
+            if session is not None:
+                session.used_at = now
+            return session
+
     def authenticate(self, metadata: Mapping[str, str]) -> Session:
         """Session an RPC's headers name.
 
@@ -86,8 +97,27 @@ class Sessions:
         return session
 
     def revoke(self, token: str) -> None:
+        """Make an access token or a refresh token stop being good."""
         with self._lock:
             self._by_token.pop(token, None)
+            self._revoked.add(token)
+
+    def is_revoked(self, token: str) -> bool:
+        with self._lock:
+            return token in self._revoked
+
+    def lock_out(self, username: str) -> None:
+        """Let a user no longer log in with a password; tokens that were given out stay good."""
+        with self._lock:
+            self._locked_out.add(username.lower())
+
+    def unlock(self, username: str) -> None:
+        with self._lock:
+            self._locked_out.discard(username.lower())
+
+    def is_locked_out(self, username: str) -> bool:
+        with self._lock:
+            return username.lower() in self._locked_out
 
     def expire_all(self) -> None:
         with self._lock:

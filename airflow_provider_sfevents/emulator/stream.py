@@ -1,23 +1,33 @@
-"""One Subscribe call: reads requests, sends responses, keeps the book. What to do next is decided in `flow`."""
+"""A call that delivers events: reads requests, sends responses, keeps the book. What to do next is decided in `flow`."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_sfevents.emulator.allocations import counts
 from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.flow import Close, Flow, Keepalive, Send, Wait
+from airflow_provider_sfevents.emulator.flow import (
+    Close,
+    Flow,
+    Keepalive,
+    Send,
+    Step,
+    Wait,
+)
 from airflow_provider_sfevents.emulator.frames import order
-from airflow_provider_sfevents.emulator.records import Fetch, Subscription
+from airflow_provider_sfevents.emulator.protection import TOO_MANY_FETCHES, RateLimit
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.bus import Bus
     from airflow_provider_sfevents.emulator.faults import Fault
     from airflow_provider_sfevents.emulator.knobs import Knobs
+    from airflow_provider_sfevents.emulator.records import Subscription
     from airflow_provider_sfevents.emulator.replay_log import StoredEvent
     from airflow_provider_sfevents.emulator.sessions import Session
     from airflow_provider_sfevents.emulator.state import State
@@ -27,14 +37,17 @@ _READING_SECONDS = 0.1
 _SPREAD_UNIT = 100  # events the knob `spread_seconds` is about
 
 
-class SubscribeStream:
-    """Serves one stream from its first request to its end.
+class EventStream(ABC):
+    """Serves one stream from its first request to its end; Subscribe and ManagedSubscribe are each a kind of it.
 
+    :cvar rpc: name of the RPC, for faults that were ordered.
     :param topic: name of the topic; already known to exist.
     :param context: the call, for reading requests and writing encoded responses.
     :param session: whose stream it is.
     :param subscription: its page in the book.
     """
+
+    rpc: ClassVar[str]
 
     def __init__(
         self,
@@ -56,7 +69,7 @@ class SubscribeStream:
         self._session = session
         self._subscription = subscription
         self._rpc_id = rpc_id
-        self._fault = state.faults.take("Subscribe")
+        self._fault = state.faults.take(self.rpc)
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._wake = asyncio.Event()
@@ -66,22 +79,20 @@ class SubscribeStream:
         self._after = 0
         self._queue: deque[StoredEvent] = deque()
         self._paced_until = 0.0
+        self._rate = RateLimit(self._knobs.fetches_per_second, TOO_MANY_FETCHES)
         sizes = random.Random(f"{self._knobs.seed}:{subscription.number}")  # noqa: S311 - repeatable, guards nothing
         self._flow = Flow(knobs=self._knobs, sizes=sizes, at=self._began)
 
-    async def run(self, first: pb.FetchRequest) -> str:
+    async def run(self, first: Any) -> str:
         """Serve the stream; the status it is to end with.
 
         :raises Refusal: when it ends with an error.
         """
-        self._records.asked(self._subscription, _fetch(first), self._flow.pending)
-        self._subscription.start = _start(first)
-        unlisten = self._bus.listen(self._rouse)
+        unlisten = self._bus.listen(self._rouse, self._topic)
         reader: asyncio.Task[None] | None = None
         try:
             with self._state.running.holding(self):
-                self._after = self._started(first)
-                self._flow.request(first.num_requested)
+                self._after = self._begin(first)
                 reader = asyncio.create_task(self._read())
                 return await self._serve()
         finally:
@@ -104,12 +115,26 @@ class SubscribeStream:
         """Look again; called from any thread."""
         self._loop.call_soon_threadsafe(self._wake.set)
 
-    def _started(self, first: pb.FetchRequest) -> int:
-        place = self._bus.start(first.replay_preset, first.replay_id)
-        again = self._state.delivery.take_resend() if first.replay_preset == pb.CUSTOM else 0
+    def _resumed(self, place: int) -> int:
+        """Place from which a stream goes on that starts after a replay id: events may have been ordered to come again."""
+        again = self._state.delivery.take_resend()
         return self._bus.before(self._topic, place, again) if again else place
 
     # --- requests ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _begin(self, first: Any) -> int:
+        """Carry out the first request; the place the stream begins after.
+
+        :raises Refusal: when it cannot begin.
+        """
+
+    @abstractmethod
+    def _take(self, request: Any) -> None:
+        """Carry out a later request.
+
+        :raises Refusal: when it ends the stream.
+        """
 
     async def _read(self) -> None:
         """Take in requests; each counts one round trip after it came, however many are under way."""
@@ -127,19 +152,27 @@ class SubscribeStream:
             if ended:
                 return
 
-    def _receive(self, request: pb.FetchRequest | None) -> None:
+    def _receive(self, request: Any | None) -> None:
         self._wake.set()
         if request is None:
             self._flow.half_close(self._loop.time())
             return
-        self._records.asked(self._subscription, _fetch(request), self._flow.pending)
         try:
-            if request.topic_name not in {"", self._topic}:
-                self._ending = Refusal("subscription.fetch.topic.mismatch")
-            else:
-                self._flow.request(request.num_requested)
+            self._rate.take(self._loop.time())
+            self._take(request)
         except Refusal as refusal:
             self._ending = refusal
+
+    def _refresh(self, token: str) -> None:
+        """Go on under another token, as a request's `auth_refresh` asks.
+
+        :raises Refusal: when it is no good token of this org.
+        """
+        session = self._state.sessions.find(token)
+        if session is None or session.org_id != self._session.org_id:
+            status = self._knobs.auth_refresh_status
+            raise Refusal("service.auth.refresh.invalid", status)
+        self._session = session
 
     # --- responses ---------------------------------------------------------------------------------------------------
 
@@ -152,16 +185,23 @@ class SubscribeStream:
                 await self._fail(fault)
             if self._ending:
                 return self._ended(self._ending)
-            ready = bool(self._queue) or self._bus.has_after(self._topic, self._after)
-            match self._flow.next_step(self._loop.time(), ready=ready):
-                case Send(events):
-                    await self._send(events)
-                case Keepalive():
-                    await self._keepalive()
-                case Wait(seconds):
-                    await self._wait(seconds)
-                case Close(status):
-                    return status
+            step = self._next_step()
+            if isinstance(step, Close):
+                return step.status
+            await self._carry_out(step)
+
+    async def _carry_out(self, step: Step) -> None:
+        match step:
+            case Send(events):
+                await self._send(events)
+            case Keepalive():
+                await self._keepalive()
+            case Wait(seconds):
+                await self._wait(seconds)
+
+    def _next_step(self) -> Step:
+        ready = bool(self._queue) or self._bus.has_after(self._topic, self._after)
+        return self._flow.next_step(self._loop.time(), ready=ready)
 
     def _check(self) -> None:
         """:raises Refusal: when the stream may not go on."""
@@ -253,7 +293,7 @@ class SubscribeStream:
         if self._fault and self._fault.counts_events:
             limit = min(limit, self._fault.after - self._subscription.delivered)
         allocation = self._knobs.delivery_allocation
-        if allocation is not None:
+        if allocation is not None and counts(self._subscription.topic):
             used = self._records.delivered_in_a_day(
                 self._subscription.org_id, self._state.clock.timestamp()
             )
@@ -278,18 +318,3 @@ class SubscribeStream:
             max(now, self._paced_until) + events * self._knobs.spread_seconds / _SPREAD_UNIT
         )
         await asyncio.sleep(self._paced_until - now)
-
-
-def _fetch(request: pb.FetchRequest) -> Fetch:
-    return Fetch(
-        topic=request.topic_name,
-        replay_preset=pb.ReplayPreset.Name(request.replay_preset),
-        replay_id=request.replay_id,
-        num_requested=request.num_requested,
-    )
-
-
-def _start(request: pb.FetchRequest) -> str:
-    if request.replay_preset == pb.CUSTOM:
-        return request.replay_id.hex()
-    return pb.ReplayPreset.Name(request.replay_preset).lower()

@@ -15,10 +15,12 @@ from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic, with_mem
 from airflow_provider_sfevents.emulator.changes import Change, to_record
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.field_types import FieldTypes
+from airflow_provider_sfevents.emulator.managed.verbs import ManagedVerbs
 from airflow_provider_sfevents.emulator.payloads import codec_for, milliseconds
 from airflow_provider_sfevents.emulator.seen import describe
-from airflow_provider_sfevents.emulator.sobjects import defining
+from airflow_provider_sfevents.emulator.sobjects import channel_edits, defining
 from airflow_provider_sfevents.emulator.sobjects.arranging import NO_RECORD
+from airflow_provider_sfevents.emulator.sobjects.channels import ChannelMember
 from airflow_provider_sfevents.emulator.sobjects.database import Database
 from airflow_provider_sfevents.emulator.sobjects.verbs import RecordVerbs
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.identities import Identity
+    from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
     from airflow_provider_sfevents.emulator.records import Records, Subscription
 
 ALL_CHANGES = "/data/ChangeEvents"
@@ -45,6 +48,7 @@ class Parts:
     bus: Bus
     clock: Clock
     records: Records
+    managed: ManagedRegistry
     database: Database = field(init=False)
 
     def __post_init__(self) -> None:
@@ -52,7 +56,7 @@ class Parts:
         object.__setattr__(self, "database", made)
 
 
-class OrgVerbs(RecordVerbs):
+class OrgVerbs(RecordVerbs, ManagedVerbs):
     """What a test does to one org, and asks it. Safe to use from any thread."""
 
     @property
@@ -63,6 +67,12 @@ class OrgVerbs(RecordVerbs):
     @override
     def database(self) -> Database:
         return self._parts.database
+
+    @property
+    @override
+    def managed(self) -> ManagedRegistry:
+        """Managed event subscriptions of this org, as its setup and the service have them."""
+        return self._parts.managed
 
     # --- what exists -------------------------------------------------------------------------------------------------
 
@@ -112,14 +122,14 @@ class OrgVerbs(RecordVerbs):
             self._parts.bus.define(with_member(channel, topic))
         return topic
 
-    def define_channel(self, name: str, members: Iterable[str]) -> str:
-        """Add a channel that carries several topics; its name.
+    def define_channel(self, name: str, members: Iterable[str | ChannelMember]) -> str:
+        """Add a channel that carries several topics, or give one other members; its name.
 
-        :param members: topics, or names of events and entities.
+        :param name: `/data/X__chn` for change events, `/event/X__chn` for platform events.
+        :param members: topics, or names of events and entities; as `ChannelMember` with a filter or enriched fields.
         """
-        topics = tuple(self._find(member).name for member in members)
-        self._parts.bus.define(Topic(name=name, kind="channel", members=topics))
-        return name
+        wanted = [ChannelMember(topic=one) if isinstance(one, str) else one for one in members]
+        return channel_edits.put(self.database, name, wanted).name
 
     def evolve(
         self, name: str, add: Mapping[str, str] | None = None, *, remove: Iterable[str] = ()
@@ -280,7 +290,7 @@ class OrgVerbs(RecordVerbs):
 
     @property
     def subscriptions(self) -> tuple[Subscription, ...]:
-        """Every Subscribe stream so far, as it was at this moment."""
+        """Every Subscribe and ManagedSubscribe stream so far, as it was at this moment."""
         return tuple(
             one
             for one in self._parts.records.subscriptions()

@@ -23,6 +23,7 @@ LONGEST_FIRST = (
     "tests/scale/",
     "tests/unit/model/",
     "tests/dags/",
+    "tests/foreign/",
     "tests/integration/",
     "tests/",
 )

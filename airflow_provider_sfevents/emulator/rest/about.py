@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from airflow_provider_sfevents.emulator.rest.limits import Used, limits
 from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused, not_found
 
 if TYPE_CHECKING:
@@ -19,19 +20,20 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.rest.face import Asked, Face
 
 _BASE = "/services/data/v{version}"
-_VERSIONS = ("62.0", "63.0", "64.0", "65.0")
-_UNLIMITED = 50_000  # what an Unlimited Edition org may be delivered
+_VERSIONS = range(31, 68)
+_SEASONS = ("Summer", "Winter", "Spring")  # from version 31.0, of Summer '14, on
+_EXPANDED_SINCE = 43
 
 
 class About:
     """Routes of one org.
 
-    :param delivered: events delivered in the last 24 hours.
+    :param used: what its clients have used of its allowances.
     """
 
-    def __init__(self, bus: Bus, delivered: Callable[[], int]) -> None:
+    def __init__(self, bus: Bus, used: Callable[[], Used]) -> None:
         self._bus = bus
-        self._delivered = delivered
+        self._used = used
 
     def routes(self, face: Face) -> list[Route]:
         def route(path: str, answer: Any) -> Route:
@@ -51,27 +53,28 @@ class About:
         """List the versions; nobody has to log in for that."""
         return JSONResponse(
             [
-                {"label": f"v{one}", "url": f"/services/data/v{one}", "version": one}
-                for one in _VERSIONS
+                {
+                    "label": release(number),
+                    "url": f"/services/data/v{number}.0",
+                    "version": f"{number}.0",
+                }
+                for number in _VERSIONS
             ]
         )
 
     def _resources(self, asked: Asked) -> Any:
-        names = ("composite", "jobs", "limits", "query", "queryAll", "sobjects")
+        names = ("composite", "jobs", "limits", "query", "queryAll", "sobjects", "tooling")
         return {name: f"/services/data/v{asked.version}/{name}" for name in names}
 
     def _limits(self, _: Asked) -> Any:
-        most = self._bus.knobs.delivery_allocation
-        most = _UNLIMITED if most is None else most
-        left = max(0, most - self._delivered())
-        return {"DailyDeliveredPlatformEvents": {"Max": most, "Remaining": left}}
+        return limits(self._bus.knobs, self._used())
 
     def _by_id(self, asked: Asked) -> Any:
         return self._schema(asked.path["schema_id"], asked)
 
     def _by_name(self, asked: Asked) -> Any:
         for topic in self._bus.topics:
-            if asked.path["event"] == topic.record and topic.kind == "event":
+            if asked.path["event"] == topic.name.rpartition("/")[2] and topic.kind != "channel":
                 return self._schema(topic.schema_id, asked)
         raise not_found()
 
@@ -80,8 +83,57 @@ class About:
         text = None if self._bus.has_forgotten(schema_id) else self._bus.schema(schema_id)
         if text is None:
             raise not_found()
-        if asked.query.get("payloadFormat", "EXPANDED").upper() != "COMPACT":
-            raise RecordRefused(
-                "INVALID_PARAMETER", "the emulator has schemas with payloadFormat=COMPACT only"
-            )
-        return {**json.loads(text), "uuid": schema_id}
+        known = json.loads(text)
+        wanted = asked.query.get("payloadFormat", "").upper()
+        if float(asked.version) < _EXPANDED_SINCE:
+            if not wanted:
+                return {**known, "uuid": schema_id}
+        elif wanted == "COMPACT":
+            return {**known, "uuid": schema_id}
+        elif wanted in {"EXPANDED", ""}:
+            return expanded(known)
+        raise RecordRefused(
+            "INVALID_PARAMETER",
+            f"payloadFormat is EXPANDED or COMPACT, from version {_EXPANDED_SINCE}.0 on",
+        )
+
+
+def release(number: int) -> str:
+    """Name of the release that brought a version of the API: `Summer '25` for 64."""
+    since = number - _VERSIONS.start
+    year = 14 + since // len(_SEASONS) + (since % len(_SEASONS) > 0)
+    return f"{_SEASONS[since % len(_SEASONS)]} '{year}"
+
+
+def expanded(schema: dict[str, Any]) -> dict[str, Any]:
+    """Schema of an event as CometD sends it: what is around the payload too, and times as text."""
+    payload = [{**field, "type": _as_text(field)} for field in schema["fields"]]
+    data = [
+        {"name": "schema", "type": "string"},
+        {
+            "name": "payload",
+            "type": {"type": "record", "name": "Payload", "doc": "", "fields": payload},
+        },
+        {
+            "name": "event",
+            "type": {
+                "type": "record",
+                "name": "Event",
+                "fields": [{"name": "replayId", "type": "long"}],
+            },
+        },
+    ]
+    inside = {"type": "record", "name": "Data", "namespace": "", "fields": data}
+    return {
+        "name": schema["name"],
+        "namespace": schema["namespace"],
+        "type": "expanded-record",
+        "fields": [{"name": "data", "type": inside}, {"name": "channel", "type": "string"}],
+    }
+
+
+def _as_text(field: dict[str, Any]) -> Any:
+    kind = field["type"]
+    if isinstance(kind, list):
+        return ["string" if one == "long" else one for one in kind]
+    return "string" if kind == "long" else kind

@@ -9,7 +9,10 @@ from airflow_provider_sfevents.emulator.sobjects import longtext, reading
 from airflow_provider_sfevents.emulator.sobjects.definitions import PERSON_NAMES, Declared, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_sfevents.emulator.sobjects.definitions import SObject
+    from airflow_provider_sfevents.emulator.topics import Topic
 
 _TYPES = {
     "Text": "string",
@@ -38,6 +41,9 @@ _TYPES = {
     "Address": "address",
     "Location": "location",
 }
+_COMPOUND = ("Address", "Location")
+_RECORDS_CAN = ("createable", "deletable", "undeletable", "updateable")
+_READ = ("queryable", "replicateable", "retrieveable")
 _SOAP = {"string": "xsd:string", "double": "xsd:double", "int": "xsd:int", "boolean": "xsd:boolean"}
 _SOAP_TIMES = {"DateTime": "xsd:dateTime", "TimeOnly": "xsd:time"}
 
@@ -45,18 +51,7 @@ _SOAP_TIMES = {"DateTime": "xsd:dateTime", "TimeOnly": "xsd:time"}
 def described_briefly(sobject: SObject, version: str) -> dict[str, Any]:
     """Object as the list of all objects has it."""
     path = f"/services/data/v{version}/sobjects/{sobject.name}"
-    can = dict.fromkeys(
-        (
-            "createable",
-            "deletable",
-            "queryable",
-            "replicateable",
-            "retrieveable",
-            "undeletable",
-            "updateable",
-        ),
-        True,
-    )
+    can = dict.fromkeys((*_RECORDS_CAN, *_READ), True)
     return {
         "name": sobject.name,
         "label": sobject.name.removesuffix("__c").replace("_", " "),
@@ -69,6 +64,48 @@ def described_briefly(sobject: SObject, version: str) -> dict[str, Any]:
             "rowTemplate": f"{path}/{{ID}}",
         },
     }
+
+
+def event_described_briefly(topic: Topic, version: str) -> dict[str, Any]:
+    """Platform event, or the change events of an object, as the list of all objects has it."""
+    name = topic.name.rpartition("/")[2]
+    is_change = topic.kind == "change"
+    path = f"/services/data/v{version}/sobjects/{name}"
+    can = dict.fromkeys((*_RECORDS_CAN, *_READ), False)
+    return {
+        "name": name,
+        "label": name.removesuffix("__e").replace("_", " ").strip(),
+        "keyPrefix": None if is_change else "e00",
+        "custom": "__" in name,
+        **can,
+        "createable": topic.can_publish,
+        "associateEntityType": "ChangeEvent" if is_change else None,
+        "associateParentEntity": topic.record if is_change else None,
+        "urls": {
+            "sobject": path,
+            "describe": f"{path}/describe",
+            "eventSchema": f"{path}/eventSchema",
+        },
+    }
+
+
+def describe_event(topic: Topic, schema: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """Event with its fields."""
+    own = [_event_field(field, createable=topic.can_publish) for field in schema["fields"]]
+    about = [_described(name, "string", "xsd:string") for name in ("ReplayId", "EventUuid")]
+    return {**event_described_briefly(topic, version), "fields": [*about, *own]}
+
+
+def _event_field(field: Mapping[str, Any], *, createable: bool) -> dict[str, Any]:
+    kind = next(iter(str(field.get("doc", "")).split(":")[1:2]), "Text")
+    avro = avro_type(kind) if kind in _TYPES and kind not in _COMPOUND else "string"
+    described = _described(
+        field["name"],
+        _TYPES.get(kind, "complexvalue" if kind == "ComplexValueType" else "string"),
+        _SOAP_TIMES.get(kind, "xsd:date" if avro == "long" else _SOAP.get(avro, "xsd:string")),
+    )
+    system = str(field.get("doc", "")).startswith("Created")
+    return {**described, "createable": createable and not system, "nillable": not system}
 
 
 def describe(sobject: SObject, version: str) -> dict[str, Any]:

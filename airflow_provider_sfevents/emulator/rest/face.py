@@ -148,6 +148,10 @@ def _answered(answer: Answer, asked: Asked) -> Response:
 def _as_answer(refusal: Refusal) -> RecordRefused:
     codes = {
         "UNAUTHENTICATED": ("INVALID_SESSION_ID", "Session expired or invalid"),
+        "PERMISSION_DENIED": (
+            "INSUFFICIENT_ACCESS",
+            "insufficient access rights on cross-reference id",
+        ),
         "RESOURCE_EXHAUSTED": ("REQUEST_LIMIT_EXCEEDED", "TotalRequests Limit exceeded."),
     }
     code, message = codes.get(refusal.status, ("SERVER_UNAVAILABLE", refusal.message))

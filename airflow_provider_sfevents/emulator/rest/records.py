@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,12 @@ from starlette.routing import Route
 from airflow_provider_sfevents.emulator import ids
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.payloads import milliseconds
-from airflow_provider_sfevents.emulator.rest.describing import describe, described_briefly
+from airflow_provider_sfevents.emulator.rest.describing import (
+    describe,
+    describe_event,
+    described_briefly,
+    event_described_briefly,
+)
 from airflow_provider_sfevents.emulator.sobjects import reading, values
 from airflow_provider_sfevents.emulator.sobjects.publishing import Commit
 from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused, not_found
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.sobjects.database import Database
     from airflow_provider_sfevents.emulator.sobjects.definitions import SObject
     from airflow_provider_sfevents.emulator.sobjects.edits import Record
+    from airflow_provider_sfevents.emulator.topics import Topic
 
     Publish = Callable[[str, dict[str, Any], str], str | None]
     Change = Callable[[Transaction, Any], str]
@@ -74,23 +81,34 @@ class Records:
     def _all(self, asked: Asked) -> Any:
         names = self._database.names
         shown = [described_briefly(self._sobject(name), asked.version) for name in names]
+        events = [one for one in self._database.bus.topics if one.kind != "channel"]
+        shown += [event_described_briefly(one, asked.version) for one in events]
         return {"encoding": "UTF-8", "maxBatchSize": _MOST_TOGETHER, "sobjects": shown}
 
     def _about(self, asked: Asked) -> Any:
-        sobject = self._sobject(asked.path["entity"])
-        return {
-            "objectDescribe": described_briefly(sobject, asked.version),
-            "recentItems": [],
-        }
+        if topic := self._event(asked):
+            described = event_described_briefly(topic, asked.version)
+        else:
+            described = described_briefly(self._sobject(asked.path["entity"]), asked.version)
+        return {"objectDescribe": described, "recentItems": []}
 
     def _describe(self, asked: Asked) -> Any:
+        if topic := self._event(asked):
+            schema = json.loads(self._database.bus.schema(topic.schema_id) or "")
+            return describe_event(topic, schema, asked.version)
         return describe(self._sobject(asked.path["entity"]), asked.version)
+
+    def _event(self, asked: Asked) -> Topic | None:
+        """Platform event, or change events, that a path names."""
+        name = asked.path["entity"]
+        found = (self._database.bus.topic(f"/{kind}/{name}") for kind in ("event", "data"))
+        return next((one for one in found if one and one.kind != "channel"), None)
 
     # --- one record --------------------------------------------------------------------------------------------------
 
     def _create(self, asked: Asked) -> Any:
         name, fields = asked.path["entity"], asked.fields()
-        if name.endswith("__e"):
+        if name.endswith("__e") or self._database.bus.topic(f"/event/{name}"):
             return _published(self._publish(name, fields, asked.session.user_id))
         sobject = self._sobject(name)
         with self._database.lock:

@@ -16,6 +16,8 @@ from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.payloads import milliseconds
 from airflow_provider_sfevents.emulator.sobjects import defining
 from airflow_provider_sfevents.emulator.sobjects.arranging import Planned, arrange
+from airflow_provider_sfevents.emulator.sobjects.carrying import Carrying
+from airflow_provider_sfevents.emulator.sobjects.channels import Channels
 from airflow_provider_sfevents.emulator.sobjects.edits import Draft, Edit, Record, apply, body
 from airflow_provider_sfevents.emulator.sobjects.publishing import Commit, encode
 from airflow_provider_sfevents.emulator.sobjects.refusals import not_found
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.sobjects.definitions import SObject
 
 ALL_CHANGES = "/data/ChangeEvents"
-MOST_ENRICHED = 10
-"""Fields that a channel may add for one entity."""
 _FIRST_NUMBER = 1_000_000  # ids that begin with letters and digits, not with zeros
 
 
@@ -49,11 +49,13 @@ class Database:
         self._objects: dict[str, SObject] = {}
         self._untouched: dict[tuple[str, str], SObject] = {}
         self._tables: dict[str, dict[str, Record]] = {}
-        self._enriched: dict[str, dict[str, tuple[str, ...]]] = {}
+        self.channels = Channels()
+        self._carrying = Carrying(bus, self.channels, clock)
         self._number = _FIRST_NUMBER
         self._commit_number = 0
         for note in bus.take_notes():
             self._restore(json.loads(note))
+        bus.dress = self._carrying.dress
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
@@ -108,27 +110,8 @@ class Database:
             before = self._objects.get(sobject.name)
             gone = set(before.fields) - set(sobject.fields) if before else set()
             without = self._without(sobject.name, gone) if gone else []
-            self._keep({"define": sobject.to_json(), "records": without})
+            self.keep({"define": sobject.to_json(), "records": without})
             return schema_id
-
-    def enrich(self, channel: str, fields: Mapping[str, Iterable[str]]) -> None:
-        """Let a channel's events carry these fields even where they did not change.
-
-        :raises EmulatorError: for more than ten fields of an entity, or one that it does not have.
-        """
-        with self.lock:
-            wanted = {entity: tuple(names) for entity, names in fields.items()}
-            for entity, names in wanted.items():
-                declared = {one.name for one in self.sobject(entity).declared}
-                if wrong := set(names) - declared:
-                    raise EmulatorError(
-                        f"{channel}: {entity} has no field {min(wrong)!r} to enrich with"
-                    )
-                if len(names) > MOST_ENRICHED:
-                    raise EmulatorError(
-                        f"{channel}: {len(names)} fields of {entity}; a channel adds at most {MOST_ENRICHED}"
-                    )
-            self._keep({"enrich": {channel: {name: list(of) for name, of in wanted.items()}}})
 
     def _made(
         self,
@@ -290,10 +273,10 @@ class Database:
         if draft.change_type not in {"UPDATE", "DELETE"}:
             return {}
         found: dict[str, dict[str, Any]] = {}
-        for channel, by_entity in self._enriched.items():
-            if names := by_entity.get(draft.entity):
-                whole = body(self._objects[draft.entity], draft.record)
-                found[channel] = {name: whole[name] for name in names if name in whole}
+        topic = f"/data/{schemas.change_event_name(draft.entity)}"
+        for channel, names in self._carrying.added(topic).items():
+            whole = body(self._objects[draft.entity], draft.record)
+            found[channel] = {name: of for name, of in whole.items() if name in names}
         return found
 
     def _publish(
@@ -301,11 +284,9 @@ class Database:
     ) -> list[bytes]:
         commit_number = self.next_commit_number()
         events = [encode(one, how, at, commit_number, self.bus) for one in planned]
-        return self._keep({**note, "commit_number": commit_number}, events)
+        return self.keep({**note, "commit_number": commit_number}, events)
 
-    def _keep(
-        self, fact: dict[str, Any], events: Sequence[tuple[str, Encoded]] = ()
-    ) -> list[bytes]:
+    def keep(self, fact: dict[str, Any], events: Sequence[tuple[str, Encoded]] = ()) -> list[bytes]:
         """Write a fact and its events to the log, then take it over."""
         note = json.dumps(fact, separators=(",", ":")).encode()
         replay_ids = self.bus.commit(events, note)
@@ -316,8 +297,8 @@ class Database:
         """Take over what a note says, be it new or read from the log."""
         if made := fact.get("define"):
             self._objects[made["name"]] = defining.restored(made)
-        for channel, fields in fact.get("enrich", {}).items():
-            self._enriched[channel] = {name: tuple(of) for name, of in fields.items()}
+        if told := fact.get("channels"):
+            self.channels.restore(told)
         for record_id, entity, held, deleted_at in fact.get("records", ()):
             made = Record(id=record_id, entity=entity, values=held, deleted_at=deleted_at)
             self._tables.setdefault(entity, {})[record_id] = made

@@ -18,6 +18,7 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:\\.|[^'\\])*')
     |(?P<moment>\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))?(?![\w.]))
     |(?P<number>[+-]?\d+(?:\.\d+)?(?![\w.]))
+    |(?P<named>[A-Za-z_]+:\d+)
     |(?P<word>[A-Za-z][\w.]*)
     |(?P<sign><=|>=|!=|<>|[=<>(),]))""",
     re.VERBOSE,
@@ -42,20 +43,25 @@ _NOT_NAMES = {
 class Literally:
     """A value in a query.
 
-    :param kind: how it is written: in quotes, as a number, as a date or time, as a word (true, false, null).
+    :param kind: how it is written: in quotes, as a number, as a date or time, as a word (true, false, null); in a channel's
+        filter also as the name of some days (`TODAY`, `LAST_N_DAYS:7`).
     """
 
-    kind: Literal["text", "number", "moment", "word"]
+    kind: Literal["text", "number", "moment", "word", "named"]
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Field, operator in capitals, one value or, with IN and NOT IN, several."""
+    """Field, operator in capitals, one value or, with IN and NOT IN, several.
+
+    :param lower: in a channel's filter, whether it is `LOWER()` of the field.
+    """
 
     field: str
     operator: str
     values: tuple[Literally, ...]
+    lower: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +115,20 @@ def parse(text: str) -> Query:
     return _Parser(text).query()
 
 
-class _Parser:
-    """Goes through the tokens of one query."""
+def parse_filter(text: str) -> Condition:
+    """Read the filter of a channel's member: a condition alone, which may use `LOWER()` and name days.
 
-    def __init__(self, text: str) -> None:
+    :raises RecordRefused: with MALFORMED_QUERY, for what is none.
+    """
+    return _Parser(text, filters=True).condition_alone()
+
+
+class _Parser:
+    """Goes through the tokens of one query, or of one filter."""
+
+    def __init__(self, text: str, *, filters: bool = False) -> None:
         self._text = text
+        self._filters = filters
         self._tokens = self._split()
         self._next = 0
 
@@ -142,6 +157,12 @@ class _Parser:
             limit=limit,
             offset=offset,
         )
+
+    def condition_alone(self) -> Condition:
+        found = self._condition()
+        if self._peek().kind != "end":
+            raise self._unexpected()
+        return found
 
     def _columns(self) -> tuple[tuple[str, ...], bool, bool]:
         if self._ahead("COUNT", "("):
@@ -180,19 +201,28 @@ class _Parser:
         return self._comparison()
 
     def _comparison(self) -> Comparison:
-        name = self._name()
+        name, lower = self._compared()
         if self._take("IN"):
-            return Comparison(name, "IN", self._several())
+            return Comparison(name, "IN", self._several(), lower)
         if self._ahead("NOT", "IN"):
             self._skip(2)
-            return Comparison(name, "NOT IN", self._several())
+            return Comparison(name, "NOT IN", self._several(), lower)
         if self._take("LIKE"):
-            return Comparison(name, "LIKE", (self._literal(),))
+            return Comparison(name, "LIKE", (self._literal(),), lower)
         sign = self._peek().text
         if sign not in {"=", "!=", "<>", "<", ">", "<=", ">="}:
             raise self._unexpected()
         self._skip(1)
-        return Comparison(name, "!=" if sign == "<>" else sign, (self._literal(),))
+        return Comparison(name, "!=" if sign == "<>" else sign, (self._literal(),), lower)
+
+    def _compared(self) -> tuple[str, bool]:
+        """Read what is compared: a field, and whether in lower case."""
+        if not self._filters or not self._ahead("LOWER", "("):
+            return self._name(), False
+        self._skip(2)
+        name = self._name()
+        self._expect(")")
+        return name, True
 
     def _several(self) -> tuple[Literally, ...]:
         self._expect("(")
@@ -215,6 +245,9 @@ class _Parser:
                 value = token.text
             case "word" if token.text.lower() in {"true", "false", "null"}:
                 value = {"true": True, "false": False, "null": None}[token.text.lower()]
+            case "word" | "named" if self._filters and token.text.upper() not in _NOT_NAMES:
+                self._skip(1)
+                return Literally("named", token.text.upper())
             case _:
                 raise self._unexpected()
         self._skip(1)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_sfevents.emulator import ids
 from airflow_provider_sfevents.emulator.changes import DEFAULT_ORIGIN
-from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.sobjects import defining, reading
+from airflow_provider_sfevents.emulator.sobjects import channel_edits, defining, reading
 from airflow_provider_sfevents.emulator.sobjects.publishing import Commit
 from airflow_provider_sfevents.emulator.sobjects.transaction import Transaction
 
@@ -135,10 +134,8 @@ class RecordVerbs(ABC):
 
         :param fields: by entity, ten at most; a compound by its own name.
         """
-        topic = self.database.bus.topic(channel)
-        if topic is None or topic.kind != "channel":
-            raise EmulatorError(f"{channel!r} is no channel; define it with define_channel()")
-        self.database.enrich(channel, fields)
+        wanted = {entity: tuple(names) for entity, names in fields.items()}
+        channel_edits.enrich(self.database, channel, wanted)
 
     def record(
         self, record_id: str, *, shape: Literal["rest", "event"] = "rest"

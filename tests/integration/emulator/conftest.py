@@ -132,7 +132,11 @@ def trusting(ca_file: str) -> grpc.ChannelCredentials:
 @asynccontextmanager
 async def opened(bus: Emulator, headers: dict[str, str]) -> AsyncIterator[Client]:
     # Tests of a server that comes back need not wait for gRPC's first second.
-    options = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 100)]
+    options = [
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 100),
+        ("grpc.use_local_subchannel_pool", 1),  # each client has connections of its own
+    ]
     if bus.ca_file:
         channel = aio.secure_channel(bus.endpoint, trusting(bus.ca_file), options=options)
     else:

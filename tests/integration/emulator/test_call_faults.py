@@ -156,7 +156,7 @@ def test_tokens_expire_in_mid_stream_or_not(talk: Talk, *, in_stream: bool, knob
 @pytest.mark.parametrize(
     ("rpc", "more", "why"),
     [
-        ("GetTopic", {"status": "OK"}, "polite end of a Subscribe stream"),
+        ("GetTopic", {"status": "OK"}, "polite end of a stream"),
         ("Subscribe", {"status": "OK", "error_code": "service.unavailable"}, "has no error code"),
         ("token", {"how": "reset"}, "token is HTTP"),
         ("Subscribe", {"how": "rest"}, "'rest' is none of reset, goaway, rst_stream"),

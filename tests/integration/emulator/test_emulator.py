@@ -105,8 +105,8 @@ def test_misuse_is_told() -> None:
     with pytest.raises(EmulatorError, match="not running"):
         _ = bus.endpoint
     with Emulator() as bus:
-        with pytest.raises(EmulatorError, match="'password' is none of"):
-            bus.connection("password")
+        with pytest.raises(EmulatorError, match="'kerberos' is none of"):
+            bus.connection("kerberos")
         with pytest.raises(EmulatorError, match="'/event/X__e' is not defined"):
             bus.publish("/event/X__e", [{}])
         with pytest.raises(EmulatorError, match="'X__e' is not defined"):

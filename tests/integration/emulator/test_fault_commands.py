@@ -68,6 +68,25 @@ def test_order_list_clear(bus: Emulator, says: Says) -> None:
     assert bus.faults() == ()
 
 
+def test_users_and_tokens(bus: Emulator, says: Says, http: Callable[..., Any]) -> None:
+    """A user is locked out and let in again, a token revoked."""
+    org = bus.org
+    app = {"client_id": org.consumer_key, "client_secret": org.consumer_secret}
+    secret = org.password + org.security_token
+    user = {"grant_type": "password", "username": org.username, "password": secret}
+    later = {"grant_type": "refresh_token", "refresh_token": org.refresh_token}
+
+    def status(form: dict[str, str]) -> int:
+        return int(http(f"{bus.login_url}/services/oauth2/token", {**app, **form}).status)
+
+    assert says("lock-out", org.username)[:2] == (0, "lock-out: done\n")
+    assert status(user) == 400
+    says("unlock", org.username)
+    assert (status(user), status(later)) == (200, 200)
+    says("revoke", org.refresh_token)
+    assert status(later) == 400
+
+
 @pytest.mark.parametrize(
     ("command", "condition"),
     [
@@ -145,7 +164,7 @@ def test_the_clock(bus: Emulator, says: Says) -> None:
     ("command", "why"),
     [
         ("fault order GetTopic --status BAD", "'BAD' is no gRPC status"),
-        ("fault order GetTopic --status OK", "polite end of a Subscribe stream"),
+        ("fault order GetTopic --status OK", "polite end of a stream"),
         ("fault order token --how reset", "token is HTTP"),
         ("clock advance 72", "'72' is no duration; write 72h"),
         ("forget-schema nope", "'nope' was never in use here"),

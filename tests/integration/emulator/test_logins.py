@@ -94,8 +94,7 @@ def _refusal(answer: Any) -> tuple[int, str, str]:
     [
         ({"client_id": "unknown"}, "invalid_client_id", "client identifier invalid"),
         ({"client_secret": "wrong"}, "invalid_client", "invalid client credentials"),
-        ({"grant_type": "password"}, "unsupported_grant_type", "grant type not supported"),
-        ({"grant_type": "refresh_token"}, "unsupported_grant_type", "grant type not supported"),
+        ({"grant_type": "implicit"}, "unsupported_grant_type", "grant type not supported"),
         ({"grant_type": ""}, "unsupported_grant_type", "grant type not supported"),
     ],
 )

@@ -356,7 +356,9 @@ def test_what_is_not_http2_passes_unread(plain: Emulator) -> None:
 
 def test_mistakes_are_named(plain: Emulator) -> None:
     """An order that cannot be carried out is refused when it is given."""
-    with pytest.raises(EmulatorError, match="'rest' is none of reset, goaway, rst_stream, end"):
+    with pytest.raises(
+        EmulatorError, match="'rest' is none of reset, goaway, rst_stream, half_open, end"
+    ):
         plain.drop_connections("rest")
     with pytest.raises(EmulatorError, match="bytes_per_second=-1"):
         plain.trickle(bytes_per_second=-1)

@@ -241,21 +241,3 @@ def test_platform_events_can_be_published(bus: Emulator, rest: Rest) -> None:
     ]
     assert event["fields"]["Amount__c"] == 12.5
     assert rest.ask("POST", "/sobjects/Order__e", {"Nope__c": 1}).code == "INVALID_FIELD"
-
-
-def test_schemas_of_events_are_there(bus: Emulator, rest: Rest) -> None:
-    """By name and by id, with the id in it, as gRPC's have none."""
-    bus.define_event("Order__e", {"Amount__c": "Double"})
-    schema_id = bus.schema_id("Order__e")
-    by_name = rest.ask("GET", "/sobjects/Order__e/eventSchema?payloadFormat=COMPACT").body
-    by_id = rest.ask("GET", f"/event/eventSchema/{schema_id}?payloadFormat=compact").body
-    assert by_name == by_id
-    assert (by_name["uuid"], by_name["name"]) == (schema_id, "Order__e")
-    assert rest.ask("GET", "/event/eventSchema/nope").code == "NOT_FOUND"
-
-
-def test_the_allowance_of_deliveries_is_told(bus: Emulator, rest: Rest) -> None:
-    """What is left of a day's deliveries; an Unlimited org's where the knob sets no limit."""
-    assert rest.ask("GET", "/limits").body == {
-        "DailyDeliveredPlatformEvents": {"Max": 50_000, "Remaining": 50_000}
-    }

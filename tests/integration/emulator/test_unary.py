@@ -160,14 +160,3 @@ def test_publish_of_more_than_four_megabytes(talk: Talk) -> None:
         refused = talk(bus, lambda client: client.refused(client.publish(topic, *[event] * 5)))
         assert (refused.status, refused.code) == ("UNAVAILABLE", "")
         assert bus.events(topic) == []
-
-
-@pytest.mark.parametrize("rpc", ["PublishStream", "ManagedSubscribe"])
-def test_what_is_not_imitated_says_so(talk: Talk, rpc: str) -> None:
-    """The other RPCs answer UNIMPLEMENTED."""
-    with Emulator() as bus:
-
-        async def scenario(client: Any) -> Any:
-            return await client.refused(getattr(client.stub, rpc)(metadata=client.headers).read())
-
-        assert talk(bus, scenario).status == "UNIMPLEMENTED"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -192,6 +193,33 @@ def test_listeners_hear_of_events_until_they_end(clock: Clock) -> None:
     end()
     _publish(bus, A, b"2")
     assert heard == [1]
+
+
+def test_listeners_hear_of_their_own_topic(clock: Clock) -> None:
+    """A stream is not woken by other topics' events, but by those of its channel's members, and when nobody is named."""
+    bus = _bus(clock)
+    heard: list[str] = []
+    for topic in (A, B, BOTH):
+        bus.listen(partial(heard.append, topic), topic)
+    _publish(bus, A, b"1")
+    assert set(heard) == {A, BOTH}
+    heard.clear()
+    bus.wake()
+    assert set(heard) == {A, B, BOTH}
+
+
+def test_each_age_is_noticed_in_its_time(clock: Clock) -> None:
+    """What ages out between two others goes when it is due, not with the first or the last."""
+    bus = _bus(clock)
+    for payload in (b"1", b"2", b"3"):
+        _publish(bus, A, payload)
+        clock.advance(hours=10)
+    clock.advance(hours=43)
+    assert _payloads(bus, A, 0) == [b"2", b"3"]
+    clock.advance(hours=10)
+    assert _payloads(bus, A, 0) == [b"3"]
+    clock.advance(hours=10)
+    assert _payloads(bus, A, 0) == []
 
 
 def test_reading_is_bounded(clock: Clock) -> None:

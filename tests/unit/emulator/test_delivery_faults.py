@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_sfevents.emulator.delivery_faults import DeliveryFaults
+from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.emulator.replay_log import StoredEvent
 
 
@@ -16,7 +17,7 @@ def _out(faults: DeliveryFaults, *positions: int) -> list[int]:
 
 def test_without_orders_nothing_changes() -> None:
     """Events go out as they are, and no more of them are looked at than fit."""
-    faults = DeliveryFaults()
+    faults = DeliveryFaults(Knobs())
     assert _out(faults, 1, 2, 3) == [1, 2, 3]
     assert faults.reach(7) == 7
     assert faults.waiting() == ()
@@ -24,7 +25,7 @@ def test_without_orders_nothing_changes() -> None:
 
 def test_repeats_go_on_over_responses() -> None:
     """So many events are doubled, however few go out at a time."""
-    faults = DeliveryFaults()
+    faults = DeliveryFaults(Knobs())
     faults.repeat(2)
     faults.repeat(1)
     assert _out(faults, 1, 2) == [1, 1, 2, 2]
@@ -34,7 +35,7 @@ def test_repeats_go_on_over_responses() -> None:
 
 def test_reordering_looks_ahead() -> None:
     """As many events as are to be reversed are looked at, whatever fits; one event alone does not use the order up."""
-    faults = DeliveryFaults()
+    faults = DeliveryFaults(Knobs())
     faults.reorder(3)
     assert faults.reach(1) == 3
     assert _out(faults, 1) == [1]
@@ -44,7 +45,7 @@ def test_reordering_looks_ahead() -> None:
 
 def test_reordered_events_may_be_repeated() -> None:
     """Both orders hold at once."""
-    faults = DeliveryFaults()
+    faults = DeliveryFaults(Knobs())
     faults.reorder(2)
     faults.repeat(1)
     assert _out(faults, 1, 2) == [2, 2, 1]
@@ -52,7 +53,7 @@ def test_reordered_events_may_be_repeated() -> None:
 
 def test_each_reconnect_has_its_own() -> None:
     """`times` reconnects get so many again, in the order of the orders."""
-    faults = DeliveryFaults()
+    faults = DeliveryFaults(Knobs())
     faults.resend(2, times=2)
     faults.resend(5, times=1)
     assert [faults.take_resend() for _ in range(4)] == [2, 2, 5, 0]
@@ -60,7 +61,7 @@ def test_each_reconnect_has_its_own() -> None:
 
 def test_clearing_forgets_all() -> None:
     """Nothing that was ordered comes any more."""
-    faults = DeliveryFaults()
+    faults = DeliveryFaults(Knobs())
     faults.repeat(1)
     faults.reorder(2)
     faults.resend(1, times=1)
@@ -74,3 +75,12 @@ def test_clearing_forgets_all() -> None:
     faults.clear()
     assert faults.waiting() == ()
     assert _out(faults, 1, 2) == [1, 2]
+
+
+def test_rates_repeat_and_reorder_by_themselves() -> None:
+    """By rate, events come twice and responses in reverse; the same seed does the same."""
+    faults = DeliveryFaults(Knobs(repeat_rate=1.0, reorder_rate=1.0))
+    assert _out(faults, 1, 2) == [2, 2, 1, 1]
+    few = [_out(DeliveryFaults(Knobs(repeat_rate=0.3)), *range(100)) for _ in range(2)]
+    assert few[0] == few[1]
+    assert 100 < len(few[0]) < 160

@@ -86,3 +86,27 @@ def test_what_waits_is_listed_as_it_is_left() -> None:
     assert [one.rpc for one in faults.waiting()] == ["Publish"]
     faults.clear()
     assert faults.waiting() == ()
+
+
+def test_faults_by_chance_wait_for_nobody() -> None:
+    """With the knob at 1 each RPC fails, logins do not; what is given back is not kept."""
+    faults = Faults(Knobs(fault_rate=1.0))
+    taken = [faults.take("Subscribe") for _ in range(50)]
+    assert None not in taken
+    assert {fault.how or fault.error_code for fault in taken if fault} == {
+        "rst_stream",
+        "goaway",
+        "",
+        "service.unavailable",
+    }
+    assert all(0 <= fault.after <= 100 for fault in taken if fault)
+    assert faults.take("token") is None
+    for fault in filter(None, taken):
+        faults.give_back(fault)
+    assert faults.waiting() == ()
+
+
+def test_only_publishing_can_be_late() -> None:
+    """Where no work could be done and its answer lost, the order is refused."""
+    with pytest.raises(EmulatorError, match="late is for Publish and PublishStream"):
+        Faults(Knobs()).add("GetTopic", late=True)

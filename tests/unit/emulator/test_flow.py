@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.flow import Close, Flow, Keepalive, Send, Wait
+from airflow_provider_sfevents.emulator.flow import Close, Flow, Keepalive, Send, Step, Wait
 from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
@@ -51,7 +51,7 @@ def test_a_response_holds_what_the_knob_says_and_credit_allows() -> None:
 def test_random_sizes_lie_within_their_bounds_and_repeat() -> None:
     """Responses hold 1 to 16 events, the same for the same seed, and not always as many."""
 
-    def sizes() -> list[Send | Keepalive | Close | Wait]:
+    def sizes() -> list[Step]:
         flow = _flow()
         flow.request(100)
         return [flow.next_step(0.0, ready=True) for _ in range(200)]

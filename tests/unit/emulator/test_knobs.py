@@ -45,6 +45,9 @@ def test_every_knob_is_in_the_documentation() -> None:
         {"keepalive_seconds": 0},
         {"max_outstanding": -1},
         {"max_streams_per_connection": 0},
+        {"fault_rate": 1.1},
+        {"repeat_rate": -0.1},
+        {"statuses": (("topic.not.found", "GONE"),)},
     ],
 )
 def test_senseless_knobs_are_refused(wrong: dict[str, object]) -> None:
@@ -77,6 +80,8 @@ def test_knobs_from_the_command_line() -> None:
         "unknown_topic=NOT_FOUND",
         "keepalive_drift=false",
         "delivery_allocation=25000",
+        "max_connection_age_seconds=0.5",
+        "statuses=topic.not.found:UNKNOWN,service.unavailable:UNAVAILABLE",
     ]
     assert cli.knobs(settings, 3.0) == Knobs(
         keepalive_seconds=3.0,
@@ -85,10 +90,14 @@ def test_knobs_from_the_command_line() -> None:
         unknown_topic="NOT_FOUND",
         keepalive_drift=False,
         delivery_allocation=25_000,
+        max_connection_age_seconds=0.5,
+        statuses=(("topic.not.found", "UNKNOWN"), ("service.unavailable", "UNAVAILABLE")),
     )
 
 
-@pytest.mark.parametrize("setting", ["nope=1", "max_outstanding=many", "keepalive_seconds=0"])
+@pytest.mark.parametrize(
+    "setting", ["nope=1", "max_outstanding=many", "keepalive_seconds=0", "statuses=topic.not.found"]
+)
 def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
     """A knob that does not exist, or a value it does not take, is one clear error."""
     with pytest.raises(EmulatorError, match=setting.partition("=")[0]):

@@ -8,6 +8,7 @@ from airflow_provider_sfevents.emulator.bus import Bus
 from airflow_provider_sfevents.emulator.clock import Clock
 from airflow_provider_sfevents.emulator.identities import Identity
 from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
 from airflow_provider_sfevents.emulator.org import Org
 from airflow_provider_sfevents.emulator.records import Records
 from airflow_provider_sfevents.emulator.sample import SALES, define_sample, publish_sample
@@ -19,7 +20,13 @@ def _org() -> Org:
     identity = Identity.new("acme")
     bus = Bus(name="same", clock=clock, knobs=Knobs())
     org = Org(
-        parts=Parts(identity=identity, bus=bus, clock=clock, records=Records()),
+        parts=Parts(
+            identity=identity,
+            bus=bus,
+            clock=clock,
+            records=Records(),
+            managed=ManagedRegistry(bus=bus, clock=clock),
+        ),
         instance_url="http://127.0.0.1:1",
     )
     define_sample(org)

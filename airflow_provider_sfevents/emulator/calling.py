@@ -1,0 +1,118 @@
+"""What every RPC begins and ends with: headers checked, the call recorded, a refusal told with Salesforce's trailers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from grpc import aio
+
+from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator.errors import Refusal
+from airflow_provider_sfevents.emulator.records import Call
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator.bus import Bus, Topic
+    from airflow_provider_sfevents.emulator.sessions import Session
+    from airflow_provider_sfevents.emulator.state import State
+
+# A client that went away shows as a cancelled task, or as a failed read or write; gRPC takes the first as no error.
+_GONE = (aio.UsageError, aio.InternalError)
+Context = Any  # grpc.aio.ServicerContext; its generic parameters say nothing here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authentic:
+    """A call whose headers were good: who calls, which bus, under which rpc id."""
+
+    session: Session
+    bus: Bus
+    rpc_id: str
+
+
+class Calls:
+    """Lets calls in."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def rpc_id(self) -> str:
+        return ids.rpc_id(self._state.knobs.rpc_id_style)
+
+    def authentic(self, rpc: str, rpc_id: str, context: Context, subject: str) -> Authentic:
+        """Record the call, check its headers.
+
+        :raises Refusal: when they are not good, or the org makes too many calls.
+        """
+        self._state.carries(context.peer(), rpc)
+        metadata = dict(context.invocation_metadata() or ())
+        call = Call(
+            rpc=rpc, at=self._state.clock.now(), metadata=tuple(sorted(metadata)), subject=subject
+        )
+        try:
+            session = self._state.sessions.authenticate(metadata)
+        except Refusal:
+            self._state.records.call(call)
+            raise
+        self._state.records.call(replace(call, org_id=session.org_id, client=session.client))
+        self._state.protection.call(session.org_id, asyncio.get_running_loop().time())
+        return Authentic(session=session, bus=self._state.bus(session.org_id), rpc_id=rpc_id)
+
+    def topic(self, name: str, caller: Authentic) -> Topic:
+        """Find a topic by its exact name.
+
+        :raises Refusal: when this org has none; names are case-sensitive.
+        """
+        if not name.strip():
+            raise Refusal("topic.validation.empty")
+        topic = caller.bus.topic(name)
+        if topic is not None:
+            return topic
+        if self._state.knobs.unknown_topic == "NOT_FOUND":
+            raise Refusal("topic.not.found", message=f"The topic {name} was not found.")
+        raise Refusal(
+            "topic.meta.permission",
+            message=f"An error occurred while getting the metadata for org CORE/prod/{caller.session.org_id} and topic "
+            f"{name}. Ensure the credentials and topic name are correct.",
+        )
+
+    async def round_trip(self) -> None:
+        """Take the time a call takes on its way."""
+        if self._state.knobs.round_trip_seconds:
+            await asyncio.sleep(self._state.knobs.round_trip_seconds)
+
+
+class Refusing:
+    """Turns a refusal into the call's status and trailers; notes any other error as a defect of the emulator."""
+
+    def __init__(self, state: State, rpc: str, rpc_id: str, context: Context) -> None:
+        self._state, self._rpc, self._rpc_id, self._context = state, rpc, rpc_id, context
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            if isinstance(error, Refusal):
+                await self._abort(error)
+        except _GONE as gone:
+            raise asyncio.CancelledError from gone
+        if isinstance(error, _GONE):
+            raise asyncio.CancelledError from error
+        if isinstance(error, Exception) and not isinstance(error, aio.AbortError):
+            self._state.defect(error)
+
+    async def _abort(self, refusal: Refusal) -> None:
+        trailers = (
+            ("error-code", refusal.error_code),
+            ("rpc-id", self._rpc_id),
+            ("type", self._rpc),
+        )
+        status = dict(self._state.knobs.statuses).get(refusal.code, refusal.status)
+        await self._context.abort(
+            grpc.StatusCode[status],
+            f"{refusal.message} rpcId: {self._rpc_id}" if refusal.code else refusal.message,
+            trailers if refusal.code else (),
+        )

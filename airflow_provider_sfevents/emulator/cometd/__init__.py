@@ -1,0 +1,1 @@
+"""The Streaming API: events over CometD long polling, as older clients read them."""

@@ -1,0 +1,32 @@
+"""The emulator's org for the contract suite: what an org must have that somebody points the suite at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.contract.orgs import TEXT
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+
+
+class Furnished(NamedTuple):
+    """What there is, by the names of `OrgUnderTest`."""
+
+    topic: str
+    channel: str
+    entity: str
+    managed: str
+
+
+def furnish(emulator: Emulator) -> Furnished:
+    """Define the throw-away event, a channel of it, an object whose changes are captured, a managed subscription."""
+    topic = emulator.define_event("Contract__e", {TEXT: "Text"})
+    emulator.define_channel("/event/Contract__chn", (topic,))
+    emulator.define_entity(
+        "Account", {"Name": "Text", "Phone": "Phone", "LastModifiedDate": "DateTime"}
+    )
+    emulator.define_managed_subscription(
+        "Contract", topic, default_replay="EARLIEST", error_recovery_replay="EARLIEST"
+    )
+    return Furnished(topic, "/event/Contract__chn", "Account", "Contract")

@@ -1,0 +1,95 @@
+"""A managed subscription as tests use it: taken when it is free, read up to now, left with what was read committed."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.contract.wire import StreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.contract.orgs import OrgUnderTest
+    from tests.contract.wire import Client, Stream
+
+PREFIX = "managed.subscription."
+_RETRY_SECONDS = 0.1
+
+
+class Managed:
+    """A stream of the managed subscription that has nothing outstanding and has delivered everything there was.
+
+    :param place: replay id of the last event delivered.
+    """
+
+    def __init__(self, stream: Stream, place: bytes) -> None:
+        self.stream = stream
+        self.place = place
+
+    def commit(self, replay_id: bytes | None = None, **more: Any) -> str:
+        """Ask for a commit, of the last event unless another place is given; the id of the request."""
+        request = pb.CommitReplayRequest(
+            commit_request_id=str(uuid.uuid4()),
+            replay_id=self.place if replay_id is None else replay_id,
+        )
+        self.stream.ask(commit_replay_id_request=request, **more)
+        return request.commit_request_id
+
+    def answer(self) -> Any:
+        """Next response that is about a commit."""
+        while True:
+            response = self.stream.read()
+            if response.HasField("commit_response"):
+                return response
+
+    def take(self, events: int) -> list[Any]:
+        """Ask for so many events and read them."""
+        self.stream.ask(num_requested=events)
+        found = self.stream.take(events)
+        self.place = found[-1].replay_id
+        return found
+
+
+@contextmanager
+def managed(org: OrgUnderTest, *, leave: str = "committed") -> Iterator[Managed]:
+    """The org's managed subscription, read up to now, its place committed.
+
+    :param leave: `committed`: when the block ends, commit the last place and half-close. `uncommitted`: half-close.
+        `ended`: nothing, for the stream has ended.
+    """
+    [now] = org.publish(org.event("managed"))
+    with taken(org) as stream:
+        while stream.take(1)[-1].replay_id != now:
+            stream.ask(num_requested=1)
+        one = Managed(stream, now)
+        one.commit()
+        one.answer()
+        yield one
+        if leave == "committed":
+            one.commit()
+            one.answer()
+        if leave != "ended":
+            stream.half_close()
+            stream.end(org.times.half_close + org.times.slack)
+
+
+@contextmanager
+def taken(org: OrgUnderTest, client: Client | None = None) -> Iterator[Stream]:
+    """Stream that has asked for one event; whoever had the slot before is waited for."""
+    until = time.monotonic() + org.times.slot_hold + org.times.slack
+    while True:
+        name = org.need("managed")
+        with (client or org.client).managed(developer_name=name, num_requested=1) as stream:
+            try:
+                stream.peek()
+            except StreamError as ended:
+                if "already.active" not in str(ended) or time.monotonic() > until:
+                    raise
+                time.sleep(_RETRY_SECONDS)
+            else:
+                yield stream
+                return

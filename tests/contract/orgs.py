@@ -1,0 +1,319 @@
+"""The org under test: the emulator, or a real one that the environment names. Tests see no difference but in what they may spend."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import ssl
+import time
+import uuid
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import fastavro
+import httpx
+import pytest
+from typing_extensions import override
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.contract import wire
+from tests.contract.signing_in import Door
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CONNECTION = "SFEVENTS_ORG_CONNECTION"
+TOPIC = "SFEVENTS_ORG_TOPIC"
+CHANNEL = "SFEVENTS_ORG_CHANNEL"
+ENTITY = "SFEVENTS_ORG_ENTITY"
+MANAGED = "SFEVENTS_ORG_MANAGED"
+PATIENT = "SFEVENTS_ORG_PATIENT"
+ENDPOINT = "api.pubsub.salesforce.com:7443"
+_LONG_SECONDS = 30.0
+TEXT = "Marker__c"
+"""The one field that the throw-away event must have: Text(255), not required."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """What the documented seconds are where the suite runs: these on a real org, shorter ones on the emulator."""
+
+    keepalive: float = 270.0
+    idle_close: float = 60.0
+    half_close: float = 10.0
+    publish_idle: float = 1800.0
+    publish_keepalive: float = 270.0
+    commit_deadline: float = 1800.0
+    slot_hold: float = 15.0
+    propagation: float = 300.0
+    slack: float = 30.0
+    """How much later a thing may be than it must."""
+
+
+QUICK = Times(
+    keepalive=0.4,
+    idle_close=1.0,
+    half_close=0.05,
+    publish_idle=0.8,
+    publish_keepalive=0.3,
+    commit_deadline=2.0,
+    slot_hold=0.1,
+    propagation=0.0,
+    slack=10.0,
+)
+_KNOBS: dict[str, Any] = {
+    "keepalive_seconds": QUICK.keepalive,
+    "idle_close_seconds": QUICK.idle_close,
+    "half_close_seconds": QUICK.half_close,
+    "publish_idle_seconds": QUICK.publish_idle,
+    "publish_keepalive_seconds": QUICK.publish_keepalive,
+    "commit_deadline_seconds": QUICK.commit_deadline,
+    "commit_response_seconds": 0.05,
+    "slot_hold_seconds": QUICK.slot_hold,
+    "managed_propagation_seconds": QUICK.propagation,
+}
+
+
+@dataclass(kw_only=True, repr=False)
+class OrgUnderTest:
+    """An org, and what a test may do with it.
+
+    :param connection: as Airflow knows it.
+    :param topic: of the throw-away platform event.
+    :param channel: a custom channel that carries it; empty where there is none.
+    :param entity: API name of an object whose changes are captured; empty where there is none.
+    :param managed: developer name of a managed subscription to `topic`.
+    :param patient: whether rules of many minutes may be waited for.
+    :param emulator: None for a real org.
+    """
+
+    connection: Mapping[str, Any]
+    topic: str
+    channel: str
+    entity: str
+    managed: str
+    times: Times
+    patient: bool
+    emulator: Emulator | None
+    counter: wire.Counter = field(default_factory=wire.Counter)
+    _open: ExitStack = field(default_factory=ExitStack)
+
+    @override
+    def __repr__(self) -> str:
+        """Without secrets: failures of tests show it."""
+        return f"<{'org' if self.emulator is None else 'emulator'} with {self.topic}>"
+
+    def close(self) -> None:
+        self._open.close()
+
+    # --- ways in -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def door(self) -> Door:
+        return Door.of(self.connection)
+
+    @cached_property
+    def http(self) -> httpx.Client:
+        ca_file = (self.connection.get("extra") or {}).get("ca_file")
+        verify = ssl.create_default_context(cafile=ca_file) if ca_file else True
+        return self._open.enter_context(httpx.Client(timeout=wire.ANSWER_SECONDS, verify=verify))
+
+    @cached_property
+    def headers(self) -> dict[str, str]:
+        """The three headers, from one login for the whole run."""
+        return self.door.headers(self.http)
+
+    @property
+    def endpoint(self) -> str:
+        """`host:port` of the Pub/Sub API."""
+        return str((self.connection.get("extra") or {}).get("pubsub_endpoint") or ENDPOINT)
+
+    @property
+    def plaintext(self) -> bool:
+        """Whether the API is reached without TLS, as an emulator's may be."""
+        return bool((self.connection.get("extra") or {}).get("plaintext"))
+
+    @cached_property
+    def client(self) -> wire.Client:
+        extra = self.connection.get("extra") or {}
+        ca_file = extra.get("ca_file")
+        channel = wire.opened(
+            self.endpoint,
+            plaintext=self.plaintext,
+            trusted=Path(ca_file).read_bytes() if ca_file else None,
+        )
+        self._open.enter_context(channel)
+        return wire.Client(channel, self.headers, self.counter)
+
+    def rest(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """Ask the org's REST API; `path` begins after the version."""
+        url = f"{self.headers['instanceurl']}/services/data/v62.0/{path}"
+        bearer = {"authorization": f"Bearer {self.headers['accesstoken']}"}
+        return self.http.request(method, url, json=body, headers=bearer)
+
+    # --- events ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def schema_id(self) -> str:
+        return str(self.client.get_topic(self.topic).schema_id)
+
+    @cached_property
+    def schema(self) -> Any:
+        return json.loads(self.client.get_schema(self.schema_id).schema_json)
+
+    @cached_property
+    def user_id(self) -> str:
+        bearer = {"authorization": f"Bearer {self.headers['accesstoken']}"}
+        answer = self.http.get(
+            f"{self.headers['instanceurl']}/services/oauth2/userinfo", headers=bearer
+        )
+        return str(answer.json()["user_id"])
+
+    def event(
+        self, text: str = "", *, size: int = 0, created: int = 0, **fields: Any
+    ) -> pb.ProducerEvent:
+        """Event for the throw-away topic, with a UUID of its own.
+
+        :param size: make the payload so many bytes at least, whatever the field allows.
+        :param created: what it says in CreatedDate; now, in milliseconds, where it is 0.
+        :param fields: of the message in place of what it would have.
+        """
+        record = {
+            "CreatedDate": created or int(time.time() * 1000),
+            "CreatedById": self.user_id,
+            TEXT: "x" * size or text or "contract",
+        }
+        raw = io.BytesIO()
+        fastavro.schemaless_writer(raw, fastavro.parse_schema(dict(self.schema)), record)
+        values = {"id": str(uuid.uuid4()), "schema_id": self.schema_id, "payload": raw.getvalue()}
+        return pb.ProducerEvent(**{**values, **fields})
+
+    def publish(self, *events: pb.ProducerEvent) -> list[bytes]:
+        """Publish, and see that all were taken; their replay ids."""
+        answer = self.client.publish(self.topic, *events)
+        assert not [one.error.msg for one in answer.results if one.HasField("error")]
+        return [one.replay_id for one in answer.results]
+
+    def base(self) -> bytes:
+        """A place after everything that was on the topic: the replay id of an event that no test reads."""
+        return self.publish(self.event("base"))[0]
+
+    def after(self, replay_id: bytes, num_requested: int, **more: Any) -> wire.Stream:
+        """Stream of what comes after a place."""
+        return self.client.subscribe(
+            topic_name=more.pop("topic", self.topic),
+            replay_preset=pb.CUSTOM,
+            replay_id=replay_id,
+            num_requested=num_requested,
+        )
+
+    # --- what cannot be had everywhere -------------------------------------------------------------------------------
+
+    @contextmanager
+    def set_up(self, why_not: str, **knobs: Any) -> Iterator[OrgUnderTest]:
+        """Another org that is set up in a certain way; a real one cannot be, and the test is skipped there.
+
+        :param why_not: what it would take there.
+        """
+        if self.emulator is None:
+            _skip(f"not on a real org: {why_not}")
+        with emulated(**knobs) as other:
+            yield other
+
+    def need(self, name: str) -> str:
+        """Value of `channel`, `entity` or `managed`; the test is skipped where the org has none."""
+        value = str(getattr(self, name))
+        if not value:
+            variable = {"channel": CHANNEL, "entity": ENTITY, "managed": MANAGED}[name]
+            _skip(f"{variable} is not given")
+        return value
+
+    def need_grant(self, *auths: str) -> None:
+        """See that the connection logs in this way, else skip; the emulator has them all."""
+        if self.door.auth not in auths:
+            _skip(f"the connection logs in by {self.door.auth}, not by {' or '.join(auths)}")
+
+    def wait_long(self, seconds: float) -> None:
+        """See that the test may wait so long, else skip."""
+        if seconds > _LONG_SECONDS and not self.patient:
+            _skip(f"takes {seconds / 60:.0f} minutes; {PATIENT}=1 waits for it")
+
+    def by(self, auth: str) -> Door:
+        """Another way into the emulator's org; on a real one the connection's own, or the test is skipped."""
+        if self.emulator is not None:
+            return Door.of(self.emulator.connection(auth))
+        self.need_grant(auth)
+        return self.door
+
+
+@contextmanager
+def emulated(*, tls: bool = False, **knobs: Any) -> Iterator[OrgUnderTest]:
+    """An org of an emulator that has all a test can ask for, with its waits shortened."""
+    from tests.contract.emulated import furnish
+
+    with Emulator(tls=tls, knobs=Knobs(**{**_KNOBS, **knobs})) as emulator:
+        org = OrgUnderTest(
+            connection=emulator.connection(),
+            times=QUICK,
+            patient=True,
+            emulator=emulator,
+            **furnish(emulator)._asdict(),
+        )
+        try:
+            yield org
+            emulator.check()
+        finally:
+            org.close()
+
+
+def check_given(environment: Mapping[str, str]) -> None:
+    """See that the environment names a real org.
+
+    :raises pytest.UsageError: when it does not, or not well.
+    """
+    missing = [name for name in (CONNECTION, TOPIC) if not environment.get(name)]
+    if missing:
+        raise pytest.UsageError(
+            f"{' and '.join(missing)} must be set to run the contract suite on an org; docs/contract.md says how"
+        )
+    try:
+        connection = json.loads(environment[CONNECTION])
+        known = isinstance(connection, dict) and isinstance(connection.get("extra"), dict)
+    except ValueError:
+        known = False
+    if not known:  # never with the value, which holds secrets
+        raise pytest.UsageError(
+            f"{CONNECTION} is not the JSON of an Airflow connection with an `extra` object"
+        )
+
+
+@contextmanager
+def given(environment: Mapping[str, str] = os.environ) -> Iterator[OrgUnderTest]:
+    """The real org that the environment names.
+
+    :raises pytest.UsageError: when it names none.
+    """
+    check_given(environment)
+    org = OrgUnderTest(
+        connection=json.loads(environment[CONNECTION]),
+        topic=environment[TOPIC],
+        channel=environment.get(CHANNEL, ""),
+        entity=environment.get(ENTITY, ""),
+        managed=environment.get(MANAGED, ""),
+        times=Times(),
+        patient=environment.get(PATIENT, "") == "1",
+        emulator=None,
+    )
+    try:
+        yield org
+    finally:
+        org.close()
+
+
+def _skip(why: str) -> NoReturn:
+    pytest.skip(why)

@@ -1,0 +1,95 @@
+"""What an org may use: deliveries, publishing, and where what is left is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.contract.wire import refused
+
+if TYPE_CHECKING:
+    from tests.contract.orgs import OrgUnderTest
+
+SPENT = "its allowance would have to be used up"
+KEYS = {"DailyDeliveredPlatformEvents", "HourlyPublishedPlatformEvents"}
+
+
+def test_limits_tell_what_is_left(org: OrgUnderTest) -> None:
+    """Most and remaining, of deliveries in a day and publishing in an hour. Source: Limits resource page, Allocations page."""
+    body = org.rest("GET", "limits").json()
+    assert set(body) >= KEYS
+    for name in KEYS:
+        assert 0 <= body[name]["Remaining"] <= body[name]["Max"]
+
+
+def test_a_delivery_counts(org: OrgUnderTest) -> None:
+    """What is delivered is no longer left; a real org counts late. Source: Allocations page."""
+    with org.set_up("its count comes late", delivery_allocation=100) as other:
+        before = other.rest("GET", "limits").json()["DailyDeliveredPlatformEvents"]["Remaining"]
+        base = other.base()
+        other.publish(other.event(), other.event())
+        with other.after(base, 2) as stream:
+            stream.take(2)
+        after = other.rest("GET", "limits").json()["DailyDeliveredPlatformEvents"]["Remaining"]
+    assert before - after == 2
+
+
+def test_deliveries_end_with_their_allowance(org: OrgUnderTest) -> None:
+    """The stream ends, and a new one does too; events stay on the bus. Source: Allocations page, Handle Errors page."""
+    with org.set_up(SPENT, delivery_allocation=3) as other:
+        base = other.base()
+        other.publish(*(other.event() for _ in range(5)))
+        with other.after(base, 5) as stream:
+            assert len(stream.take(3)) == 3
+            found = stream.end()
+        assert found.what == ("RESOURCE_EXHAUSTED", "subscription.limit.exceeded")
+        assert "exceeded the event delivery limit" in found.message
+        with other.after(base, 1) as stream:
+            assert stream.end().code == "subscription.limit.exceeded"
+
+
+def test_an_allowance_is_of_the_last_24_hours(org: OrgUnderTest) -> None:
+    """A day later there is delivery again, and nothing is lost. Source: Allocations page."""
+    with org.set_up(SPENT, delivery_allocation=1) as other:
+        assert other.emulator
+        base, event = other.base(), other.event()
+        other.publish(other.event(), event)
+        with other.after(base, 1) as stream:
+            [got] = stream.take(1)
+        other.emulator.clock.advance(hours=25)
+        client = other.client.with_headers(other.door.headers(other.http))
+        with client.subscribe(
+            topic_name=other.topic, replay_preset=2, replay_id=got.replay_id, num_requested=1
+        ) as stream:
+            assert stream.take(1)[0].event.id == event.id
+
+
+def test_publishing_ends_with_its_allowance(org: OrgUnderTest) -> None:
+    """LIMIT_EXCEEDED, for the events above it. How it is told is not documented. Source: Allocations page."""
+    with org.set_up(SPENT, publish_allocation=2) as other:
+        first, second, third = other.client.publish(
+            other.topic, *(other.event() for _ in range(3))
+        ).results
+        assert not first.HasField("error")
+        assert not second.HasField("error")
+        assert "LIMIT_EXCEEDED" in third.error.msg
+
+
+def test_too_many_requests_on_a_stream_are_refused(org: OrgUnderTest) -> None:
+    """The stream ends; the number is not documented. Source: Handle Errors page, live logs."""
+    with (
+        org.set_up("it would be an attack", fetches_per_second=20) as other,
+        other.client.subscribe(topic_name=other.topic, num_requested=1) as stream,
+    ):
+        for _ in range(40):
+            stream.ask(num_requested=1)
+        found = stream.end()
+    assert found.what == ("RESOURCE_EXHAUSTED", "service.protection.stream.limit.triggered")
+
+
+def test_an_unavailable_service_says_so(org: OrgUnderTest) -> None:
+    """The status is INTERNAL. Source: live logs."""
+    with org.set_up("it would have to be down") as other:
+        assert other.emulator
+        other.emulator.fail_next("GetTopic", error_code="service.unavailable")
+        found = refused(other.client.get_topic, other.topic)
+    assert found.what == ("INTERNAL", "service.unavailable")

@@ -1,0 +1,199 @@
+"""The OAuth token endpoint and userinfo, over plain HTTP."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.contract.signing_in import JWT_GRANT, Door, token
+
+if TYPE_CHECKING:
+    import httpx
+
+    from tests.contract.orgs import OrgUnderTest
+
+GRANTS = ("client_credentials", "jwt_bearer", "refresh_token", "password")
+ISSUED = {"issued_at", "signature"}
+ALWAYS = {"access_token", "instance_url", "id", "token_type"}
+
+
+def _login(org: OrgUnderTest, auth: str) -> httpx.Response:
+    door = org.by(auth)
+    return token(org.http, door.host, door.form())
+
+
+def _said(answer: httpx.Response) -> tuple[int, str, str]:
+    body = answer.json()
+    return answer.status_code, body["error"], body["error_description"]
+
+
+@pytest.mark.parametrize("auth", GRANTS)
+def test_each_grant_gives_a_token(org: OrgUnderTest, auth: str) -> None:
+    """With the keys of the flow's own page; `expires_in` is never among them. Source: OAuth flow pages of Salesforce Help."""
+    answer = _login(org, auth)
+    assert answer.status_code == 200
+    body = answer.json()
+    assert set(body) >= ALWAYS | (set() if auth == "jwt_bearer" else ISSUED)
+    assert "expires_in" not in body
+    assert body["token_type"] == "Bearer"
+
+
+@pytest.mark.parametrize("auth", GRANTS)
+def test_no_grant_gives_a_refresh_token(org: OrgUnderTest, auth: str) -> None:
+    """None of these four does. Source: OAuth flow pages of Salesforce Help."""
+    assert "refresh_token" not in _login(org, auth).json()
+
+
+@pytest.mark.parametrize("auth", GRANTS)
+def test_the_token_begins_with_the_org(org: OrgUnderTest, auth: str) -> None:
+    """15 characters of the org's id, an exclamation mark, the rest. Source: tokens of live orgs."""
+    head, mark, _ = _login(org, auth).json()["access_token"].partition("!")
+    assert (head, mark) == (org.headers["tenantid"][:15], "!")
+
+
+@pytest.mark.parametrize("auth", GRANTS)
+def test_the_id_url_names_org_and_user(org: OrgUnderTest, auth: str) -> None:
+    """`https://login.salesforce.com/id/<org>/<user>`, 18 characters each. Source: Identity URLs page."""
+    kind, org_id, user_id = _login(org, auth).json()["id"].split("/")[-3:]
+    assert (kind, org_id[:15], len(org_id)) == ("id", org.headers["tenantid"][:15], 18)
+    assert (user_id[:3], len(user_id)) == ("005", 18)
+
+
+@pytest.mark.parametrize("auth", GRANTS)
+def test_the_time_of_issue_is_text_of_milliseconds(org: OrgUnderTest, auth: str) -> None:
+    """Where it is given. Source: OAuth flow pages of Salesforce Help."""
+    body = _login(org, auth).json()
+    if "issued_at" in body:
+        assert abs(int(body["issued_at"]) / 1000 - time.time()) < 3600
+
+
+def test_the_answer_may_not_be_stored(org: OrgUnderTest) -> None:
+    """`Cache-Control: no-store`. Source: OAuth 2.0 pages of Salesforce Help."""
+    org.need_grant(*GRANTS)
+    answer = token(org.http, org.door.host, org.door.form())
+    assert "no-store" in answer.headers["cache-control"]
+
+
+def test_client_credentials_need_the_my_domain_host(org: OrgUnderTest) -> None:
+    """The login host refuses them. Source: answers of live orgs."""
+    door = org.by("client_credentials")
+    login = str(org.emulator.login_url) if org.emulator else "https://login.salesforce.com"
+    assert _said(token(org.http, login, door.form())) == (
+        400,
+        "invalid_grant",
+        "request not supported on this domain",
+    )
+
+
+def test_a_wrong_secret_is_refused(org: OrgUnderTest) -> None:
+    """Source: answers of live orgs."""
+    door = org.by("client_credentials")
+    answer = token(org.http, door.host, {**door.form(), "client_secret": "wrong"})
+    assert _said(answer) == (400, "invalid_client", "invalid client credentials")
+
+
+def test_an_unknown_consumer_key_is_refused(org: OrgUnderTest) -> None:
+    """Source: answers of live orgs."""
+    door = org.by("client_credentials")
+    answer = token(org.http, door.host, {**door.form(), "client_id": "3MVG9nobody"})
+    assert _said(answer) == (400, "invalid_client_id", "client identifier invalid")
+
+
+def test_another_grant_is_refused(org: OrgUnderTest) -> None:
+    """Source: OAuth 2.0 Authorization Errors page, answers of live orgs."""
+    answer = token(org.http, org.door.host, {"grant_type": "magic"})
+    assert _said(answer) == (400, "unsupported_grant_type", "grant type not supported")
+
+
+def test_a_wrong_password_is_refused(org: OrgUnderTest) -> None:
+    """Source: answers of live orgs."""
+    with org.set_up(
+        "it would count as a failed login, and some of those lock the user out"
+    ) as other:
+        door = other.by("password")
+        answer = token(other.http, door.host, {**door.form(), "password": "wrong"})
+        assert _said(answer) == (400, "invalid_grant", "authentication failure")
+
+
+def test_a_dead_refresh_token_is_refused(org: OrgUnderTest) -> None:
+    """Source: OAuth 2.0 Authorization Errors page."""
+    door = org.by("refresh_token")
+    answer = token(org.http, door.host, {**door.form(), "refresh_token": "5Aep861dead"})
+    assert _said(answer) == (400, "invalid_grant", "expired access/refresh token")
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"aud": "https://nowhere.example.com"}, "Audience validation failed"),
+        ({"exp": 1_600_000_000}, "expired authorization code"),
+    ],
+    ids=["audience", "expired"],
+)
+def test_a_wrong_assertion_is_refused(org: OrgUnderTest, claims: dict[str, str], why: str) -> None:
+    """Source: OAuth 2.0 Authorization Errors page for the audience, answers of live orgs for the time."""
+    door = org.by("jwt_bearer")
+    assert _said(_bearer(org, door, door.assertion(**claims))) == (400, "invalid_grant", why)
+
+
+def test_rubbish_is_no_assertion(org: OrgUnderTest) -> None:
+    """Source: community answers."""
+    door = org.by("jwt_bearer")
+    found = _said(_bearer(org, door, f"{door.assertion()[:-8]}AAAAAAAA"))
+    assert found == (400, "invalid_grant", "invalid assertion")
+
+
+def test_an_assertion_may_be_good_for_five_minutes(org: OrgUnderTest) -> None:
+    """The page says three; Salesforce's Node client sends five. Source: that client."""
+    door = org.by("jwt_bearer")
+    answer = _bearer(org, door, door.assertion(exp=int(time.time()) + 295))
+    assert answer.status_code == 200
+
+
+def test_an_assertion_may_not_be_good_for_more_than_three_minutes(org: OrgUnderTest) -> None:
+    """Source: OAuth 2.0 JWT Bearer Flow page."""
+    door = org.by("jwt_bearer")
+    answer = _bearer(org, door, door.assertion(exp=int(time.time()) + 295))
+    assert answer.status_code == 400
+
+
+def _bearer(org: OrgUnderTest, door: Door, assertion: str) -> httpx.Response:
+    return token(org.http, door.host, {"grant_type": JWT_GRANT, "assertion": assertion})
+
+
+# --- what a token opens ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["login", "instance"])
+def test_userinfo_names_org_and_user(org: OrgUnderTest, host: str) -> None:
+    """On the login host and on the instance. Source: User Info endpoint page, known clients."""
+    login = str(org.emulator.login_url) if org.emulator else org.door.host
+    url = login if host == "login" else org.headers["instanceurl"]
+    bearer = {"authorization": f"Bearer {org.headers['accesstoken']}"}
+    body = org.http.get(f"{url}/services/oauth2/userinfo", headers=bearer).json()
+    assert body["organization_id"][:15] == org.headers["tenantid"][:15]
+    assert len(body["organization_id"]) == 18
+    assert {"sub", "user_id", "preferred_username", "name", "email", "urls"} <= set(body)
+
+
+def test_userinfo_with_a_bad_token(org: OrgUnderTest) -> None:
+    """HTTP 403 and a word of plain text. Source: answers of live orgs."""
+    bearer = {"authorization": "Bearer wrong"}
+    url = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
+    answer = org.http.get(url, headers=bearer)
+    assert (answer.status_code, answer.text) == (403, "Bad_OAuth_Token")
+
+
+def test_rest_with_a_bad_token(org: OrgUnderTest) -> None:
+    """HTTP 401 and an error as all of REST has them. Source: answers of live orgs."""
+    bearer = {"authorization": "Bearer wrong"}
+    url = f"{org.headers['instanceurl']}/services/data/v62.0/limits"
+    answer = org.http.get(url, headers=bearer)
+    [error] = answer.json()
+    assert answer.status_code == 401
+    assert error == {
+        "message": "Session expired or invalid",
+        "errorCode": "INVALID_SESSION_ID",
+    }

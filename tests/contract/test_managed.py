@@ -1,0 +1,203 @@
+"""ManagedSubscribe: who may, where it starts, commits."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.contract.managing import PREFIX, managed, taken
+
+if TYPE_CHECKING:
+    from tests.contract.orgs import OrgUnderTest
+
+
+def _refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
+    with org.client.managed(**first) as stream:
+        found = stream.end()
+    return found.status, found.code.removeprefix(PREFIX)
+
+
+# --- the first request -----------------------------------------------------------------------------------------------
+
+
+def test_it_must_say_which_subscription(org: OrgUnderTest) -> None:
+    """Neither id nor developer name. Source: Handle Errors page."""
+    assert _refused(org, num_requested=1) == ("INVALID_ARGUMENT", "id.or.developer.name.empty")
+
+
+def test_it_may_not_say_it_twice(org: OrgUnderTest) -> None:
+    """Both id and developer name, by the same code. Source: Handle Errors page."""
+    found = _refused(org, subscription_id="18x000000000001AAA", developer_name="X", num_requested=1)
+    assert found == ("INVALID_ARGUMENT", "id.or.developer.name.empty")
+
+
+def test_an_unknown_name_is_not_found(org: OrgUnderTest) -> None:
+    """Source: Handle Errors page, live logs."""
+    found = _refused(org, developer_name="No_Such_Subscription", num_requested=1)
+    assert found == ("NOT_FOUND", "developer.name.not.found")
+
+
+def test_an_unknown_id_is_not_found(org: OrgUnderTest) -> None:
+    """Source: Handle Errors page."""
+    found = _refused(org, subscription_id="18x000000000001AAA", num_requested=1)
+    assert found == ("NOT_FOUND", "subscription.id.not.found")
+
+
+@pytest.mark.parametrize("wrong", ["18x", "18x0000000000011"], ids=["short", "16 characters"])
+def test_an_id_has_15_or_18_characters(org: OrgUnderTest, wrong: str) -> None:
+    """Source: Handle Errors page."""
+    found = _refused(org, subscription_id=wrong, num_requested=1)
+    assert found == ("INVALID_ARGUMENT", "subscription.id.invalid")
+
+
+def test_less_than_nothing_cannot_be_asked_for(org: OrgUnderTest) -> None:
+    """`num_requested` must be 0 or more. Source: Handle Errors page."""
+    found = _refused(org, developer_name=org.need("managed"), num_requested=-1)
+    assert found == ("INVALID_ARGUMENT", "fetch.request.events.invalid")
+
+
+def test_it_may_not_commit(org: OrgUnderTest) -> None:
+    """There is nothing to commit yet. Source: Handle Errors page."""
+    request = pb.CommitReplayRequest(commit_request_id=str(uuid.uuid4()), replay_id=b"1" * 10)
+    found = _refused(
+        org,
+        developer_name=org.need("managed"),
+        num_requested=1,
+        commit_replay_id_request=request,
+    )
+    assert found == ("INVALID_ARGUMENT", "fetch.request.commit.request.restricted")
+
+
+def test_it_may_not_refresh_the_token(org: OrgUnderTest) -> None:
+    """Source: Handle Errors page."""
+    found = _refused(org, developer_name=org.need("managed"), num_requested=1, auth_refresh="x")
+    assert found == ("INVALID_ARGUMENT", "fetch.request.auth.request.restricted")
+
+
+# --- delivery --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_published_is_delivered(org: OrgUnderTest) -> None:
+    """Events come as by Subscribe, with credit counted the same. Source: ManagedSubscribe RPC page."""
+    event = org.event("managed")
+    with managed(org) as one:
+        org.publish(event)
+        one.stream.ask(num_requested=2)
+        response = one.stream.read()
+        [got] = response.events
+        one.place = got.replay_id
+    assert (got.event.id, got.event.payload) == (event.id, event.payload)
+    assert response.pending_num_requested == 1
+    assert response.latest_replay_id == got.replay_id
+
+
+def test_what_was_not_committed_comes_again(org: OrgUnderTest) -> None:
+    """The next stream starts after the last commit. Source: ManagedSubscribe RPC page."""
+    first, second = org.event("committed"), org.event("not committed")
+    with managed(org, leave="uncommitted") as one:
+        org.publish(first, second)
+        got = one.take(2)
+        one.commit(got[0].replay_id)
+        one.answer()
+    with taken(org) as stream:
+        [got] = stream.take(1)
+    assert got.event.id == second.id
+
+
+def test_one_client_at_a_time(org: OrgUnderTest) -> None:
+    """A second one is told that the subscription is active. Source: Handle Errors page, live logs."""
+    with managed(org):
+        found = _refused(org, developer_name=org.need("managed"), num_requested=1)
+    assert found == ("ALREADY_EXISTS", "already.active")
+
+
+def test_who_leaves_lets_the_next_one_in(org: OrgUnderTest) -> None:
+    """Within some 15 s after a half-close. Source: live logs."""
+    with managed(org):
+        pass
+    with managed(org) as one:
+        assert one.place
+
+
+# --- commits ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_is_answered(org: OrgUnderTest) -> None:
+    """By a response of its own: without events, with the request's id, the place and the time. Source: .proto, live logs."""
+    with managed(org) as one:
+        request_id = one.commit()
+        response = one.answer()
+    answer = response.commit_response
+    assert not response.events
+    assert (answer.commit_request_id, answer.replay_id) == (request_id, one.place)
+    assert not answer.HasField("error")
+    assert abs(answer.process_time / 1000 - time.time()) < 3600
+
+
+def test_an_answer_to_a_commit_has_what_every_response_has(org: OrgUnderTest) -> None:
+    """A replay id and the true number outstanding: Salesforce's own clients read them. Source: Salesforce's Java and Node clients."""
+    with managed(org) as one:
+        one.commit(num_requested=3)
+        response = one.answer()
+        assert response.latest_replay_id
+        assert response.rpc_id
+        assert response.pending_num_requested == 3
+
+
+def test_commits_may_be_answered_together(org: OrgUnderTest) -> None:
+    """By the last one's values. Source: .proto, ManagedSubscribe RPC page."""
+    with managed(org) as one:
+        org.publish(org.event(), org.event())
+        first, second = one.take(2)
+        asked = [one.commit(first.replay_id), one.commit(second.replay_id)]
+        answers = [one.answer().commit_response]
+        if answers[-1].commit_request_id != asked[-1]:
+            answers.append(one.answer().commit_response)
+    assert answers[-1].commit_request_id == asked[-1]
+    assert answers[-1].replay_id == second.replay_id
+
+
+@pytest.mark.parametrize(
+    "replay_id", [b"", b"rubbish", b"\xff" * 10], ids=["none", "text", "beyond"]
+)
+def test_a_commit_that_fails_does_not_end_the_stream(org: OrgUnderTest, replay_id: bytes) -> None:
+    """It is answered with an error of code COMMIT. Source: Handle Errors page."""
+    with managed(org) as one:
+        one.commit(replay_id)
+        answer = one.answer().commit_response
+        assert (answer.error.code, bool(answer.error.msg)) == (pb.COMMIT, True)
+        one.commit()
+        assert not one.answer().commit_response.HasField("error")
+
+
+def test_what_was_not_delivered_cannot_be_committed(org: OrgUnderTest) -> None:
+    """An event that is on the bus and has not come. Source: Handle Errors page."""
+    with managed(org) as one:
+        [ahead] = org.publish(org.event())
+        one.commit(ahead)
+        assert one.answer().commit_response.error.code == pb.COMMIT
+        one.take(1)
+
+
+def test_a_commit_does_not_go_back(org: OrgUnderTest) -> None:
+    """Before what is committed there is no committing. Source: Handle Errors page."""
+    with managed(org) as one:
+        org.publish(org.event(), org.event())
+        first, second = one.take(2)
+        one.commit(second.replay_id)
+        one.answer()
+        one.commit(first.replay_id)
+        assert one.answer().commit_response.error.code == pb.COMMIT
+
+
+def test_the_same_place_can_be_committed_again(org: OrgUnderTest) -> None:
+    """As clients do to keep a silent stream open. Source: live logs."""
+    with managed(org) as one:
+        one.commit()
+        one.answer()
+        one.commit()
+        assert not one.answer().commit_response.HasField("error")

@@ -1,0 +1,105 @@
+"""What happens while nothing happens: keepalives, the end of streams that ask for nothing, half-close."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+if TYPE_CHECKING:
+    from tests.contract.orgs import OrgUnderTest
+
+
+def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
+    """Within 270 s an empty response with a replay id, the credit untouched. Source: Subscribe RPC page."""
+    org.wait_long(org.times.keepalive)
+    with org.after(org.base(), 7) as stream:
+        response = stream.read(org.times.keepalive + org.times.slack)
+    assert not response.events
+    assert response.latest_replay_id
+    assert response.rpc_id
+    assert response.pending_num_requested == 7
+
+
+def test_a_keepalives_replay_id_is_a_start(org: OrgUnderTest) -> None:
+    """It lies after the last event and before the next. Source: Subscribe RPC page."""
+    org.wait_long(org.times.keepalive)
+    with org.after(org.base(), 1) as stream:
+        place = stream.read(org.times.keepalive + org.times.slack).latest_replay_id
+    event = org.event()
+    org.publish(event)
+    with org.after(place, 1) as stream:
+        assert [one.event.id for one in stream.take(1)] == [event.id]
+
+
+@pytest.mark.full
+def test_keepalives_hold_a_stream_open(org: OrgUnderTest) -> None:
+    """As long as something is outstanding, the stream outlives the 60 s. Source: Subscribe RPC page."""
+    org.wait_long(3 * org.times.keepalive)
+    with org.after(org.base(), 1) as stream:
+        for _ in range(3):
+            assert not stream.read(org.times.keepalive + org.times.slack).events
+
+
+def test_latest_says_nothing_before_the_first_keepalive(org: OrgUnderTest) -> None:
+    """A subscription is not acknowledged. Source: live logs."""
+    with org.client.subscribe(
+        topic_name=org.topic, replay_preset=pb.LATEST, num_requested=1
+    ) as stream:
+        assert stream.is_silent(min(20.0, org.times.keepalive / 4))
+
+
+def test_a_stream_without_credit_is_closed(org: OrgUnderTest) -> None:
+    """60 s after the last response, unless more is asked for. How it ends is not documented. Source: Subscribe RPC page."""
+    org.wait_long(org.times.idle_close)
+    base = org.base()
+    org.publish(org.event())
+    with org.after(base, 1) as stream:
+        stream.take(1)
+        assert stream.end(org.times.idle_close + org.times.slack).status in {"OK", "UNAVAILABLE"}
+
+
+def test_asking_again_keeps_a_stream_open(org: OrgUnderTest) -> None:
+    """More asked for within the 60 s, and events go on coming. Source: Subscribe RPC page."""
+    base = org.base()
+    first, second = org.publish(org.event(), org.event())
+    with org.after(base, 1) as stream:
+        assert [one.replay_id for one in stream.take(1)] == [first]
+        assert stream.is_silent(org.times.idle_close / 4)
+        stream.ask(num_requested=1)
+        assert [one.replay_id for one in stream.take(1)] == [second]
+
+
+@pytest.mark.parametrize("waiting", [0, 3], ids=["nothing waits", "events wait"])
+def test_a_half_closed_stream_ends_with_ok(org: OrgUnderTest, waiting: int) -> None:
+    """A moment later, whether or not events could be delivered. Source: live logs."""
+    base = org.base()
+    with org.after(base, 5) as stream:
+        org.publish(*(org.event() for _ in range(waiting))) if waiting else None
+        stream.half_close()
+        assert stream.end(org.times.half_close + org.times.slack).status == "OK"
+
+
+@pytest.mark.full
+def test_a_stream_survives_the_end_of_its_session(org: OrgUnderTest) -> None:
+    """The token counts when a stream begins. Source: Use gRPC APIs page."""
+    with org.set_up("its session would have to expire") as other:
+        assert other.emulator
+        with other.after(other.base(), 1) as stream:
+            assert not stream.read(other.times.keepalive + other.times.slack).events
+            other.emulator.expire_tokens()
+            assert not stream.read(other.times.keepalive + other.times.slack).events
+
+
+@pytest.mark.full
+def test_a_running_stream_ends_with_its_session(org: OrgUnderTest) -> None:
+    """The token counts all the time. Source: live logs of one client."""
+    with org.set_up("its session would have to expire") as other:
+        assert other.emulator
+        with other.after(other.base(), 1) as stream:
+            assert not stream.read(other.times.keepalive + other.times.slack).events
+            other.emulator.expire_tokens()
+            found = stream.end(2 * other.times.keepalive)
+            assert found.what == ("UNAUTHENTICATED", "service.auth.error")

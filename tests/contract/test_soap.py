@@ -1,0 +1,97 @@
+"""SOAP login(), which API versions 31.0 to 64.0 have until Summer '27."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.contract.signing_in import soap_login
+
+if TYPE_CHECKING:
+    import httpx
+
+    from tests.contract.orgs import OrgUnderTest
+
+RESULT = [
+    *("metadataServerUrl", "passwordExpired", "sandbox", "serverUrl", "sessionId", "userId"),
+    "userInfo",
+]
+USER = [
+    *("accessibilityMode", "chatterExternal", "currencySymbol", "orgAttachmentFileSizeLimit"),
+    *("orgDefaultCurrencyIsoCode", "orgDefaultCurrencyLocale", "orgDisallowHtmlAttachments"),
+    *("orgHasPersonAccounts", "organizationId", "organizationMultiCurrency", "organizationName"),
+    *("profileId", "roleId", "sessionSecondsValid", "userDefaultCurrencyIsoCode", "userEmail"),
+    *("userFullName", "userId", "userLanguage", "userLocale", "userName", "userTimeZone"),
+    *("userType", "userUiSkin"),
+]
+
+
+def _login(org: OrgUnderTest, **more: str) -> httpx.Response:
+    door = org.by("soap")
+    password = door.values["password"] + door.values.get("security_token", "")
+    return soap_login(org.http, door.host, door.values["login"], password, **more)
+
+
+def _result(org: OrgUnderTest) -> Any:
+    answer = _login(org)
+    assert answer.status_code == 200
+    return ET.fromstring(answer.text)[0][0][0]  # noqa: S314 - of the org under test
+
+
+def _name(node: Any) -> str:
+    return str(node.tag.rpartition("}")[2])
+
+
+def test_the_answer_has_its_children_in_order(org: OrgUnderTest) -> None:
+    """Clients count them: no Header, the result first, session id fifth. Source: Salesforce's Python sample, answers of live orgs."""
+    result = _result(org)
+    assert [_name(child) for child in result] == RESULT
+
+
+def test_the_user_info_has_its_children_in_order(org: OrgUnderTest) -> None:
+    """The org's id is the ninth. Source: Salesforce's Python sample, answers of live orgs."""
+    info = _result(org)[6]
+    assert [_name(child) for child in info] == USER
+    assert (len(info[8].text), info[8].text[:15]) == (18, org.headers["tenantid"][:15])
+
+
+def test_the_session_opens_the_api(org: OrgUnderTest) -> None:
+    """Its id is a token, and the instance is that of `serverUrl`. Source: Salesforce's Python sample."""
+    result = _result(org)
+    headers = {
+        "accesstoken": result[4].text,
+        "instanceurl": "/".join(result[3].text.split("/")[:3]),
+        "tenantid": result[6][8].text,
+    }
+    assert org.client.with_headers(headers).get_topic(org.topic).topic_name == org.topic
+
+
+def test_children_are_found_by_plain_tags(org: OrgUnderTest) -> None:
+    """Unprefixed and without attributes, as jsforce looks for them by pattern. Source: jsforce."""
+    text = _login(org).text
+    for tag in ("serverUrl", "sessionId", "userId", "organizationId", "passwordExpired"):
+        assert f"<{tag}>" in text
+
+
+def test_a_wrong_password_is_a_fault(org: OrgUnderTest) -> None:
+    """HTTP 500 with INVALID_LOGIN. Source: answers of live orgs."""
+    with org.set_up(
+        "it would count as a failed login, and some of those lock the user out"
+    ) as other:
+        door = other.by("soap")
+        answer = soap_login(other.http, door.host, door.values["login"], "wrong")
+        assert answer.status_code == 500
+        assert "<faultcode>sf:INVALID_LOGIN</faultcode>" in answer.text
+        assert "INVALID_LOGIN: Invalid username, password, security token; or user locked out." in (
+            answer.text
+        )
+
+
+@pytest.mark.parametrize("version", ["65.0", "30.0"])
+def test_other_versions_do_not_have_it(org: OrgUnderTest, version: str) -> None:
+    """Those from 65.0 on and before 31.0. The code is not documented for the first. Source: Salesforce Help, article 005132110."""
+    answer = _login(org, version=version)
+    assert answer.status_code == 500
+    assert "Fault>" in answer.text

@@ -1,0 +1,142 @@
+"""Channels whose members filter and enrich: what is left out, what is added, and what it costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import ChannelMember, Emulator, EmulatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SALES = "/data/Sales__chn"
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with Emulator() as bus:
+        yield bus
+        bus.check()
+
+
+def _said(bus: Emulator, channel: str = SALES) -> list[tuple[str, dict[str, Any]]]:
+    """Type and values of each change event on a channel, but for the stamps."""
+    found = []
+    for event in bus.events(channel):
+        fields = dict(event["fields"])
+        header = fields.pop("ChangeEventHeader")
+        stamps = {"OwnerId", "CreatedDate", "CreatedById", "LastModifiedDate", "LastModifiedById"}
+        kept = {name: of for name, of in fields.items() if of is not None and name not in stamps}
+        found.append((header["changeType"], kept))
+    return found
+
+
+def test_what_is_filtered_out_is_not_delivered(bus: Emulator, talk: Callable[..., Any]) -> None:
+    """The channel leaves it out and it does not count; on its own topic the same event is there."""
+    topic = bus.define_event("Order__e", {"Amount__c": "Double"})
+    channel = bus.define_channel(
+        "/event/Big__chn", [ChannelMember(topic="Order__e", filter="Amount__c > 10")]
+    )
+    replay_ids = bus.publish(topic, [{"Amount__c": n} for n in (5, 50, 6, 60)])
+
+    async def read(client: Any) -> list[bytes]:
+        stream = await client.subscribe(channel, 10)
+        return [event.replay_id for event in await stream.take(2)]
+
+    assert talk(bus, read) == [replay_ids[1], replay_ids[3]]
+    assert bus.deliveries() == 2
+    assert len(bus.events(topic)) == 4
+
+
+def test_updates_and_deletions_are_filtered_by_the_whole_record(bus: Emulator) -> None:
+    """Fields of the filter are added to them, so that it can be applied; they are not said to have changed."""
+    bus.define_object("Account")
+    bus.define_channel(
+        SALES,
+        [
+            ChannelMember(
+                topic="Account",
+                enriched_fields=("Name",),
+                filter="Industry = 'Steel' AND BillingAddress.City != 'Rome'",
+            )
+        ],
+    )
+    nord = bus.create("Account", {"Name": "Nord", "Industry": "Steel"})
+    sul = bus.create("Account", {"Name": "Sul", "Industry": "Wood"})
+    bus.update([nord, sul], {"Phone": "1"})
+    bus.update(sul, {"Industry": "Steel"})
+    bus.update(nord, {"BillingCity": "Rome"})
+    bus.delete([nord, sul])
+    assert _said(bus) == [
+        ("CREATE", {"Name": "Nord", "Industry": "Steel"}),
+        ("UPDATE", {"Name": "Nord", "Industry": "Steel", "Phone": "1"}),
+        ("UPDATE", {"Name": "Sul", "Industry": "Steel"}),
+        ("DELETE", {"Name": "Sul", "Industry": "Steel"}),
+    ]
+    header = bus.events(SALES)[1]["fields"]["ChangeEventHeader"]
+    assert header["changedFields"] == ["Phone", "LastModifiedDate"]
+    assert len(bus.events("Account")) == 8
+
+
+def test_gap_events_pass_every_filter(bus: Emulator) -> None:
+    """They have no values, and whoever misses one would never know that something changed."""
+    bus.define_object("Account")
+    bus.define_channel(SALES, [ChannelMember(topic="Account", filter="Industry = 'Steel'")])
+    account = bus.create("Account", {"Name": "Sul", "Industry": "Wood"})
+    bus.update(account, {"Phone": "1"}, gap=True)
+    assert [kind for kind, _ in _said(bus)] == ["GAP_UPDATE"]
+
+
+def test_what_cannot_be_read_is_carried(bus: Emulator) -> None:
+    """A filter drops what it has read and found wanting, nothing else."""
+    topic = bus.define_event("Order__e", {"Amount__c": "Double"})
+    channel = bus.define_channel(
+        "/event/Big__chn", [ChannelMember(topic=topic, filter="Amount__c > 10")]
+    )
+    bus.publish_raw(topic, b"\xff\xff")
+    assert "undecodable" in bus.events(channel)[0]
+
+
+def test_a_filter_counts_from_its_definition_on(bus: Emulator) -> None:
+    """Events of before stay on the channel, and what was left out stays away when the filter goes."""
+    bus.define_event("Order__e", {"Amount__c": "Double"})
+    channel = bus.define_channel("/event/Big__chn", ["Order__e"])
+    bus.publish("Order__e", [{"Amount__c": 1}])
+    bus.define_channel(channel, [ChannelMember(topic="Order__e", filter="Amount__c > 10")])
+    bus.publish("Order__e", [{"Amount__c": 2}, {"Amount__c": 20}])
+    bus.define_channel(channel, ["Order__e"])
+    bus.publish("Order__e", [{"Amount__c": 3}])
+    bus.reset_replay_ids()
+    assert [one["fields"]["Amount__c"] for one in bus.events(channel)] == [1, 20, 3]
+    bus.clock.advance(hours=73)
+    assert bus.events(channel) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "member", "why"),
+    [
+        (SALES, ChannelMember(topic="Account", filter="Nope = 1"), "no field 'Nope'"),
+        (SALES, ChannelMember(topic="Account", enriched_fields=("Nope",)), "no field 'Nope'"),
+        (
+            SALES,
+            ChannelMember(topic="Account", enriched_fields=("Name",) * 11),
+            "at most 10",
+        ),
+        (SALES, ChannelMember(topic="Order__e"), "cannot carry"),
+        (
+            "/event/Big__chn",
+            ChannelMember(topic="Order__e", enriched_fields=("Amount__c",)),
+            "no fields to enrich",
+        ),
+        ("/event/Big", ChannelMember(topic="Order__e"), "is none of"),
+    ],
+)
+def test_members_that_cannot_be(bus: Emulator, name: str, member: ChannelMember, why: str) -> None:
+    """The message names what is wrong, and no channel is made."""
+    bus.define_object("Account")
+    bus.define_event("Order__e", {"Amount__c": "Double"})
+    with pytest.raises(EmulatorError, match=why):
+        bus.define_channel(name, [member])
+    assert bus.org.bus.topic(name) is None

@@ -1,0 +1,211 @@
+"""What the Streaming API delivers: from where, in which order and shape, how much of it, and how it is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.integration.emulator.bayeux import UNKNOWN, opened, values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Talk = Callable[..., Any]
+
+DAILY = "403::Organization total events daily limit exceeded"
+
+
+def _place(replay_id: bytes) -> int:
+    """A replay id of the Pub/Sub API as CometD shows it."""
+    return int.from_bytes(replay_id[:8], "big")
+
+
+def _published(bus: Emulator, count: int, name: str = "Order__e") -> tuple[str, list[int]]:
+    topic = bus.define_event(name, {"N__c": "Double"})
+    return topic, [_place(one) for one in bus.publish(topic, [{"N__c": n} for n in range(count)])]
+
+
+@pytest.mark.parametrize(
+    ("replay", "expected"),
+    [(-2, [0, 1, 2, 3]), ("second", [2, 3]), (-1, []), (None, [])],
+    ids=["all", "after an id", "new", "without the extension"],
+)
+def test_where_a_subscription_begins(
+    sfevents_emulator: Emulator, replay: int | str | None, expected: list[int]
+) -> None:
+    """At all there is, after a replay id, or at what comes; ids are those of the Pub/Sub API, as numbers."""
+    bus = sfevents_emulator
+    topic, places = _published(bus, 4)
+    with opened(bus) as client:
+        start = places[1] if isinstance(replay, str) else replay
+        assert client.subscribe(topic, start)["successful"]
+        [new] = bus.publish(topic, [{"N__c": 9}])
+        events = client.take(len(expected) + 1)
+    assert values(events, "N__c") == [*expected, 9]
+    found = [event["data"]["event"]["replayId"] for event in events]
+    assert found == [*(places[n] for n in expected), _place(new)]
+    hexed = bus.events(topic)[1]["replay_id"]
+    assert bus.subscriptions[0].start == {-2: "earliest", "second": hexed}.get(replay, "latest")
+
+
+def test_replay_ids_that_are_refused(sfevents_emulator: Emulator) -> None:
+    """Never given out, or older than 72 hours; a subscription that was refused delivers nothing, and all of it can still be had."""
+    bus = sfevents_emulator
+    topic, places = _published(bus, 2)
+    with opened(bus) as client:
+        wrong = (
+            "400::The replayId {%d} you provided was invalid.  Please provide a valid ID, -2 to replay all events, or -1 to "
+            "replay only new events."
+        )
+        for replay in (0, 82, places[1] + 1000):
+            assert client.subscribe(topic, replay)["error"] == wrong % replay
+        bus.clock.advance(hours=73)
+        bus.publish(topic, [{"N__c": 7}])
+        assert client.subscribe(topic, places[0])["error"] == wrong % places[0]
+        assert bus.subscriptions == ()
+        client.subscribe(topic, -2)
+        assert values(client.take(1), "N__c") == [7]
+
+
+def test_one_space_by_knob() -> None:
+    """As the documentation writes it."""
+    with Emulator(knobs=Knobs(cometd_replay_error_spaces=1)) as bus, opened(bus) as client:
+        topic, _ = _published(bus, 0)
+        error = client.subscribe(topic, 82)["error"]
+        assert error.startswith("400::The replayId {82} you provided was invalid. Please")
+
+
+def test_a_map_for_another_channel(sfevents_emulator: Emulator) -> None:
+    """The name must be the subscription's, in the same case."""
+    topic, _ = _published(sfevents_emulator, 1)
+    with opened(sfevents_emulator) as client:
+        ext = {"replay": {topic.lower(): -2}}
+        [said] = client.say(client.message("/meta/subscribe", subscription=topic, ext=ext))
+        assert said["error"].startswith(
+            "400::The replayId for channel {/event/Order__e} wasn't found using the provided replay ID map "
+            "{{/event/order__e=-2}}."
+        )
+
+
+@pytest.mark.parametrize(
+    ("channel", "error"),
+    [
+        (
+            "/event/None__e",
+            "400::The channel you requested to subscribe to doesn't exist {/event/None__e}",
+        ),
+        ("/event/Secret__e", "403::Subscriber does not have access to the entity in this topic"),
+        ("Order__e", "400::Channel subscriptions must start with a leading '/'"),
+    ],
+)
+def test_channels_that_are_refused(sfevents_emulator: Emulator, channel: str, error: str) -> None:
+    """The answer names the subscription and why there is none."""
+    sfevents_emulator.define_event("Secret__e", {}, can_subscribe=False)
+    with opened(sfevents_emulator) as client:
+        said = client.subscribe(channel, -2)
+        assert (said["subscription"], said["error"]) == (channel, error)
+
+
+def test_several_events_in_a_response() -> None:
+    """As many as the knob says, of all channels in the order of the bus."""
+    with Emulator(knobs=Knobs(cometd_batch_events=2)) as bus, opened(bus) as client:
+        topics = [_published(bus, 0, name)[0] for name in ("A__e", "B__e")]
+        for n in range(5):
+            bus.publish(topics[n % 2], [{"N__c": n}])
+        for topic in topics:
+            client.subscribe(topic, -2)
+        answers = [client.connect() for _ in range(3)]
+        assert [len(one) for one in answers] == [3, 3, 2]
+        events = [message for one in answers for message in one[:-1]]
+        assert values(events, "N__c") == [0, 1, 2, 3, 4]
+        assert [event["channel"] for event in events] == [topics[n % 2] for n in range(5)]
+
+
+def test_change_events(sfevents_emulator: Emulator) -> None:
+    """Of records of the org: names instead of bitmaps, members of compounds nested, an emptied field as null."""
+    bus = sfevents_emulator
+    bus.define_object("Account")
+    with opened(bus) as client:
+        client.subscribe("/data/ChangeEvents")
+        account = bus.create("Account", {"Name": "Nord", "BillingCity": "Porto", "Phone": "1"})
+        bus.update(account, {"Phone": None, "BillingCity": "Faro"})
+        created, updated = (event["data"]["payload"] for event in client.take(2))
+        assert created["ChangeEventHeader"]["changedFields"] == []
+        assert (created["Name"], created["BillingAddress"]) == ("Nord", {"City": "Porto"})
+        header = updated.pop("ChangeEventHeader")
+        assert (header["changeType"], header["recordIds"]) == ("UPDATE", [account])
+        assert set(header["changedFields"]) == {"Phone", "BillingAddress.City", "LastModifiedDate"}
+        assert updated.pop("LastModifiedDate").endswith(".000Z")
+        assert updated == {"Phone": None, "BillingAddress": {"City": "Faro"}}
+
+
+def test_a_custom_channel(sfevents_emulator: Emulator) -> None:
+    """Its events say which they are, under the channel's own name."""
+    bus = sfevents_emulator
+    topic, _ = _published(bus, 1)
+    channel = bus.define_channel("/event/All__chn", [topic])
+    with opened(bus) as client:
+        client.subscribe(channel, -2)
+        [event] = client.take(1)
+        assert (event["channel"], event["data"]["event"]["EventApiName"]) == (channel, "Order__e")
+
+
+def test_what_cannot_be_decoded_is_passed_over(sfevents_emulator: Emulator) -> None:
+    """There is no JSON of it; it is not counted, and what follows comes."""
+    bus = sfevents_emulator
+    topic, _ = _published(bus, 1)
+    bus.publish_raw(topic, b"\xff\xff\xff")
+    bus.publish(topic, [{"N__c": 2}])
+    with opened(bus) as client:
+        client.subscribe(topic, -2)
+        assert values(client.take(2), "N__c") == [0, 2]
+    assert bus.deliveries(topic) == 2
+
+
+def test_deliveries_are_in_the_book(sfevents_emulator: Emulator, talk: Talk) -> None:
+    """Each client's count, beside those of the Pub/Sub API."""
+    bus = sfevents_emulator
+    topic, places = _published(bus, 3)
+
+    async def scenario(client: Any) -> None:
+        await (await client.subscribe(topic)).take(3)
+
+    talk(bus, scenario)
+    bus.wait_open_streams(0)
+    with opened(bus) as client:
+        client.subscribe(topic, places[0])
+        client.take(2)
+        seen = bus.subscriptions[1]
+        assert (seen.topic, seen.delivered, seen.responses, seen.ended) == (topic, 2, 1, "")
+        assert seen.start == places[0].to_bytes(8, "big").hex() + "0000"
+        assert (bus.deliveries(topic), bus.open_streams) == (5, 1)
+
+
+def test_the_allocation_is_shared(talk: Talk) -> None:
+    """What gRPC has used up is not left for CometD; who is over the limit is disconnected, and again at the next first connect."""
+    with Emulator(knobs=Knobs(delivery_allocation=5)) as bus:
+        topic, _ = _published(bus, 3)
+
+        async def scenario(client: Any) -> None:
+            await (await client.subscribe(topic)).take(3)
+
+        talk(bus, scenario)
+        bus.wait_open_streams(0)
+        with opened(bus) as client:
+            client.subscribe(topic, -2)
+            assert values(client.take(2), "N__c") == [0, 1]
+            [said] = client.connect()
+            assert (said["error"], said["advice"]["reconnect"]) == (DAILY, "none")
+            assert client.connect()[0]["error"] == UNKNOWN
+            client.handshake()
+            assert client.connect()[0]["error"] == DAILY
+            assert bus.deliveries(topic) == 5
+            bus.clock.advance(hours=25)
+            client.http.headers["Authorization"] = _bearer(bus)
+            client.open()
+
+
+def _bearer(bus: Emulator) -> str:
+    return f"Bearer {bus.connection('session')['extra']['session_token']}"

@@ -1,0 +1,163 @@
+"""Commits of a managed stream over a real socket: answers, failures inside the stream, the time they may take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.integration.emulator.managing import ManagedCall
+
+Talk = Callable[..., Any]
+_QUICK: dict[str, Any] = {"half_close_seconds": 0.01, "slot_hold_seconds": 0.0}
+
+
+def _bus(**knobs: Any) -> Emulator:
+    return Emulator(knobs=Knobs(**{**_QUICK, "commit_response_seconds": 0.02, **knobs}))
+
+
+def _org(bus: Emulator, events: int) -> list[bytes]:
+    topic = bus.define_event("Order__e", {"Number__c": "Text"})
+    bus.define_managed_subscription("Lake", topic, default_replay="EARLIEST")
+    return bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
+
+
+def test_commits_are_answered_together(talk: Talk) -> None:
+    """Several commits within the time have one answer, a response without events, with the last one's values."""
+    with _bus(commit_response_seconds=0.3) as bus:
+        ids = _org(bus, 3)
+
+        async def scenario(client: Any) -> Any:
+            call = await ManagedCall.opened(client, 50, developer_name="Lake")
+            await call.take(3)
+            for at, replay_id in enumerate(ids):
+                await call.commit(replay_id, f"c-{at}")
+            answer = await call.answer()
+            await call.commit(ids[2], "c-3")
+            return answer, await call.answer()
+
+        first, second = talk(bus, scenario)
+        said = first.commit_response
+        assert (said.commit_request_id, said.replay_id) == ("c-2", ids[2])
+        assert second.commit_response.commit_request_id == "c-3"
+        assert (list(first.events), first.pending_num_requested) == ([], 47)
+        assert (first.latest_replay_id, bool(first.rpc_id)) == (ids[2], True)
+        now = bus.clock.timestamp() * 1000
+        assert 0 <= now - said.process_time < 60_000
+        assert [one.request_id for one in bus.subscriptions[0].commits] == [
+            f"c-{n}" for n in range(4)
+        ]
+        assert bus.subscriptions[0].keepalives == 0
+
+
+def test_failed_commits_do_not_end_the_stream(talk: Talk) -> None:
+    """Empty, rubbish, older, not delivered: each is told in the stream with the code COMMIT, and nothing moves."""
+    with _bus(response_events=1) as bus:
+        ids = _org(bus, 5)
+
+        async def scenario(client: Any) -> list[tuple[int, str]]:
+            call = await ManagedCall.opened(client, 3, developer_name="Lake")
+            await call.take(3)
+            said = []
+            for replay_id in (ids[1], b"", b"rubbish", ids[0], ids[4], ids[1], ids[2]):
+                await call.commit(replay_id)
+                error = (await call.answer()).commit_response.error
+                said.append((error.code, error.msg))
+            await call.ask(1)
+            assert len(await call.take(1)) == 1
+            return said
+
+        good, empty, rubbish, older, ahead, same, last = talk(bus, scenario)
+        assert (good, same, last) == ((0, ""), (0, ""), (0, ""))
+        for (code, text), word in zip(
+            (empty, rubbish, older, ahead), ("no replay", "invalid", "older", "before"), strict=True
+        ):
+            assert code == pb.COMMIT
+            assert word in text
+        assert bus.managed_subscriptions[0].committed == ids[2].hex()
+
+
+def test_a_keepalives_id_can_be_committed(talk: Talk) -> None:
+    """On a silent topic the client commits what keepalives say, and goes on from there."""
+    with _bus(keepalive_seconds=0.1) as bus:
+        ids = _org(bus, 1)
+
+        async def scenario(client: Any) -> Any:
+            call = await ManagedCall.opened(client, 5, developer_name="Lake")
+            await call.take(1)
+            keepalive = await call.read()
+            await call.commit(keepalive.latest_replay_id)
+            return keepalive, await call.answer()
+
+        keepalive, answer = talk(bus, scenario)
+        assert (list(keepalive.events), keepalive.pending_num_requested) == ([], 4)
+        assert keepalive.latest_replay_id > ids[0]
+        assert not answer.commit_response.HasField("error")
+        assert bus.managed_subscriptions[0].committed == keepalive.latest_replay_id.hex()
+
+
+@pytest.mark.parametrize("code", ["", "managed.subscription.commit.late"])
+def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
+    """DEADLINE_EXCEEDED after the time, keepalives or not; the error code beside it is unknown, and a knob."""
+    with _bus(keepalive_seconds=0.1, commit_deadline_seconds=0.4, commit_deadline_code=code) as bus:
+        _org(bus, 1)
+
+        async def scenario(client: Any) -> Any:
+            call = await ManagedCall.opened(client, 5, developer_name="Lake")
+
+            async def until_the_end() -> None:
+                while await call.read() is not aio.EOF:
+                    pass
+
+            return await client.refused(until_the_end())
+
+        refused = talk(bus, scenario)
+        assert (refused.status, refused.code) == ("DEADLINE_EXCEEDED", code)
+        assert "No CommitReplayRequests sent in the last 0.4 seconds." in refused.message
+        assert bus.subscriptions[0].ended == "DEADLINE_EXCEEDED"
+        assert bus.subscriptions[0].keepalives >= 2
+
+
+def test_committing_the_same_place_again_keeps_the_stream(talk: Talk) -> None:
+    """A client that commits on each keepalive outlives the deadline."""
+    with _bus(keepalive_seconds=0.1, commit_deadline_seconds=0.5) as bus:
+        ids = _org(bus, 1)
+
+        async def scenario(client: Any) -> int:
+            call = await ManagedCall.opened(client, 5, developer_name="Lake")
+            await call.take(1)
+            for _ in range(8):
+                await call.commit(ids[0])
+                while not (await call.read()).HasField("commit_response"):
+                    pass
+                await call.read()
+            return len(await _one_more(bus, call))
+
+        assert talk(bus, scenario) == 1
+
+
+async def _one_more(bus: Emulator, call: ManagedCall) -> list[Any]:
+    bus.publish("/event/Order__e", [{"Number__c": "new"}])
+    return await call.take(1)
+
+
+@pytest.mark.parametrize(("reach", "fails"), [("stream", True), ("subscription", False)])
+def test_what_an_earlier_stream_was_told(talk: Talk, reach: str, fails: bool) -> None:
+    """A commit of what only an earlier stream delivered fails, or does not, as the knob says."""
+    with _bus(response_events=1, commit_reach=reach) as bus:
+        ids = _org(bus, 3)
+
+        async def scenario(client: Any) -> Any:
+            call = await ManagedCall.opened(client, developer_name="Lake")
+            await call.take(3)
+            await call.end()
+            call = await ManagedCall.opened(client, 1, developer_name="Lake")
+            await call.take(1)
+            await call.commit(ids[2])
+            return (await call.answer()).commit_response
+
+        assert talk(bus, scenario).HasField("error") is fails

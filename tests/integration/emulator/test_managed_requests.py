@@ -1,0 +1,226 @@
+"""What a managed stream may ask for, and what setup does to it while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.integration.emulator.managing import ManagedCall, refused
+
+Talk = Callable[..., Any]
+MANAGED = "managed.subscription."
+QUICK = Knobs(half_close_seconds=0.01, slot_hold_seconds=0.0, commit_response_seconds=0.02)
+_COMMIT = pb.CommitReplayRequest(commit_request_id="c", replay_id=b"\0" * 10)
+
+
+def _org(bus: Emulator, events: int = 0, **config: str) -> str:
+    topic = bus.define_event("Order__e", {"Number__c": "Text"})
+    bus.define_managed_subscription("Lake", topic, **{"default_replay": "EARLIEST", **config})
+    bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("first", "status", "code"),
+    [
+        ({}, "INVALID_ARGUMENT", "id.or.developer.name.empty"),
+        (
+            {"developer_name": "Lake", "subscription_id": "18x000000000001"},
+            "INVALID_ARGUMENT",
+            "id.or.developer.name.empty",
+        ),
+        ({"subscription_id": "18x"}, "INVALID_ARGUMENT", "subscription.id.invalid"),
+        ({"subscription_id": "18x000000000001"}, "NOT_FOUND", "subscription.id.not.found"),
+        ({"developer_name": "Sea"}, "NOT_FOUND", "developer.name.not.found"),
+        (
+            {"developer_name": "Lake", "commit_replay_id_request": _COMMIT},
+            "INVALID_ARGUMENT",
+            "fetch.request.commit.request.restricted",
+        ),
+        (
+            {"developer_name": "Lake", "auth_refresh": "token"},
+            "INVALID_ARGUMENT",
+            "fetch.request.auth.request.restricted",
+        ),
+        ({"developer_name": "Lake", "num": -1}, "INVALID_ARGUMENT", "fetch.request.events.invalid"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_wrong_first_requests_are_refused(
+    talk: Talk, first: dict[str, Any], status: str, code: str
+) -> None:
+    """Each with its own code, before the slot is taken."""
+    with Emulator(knobs=QUICK) as bus:
+        _org(bus, 1)
+
+        async def scenario(client: Any) -> Any:
+            said = await refused(client, **first)
+            call = await ManagedCall.opened(client, developer_name="Lake")
+            return said, await call.take(1)
+
+        said, _ = talk(bus, scenario)
+        assert (said.status, said.code) == (status, MANAGED + code)
+        assert said.trailers["type"] == "ManagedSubscribe"
+        assert said.message.endswith(f"rpcId: {said.trailers['rpc-id']}")
+
+
+def test_the_id_can_count_where_both_are_given(talk: Talk) -> None:
+    """The sources disagree; a knob lets such a request pass."""
+    knobs = Knobs(half_close_seconds=0.01, slot_hold_seconds=0.0, managed_id_and_name="id")
+    with Emulator(knobs=knobs) as bus:
+        _org(bus, 1)
+        [config] = bus.managed_subscriptions
+
+        async def scenario(client: Any) -> list[Any]:
+            call = await ManagedCall.opened(client, subscription_id=config.id, developer_name="Sea")
+            return await call.take(1)
+
+        assert len(talk(bus, scenario)) == 1
+
+
+def test_a_stream_may_begin_without_credit(talk: Talk) -> None:
+    """num_requested 0 is legal: nothing is delivered until something is asked for, and commits count meanwhile."""
+    with Emulator(knobs=QUICK) as bus:
+        _org(bus, 2)
+
+        async def scenario(client: Any) -> Any:
+            call = await ManagedCall.opened(client, 0, developer_name="Lake")
+            await call.commit(b"")
+            answer = await call.answer()
+            await call.ask(2)
+            return answer, await call.take(2)
+
+        answer, events = talk(bus, scenario)
+        assert (answer.pending_num_requested, len(answer.latest_replay_id)) == (0, 10)
+        assert len(events) == 2
+
+
+@pytest.mark.parametrize(
+    ("num", "code"), [(0, "fetch.request.invalid"), (-3, "fetch.request.events.invalid")]
+)
+def test_later_requests_for_nothing_end_the_stream(talk: Talk, num: int, code: str) -> None:
+    """Less than zero events, or none and no commit either."""
+    with Emulator(knobs=QUICK) as bus:
+        _org(bus, 1)
+
+        async def scenario(client: Any) -> Any:
+            call = await ManagedCall.opened(client, developer_name="Lake")
+            await call.take(1)
+            await call.ask(num)
+            return await client.refused(call.read())
+
+        assert talk(bus, scenario).code == MANAGED + code
+
+
+def test_credit_and_closing_are_as_for_subscribe(talk: Talk) -> None:
+    """Clamped at 100 outstanding; with nothing outstanding the stream is closed after its time."""
+    knobs = Knobs(slot_hold_seconds=0.0, idle_close_seconds=0.2, half_close_seconds=0.01)
+    with Emulator(knobs=knobs) as bus:
+        _org(bus, 130)
+
+        async def scenario(client: Any) -> str:
+            call = await ManagedCall.opened(client, 130, developer_name="Lake")
+            assert len(await call.take(100)) == 100
+            return str((await call.call.code()).name)
+
+        assert talk(bus, scenario) == "OK"
+
+
+@pytest.mark.parametrize(
+    ("act", "status", "code", "later"),
+    [
+        (
+            lambda bus: bus.set_managed_subscription("Lake", state="STOP"),
+            "FAILED_PRECONDITION",
+            "config.stopped",
+            "config.stopped",
+        ),
+        (
+            lambda bus: bus.delete_managed_subscription("Lake"),
+            "NOT_FOUND",
+            "config.deleted",
+            "developer.name.not.found",
+        ),
+    ],
+    ids=["stop", "delete"],
+)
+def test_setup_ends_a_running_stream(
+    talk: Talk, act: Callable[[Emulator], Any], status: str, code: str, later: str
+) -> None:
+    """A subscription that is stopped or deleted ends its stream, and refuses the next one."""
+    with Emulator(knobs=QUICK) as bus:
+        _org(bus, 1)
+
+        async def scenario(client: Any) -> Any:
+            call = await ManagedCall.opened(client, developer_name="Lake")
+            [event] = await call.take(1)
+            await call.commit(event.replay_id)
+            await call.answer()
+            await asyncio.to_thread(act, bus)
+            return await client.refused(call.read()), await refused(client, developer_name="Lake")
+
+        ended, again = talk(bus, scenario)
+        assert (ended.status, ended.code, again.code) == (status, MANAGED + code, MANAGED + later)
+        assert all(one.committed == "" for one in bus.managed_subscriptions)
+
+
+def test_what_comes_over_setup_is_known_later(talk: Talk) -> None:
+    """A config made as REST makes it is NOT_FOUND until the change has spread; by the emulator's clock."""
+    with Emulator(knobs=QUICK) as bus:
+        topic = bus.define_event("Order__e", {"Number__c": "Text"})
+        config = bus.managed.create("Lake", topic)
+
+        async def scenario(client: Any) -> Any:
+            by_id = await refused(client, subscription_id=config.id)
+            by_name = await refused(client, developer_name="Lake")
+            bus.clock.advance(minutes=2)
+            call = await ManagedCall.opened(client, developer_name="Lake")
+            await asyncio.to_thread(bus.wait_open_streams, 1)
+            bus.managed.update("Lake", state="STOP")
+            bus.publish(topic, [{"Number__c": "still delivered"}])
+            await call.take(1)
+            bus.clock.advance(minutes=2)
+            bus.publish(topic, [{"Number__c": "not any more"}])
+            return by_id, by_name, await client.refused(call.read())
+
+        by_id, by_name, stopped = talk(bus, scenario)
+        assert (by_id.code, by_name.code) == (
+            MANAGED + "subscription.id.not.found",
+            MANAGED + "developer.name.not.found",
+        )
+        assert stopped.code == MANAGED + "config.stopped"
+
+
+def test_faults_can_be_ordered(talk: Talk) -> None:
+    """After so many events of a managed stream, by error code or by cutting it."""
+    with Emulator(knobs=QUICK) as bus:
+        _org(bus, 10)
+        bus.fail_next("ManagedSubscribe", error_code="service.unavailable", after=4)
+        bus.fail_next("ManagedSubscribe", how="rst_stream", after=2)
+
+        async def scenario(client: Any) -> list[Any]:
+            said = []
+            for count in (4, 2):
+                call = await ManagedCall.opened(client, developer_name="Lake")
+                assert len(await call.take(count)) == count
+                said.append(await client.refused(call.read()))
+            return said
+
+        unavailable, cut = talk(bus, scenario)
+        assert (unavailable.status, unavailable.code) == ("INTERNAL", "service.unavailable")
+        assert (cut.status, cut.code) == ("INTERNAL", "")
+        assert bus.faults() == ()
+
+
+def test_a_topic_gone_with_its_permission(talk: Talk) -> None:
+    """A subscription to a topic that cannot be subscribed to is refused as Subscribe is."""
+    with Emulator(knobs=QUICK) as bus:
+        topic = bus.define_event("Order__e", {"Number__c": "Text"}, can_subscribe=False)
+        bus.define_managed_subscription("Lake", topic)
+        said = talk(bus, lambda client: refused(client, developer_name="Lake"))
+        assert said.code == "subscription.topic.cannot.subscribe"

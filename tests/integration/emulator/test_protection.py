@@ -1,0 +1,173 @@
+"""What the service holds its clients to, over a real socket: requests, calls, streams, events an hour, tokens renewed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+Talk = Callable[..., Any]
+
+
+def _topic(bus: Emulator, events: int = 0) -> str:
+    topic = bus.define_event("Order__e", {"Number__c": "Text"})
+    bus.publish(topic, [{"Number__c": str(n)} for n in range(events)])
+    return topic
+
+
+def test_too_many_requests_on_a_stream(talk: Talk) -> None:
+    """The knob's flood ends the stream with its own code; a slower client is served."""
+    with Emulator(knobs=Knobs(fetches_per_second=5)) as bus:
+        topic = _topic(bus)
+
+        async def scenario(client: Any) -> Any:
+            stream = await client.subscribe(topic, 1)
+            for _ in range(6):
+                await stream.ask(1)
+            return await client.refused(stream.read())
+
+        said = talk(bus, scenario)
+        assert (said.status, said.code) == (
+            "RESOURCE_EXHAUSTED",
+            "service.protection.stream.limit.triggered",
+        )
+
+
+def test_too_many_calls(talk: Talk) -> None:
+    """Calls of one org beyond the knob are refused."""
+    with Emulator(knobs=Knobs(calls_per_second=3)) as bus:
+        topic = _topic(bus)
+
+        async def scenario(client: Any) -> Any:
+            for _ in range(3):
+                await client.get_topic(topic)
+            return await client.refused(client.get_topic(topic))
+
+        assert talk(bus, scenario).code == "service.protection.triggered"
+
+
+def test_too_many_clients(talk: Talk) -> None:
+    """Streams of all kinds count together; one that ends makes room."""
+    with Emulator(knobs=Knobs(max_clients=2, half_close_seconds=0.01)) as bus:
+        topic = _topic(bus, 1)
+
+        async def scenario(client: Any) -> Any:
+            one = await client.subscribe(topic, 1)
+            await one.take(1)
+            publishing = client.stub.PublishStream(metadata=client.headers)
+            event = pb.ProducerEvent(schema_id=bus.schema_id(topic), payload=b"")
+            await publishing.write(pb.PublishRequest(topic_name=topic, events=[event]))
+            await publishing.read()
+            refused = await client.refused((await client.subscribe(topic, 1)).read())
+            await one.end()
+            await (await client.subscribe(topic, 1)).take(1)
+            return refused
+
+        assert talk(bus, scenario).code == "concurrent.client.limit.exceeded"
+
+
+@pytest.mark.parametrize("over", ["result", "status"])
+def test_the_publish_allocation(talk: Talk, over: str) -> None:
+    """Beyond the hour's events each has LIMIT_EXCEEDED in its result, or the call has; an hour later there is room again."""
+    with Emulator(knobs=Knobs(publish_allocation=3, publish_over=over)) as bus:  # type: ignore[arg-type]
+        topic = _topic(bus, 5)  # what the test publishes itself is not counted
+        event = pb.ProducerEvent(schema_id=bus.schema_id(topic), payload=b"")
+
+        async def scenario(client: Any) -> Any:
+            await client.publish(topic, event, event)
+            if over == "status":
+                said = await client.refused(client.publish(topic, event, event))
+                bus.clock.advance(hours=1)
+                return said, await client.publish(topic, event)
+            said = await client.publish(topic, event, event)
+            bus.clock.advance(hours=1)
+            return said, await client.publish(topic, event)
+
+        said, later = talk(bus, scenario)
+        if over == "status":
+            assert said.status == "RESOURCE_EXHAUSTED"
+            assert said.message.startswith("LIMIT_EXCEEDED")
+        else:
+            good, bad = said.results
+            assert (bool(good.replay_id), bad.error.msg[:14]) == (True, "LIMIT_EXCEEDED")
+        assert not later.results[0].HasField("error")
+
+
+def test_a_stream_may_renew_its_token(talk: Talk) -> None:
+    """A later request's auth_refresh puts another token in place; a bad one ends the stream."""
+    with Emulator(knobs=Knobs(expiry_ends_streams=True, half_close_seconds=0.01)) as bus:
+        topic = _topic(bus, 1)
+        fresh = bus.connection("session")["extra"]["session_token"]
+
+        async def scenario(client: Any) -> Any:
+            stream = await client.subscribe(topic, 1)
+            await stream.take(1)
+            await stream.ask(0, auth_refresh=fresh)
+            await stream.ask(1)
+            bus.publish(topic, [{"Number__c": "x"}])
+            await stream.take(1)
+            await asyncio.to_thread(bus.revoke, dict(client.headers)["accesstoken"])
+            await stream.ask(1)
+            bus.publish(topic, [{"Number__c": "y"}])
+            assert len(await stream.take(1)) == 1
+            await stream.ask(1, auth_refresh="rubbish")
+            return await client.refused(stream.read())
+
+        said = talk(bus, scenario)
+        assert (said.status, said.code) == ("UNAUTHENTICATED", "service.auth.refresh.invalid")
+
+
+def test_statuses_can_be_set(talk: Talk) -> None:
+    """Where no status of a code is published, a knob gives it another."""
+    with Emulator(
+        knobs=Knobs(statuses=(("topic.validation.empty", "FAILED_PRECONDITION"),))
+    ) as bus:
+        said = talk(bus, lambda client: client.refused(client.get_topic(" ")))
+        assert (said.status, said.code) == ("FAILED_PRECONDITION", "topic.validation.empty")
+
+
+def test_connections_may_grow_too_old(talk: Talk) -> None:
+    """With the knob, the server ends a connection, and a stream on it, after its time; another one is served."""
+    with Emulator(knobs=Knobs(max_connection_age_seconds=0.3)) as bus:
+        topic = _topic(bus, 1)
+
+        async def scenario(client: Any) -> Any:
+            stream = await client.subscribe(topic, 5)
+            await stream.take(1)
+            said = await client.refused(stream.read())
+            await client.take_again(topic, 1)
+            return said
+
+        assert talk(bus, scenario).code == ""
+
+
+def test_faults_by_rate(talk: Talk) -> None:
+    """With the knob at 1, every call fails as live clients have seen, and nothing is left waiting."""
+    with Emulator(knobs=Knobs(fault_rate=1.0)) as bus:
+        topic = _topic(bus)
+
+        async def scenario(client: Any) -> set[str]:
+            return {(await client.refused(client.get_topic(topic))).status for _ in range(20)}
+
+        assert talk(bus, scenario) == {"INTERNAL", "UNAVAILABLE"}
+        assert bus.faults() == ()
+
+
+def test_duplicates_by_rate(talk: Talk) -> None:
+    """With the knob at 1, each published event is there twice: one id, two replay ids; the publisher hears of the first."""
+    with Emulator(knobs=Knobs(duplicate_rate=1.0)) as bus:
+        topic = _topic(bus)
+        event = pb.ProducerEvent(id="a", schema_id=bus.schema_id(topic), payload=b"")
+
+        async def scenario(client: Any) -> Any:
+            results = (await client.publish(topic, event)).results
+            return results, await (await client.subscribe(topic)).take(2)
+
+        [result], (one, two) = talk(bus, scenario)
+        assert one.event.id == two.event.id == "a"
+        assert result.replay_id == one.replay_id < two.replay_id

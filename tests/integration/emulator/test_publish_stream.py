@@ -1,0 +1,293 @@
+"""PublishStream over a real socket behaves as the documentation, the .proto and Salesforce's clients say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from grpc import aio
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.emulator.payloads import codec_for
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+Talk = Callable[..., Any]
+ORDER = {"Number__c": "Text"}
+
+
+class Publishing:
+    """A PublishStream call on a topic."""
+
+    def __init__(self, client: Any, bus: Emulator, topic: str) -> None:
+        self.call = client.stub.PublishStream(metadata=client.headers)
+        self._bus = bus
+        self._topic = topic
+
+    def event(self, number: str = "1", event_id: str = "") -> pb.ProducerEvent:
+        schema_id = self._bus.schema_id(self._topic)
+        codec = codec_for(self._bus.org.bus.schema(schema_id) or "")
+        values = {"CreatedDate": 1_750_000_000, "CreatedById": self._bus.org.user_id}
+        payload = codec.encode({**values, "Number__c": number})
+        return pb.ProducerEvent(id=event_id, schema_id=schema_id, payload=payload)
+
+    async def send(self, *events: pb.ProducerEvent, **fields: Any) -> None:
+        await self.call.write(
+            pb.PublishRequest(**{"topic_name": self._topic, "events": events, **fields})
+        )
+
+    async def read(self) -> Any:
+        return await asyncio.wait_for(self.call.read(), 10)
+
+    async def end(self) -> str:
+        """Half-close, read to the end; the status."""
+        await self.call.done_writing()
+        while await self.read() is not aio.EOF:
+            pass
+        return str((await self.call.code()).name)
+
+
+def _publishing(
+    talk: Talk, bus: Emulator, scenario: Callable[[Publishing], Any], **event: Any
+) -> Any:
+    """Let a client with an open stream go through a scenario; what is refused is returned."""
+    topic = bus.define_event("Order__e", ORDER, **event)
+
+    async def go(client: Any) -> Any:
+        stream = Publishing(client, bus, topic)
+        return await scenario(stream)
+
+    return talk(bus, go)
+
+
+def test_each_request_has_its_response(talk: Talk) -> None:
+    """Pipelined requests are answered in order, a result for each event with the replay id subscribers see."""
+    with Emulator() as bus:
+
+        async def scenario(stream: Publishing) -> tuple[list[Any], str]:
+            await stream.send(stream.event("1", "id-1"), stream.event("2"))
+            await stream.send(stream.event("3", "id-3"), topic_name="")
+            return [await stream.read() for _ in range(2)], await stream.end()
+
+        (first, second), status = _publishing(talk, bus, scenario)
+        there = bus.events("/event/Order__e")
+        results = [*first.results, *second.results]
+        assert status == "OK"
+        assert [one.replay_id.hex() for one in results] == [one["replay_id"] for one in there]
+        assert [one.correlation_key for one in results] == [one["id"] for one in there]
+        assert (results[0].correlation_key, results[2].correlation_key) == ("id-1", "id-3")
+        assert [one["fields"]["Number__c"] for one in there] == ["1", "2", "3"]
+        assert first.schema_id == second.schema_id == bus.schema_id("Order__e")
+        assert first.rpc_id == second.rpc_id
+
+
+def test_a_bad_event_fails_alone(talk: Talk) -> None:
+    """An event above 1 MB, or with an unknown schema, has an error in its own result; the stream goes on."""
+    with Emulator() as bus:
+
+        async def scenario(stream: Publishing) -> Any:
+            big = stream.event("x" * 1_100_000)
+            strange = pb.ProducerEvent(schema_id="nobody's", payload=b"")
+            await stream.send(stream.event(), big, strange)
+            answer = await stream.read()
+            await stream.send(stream.event())
+            return answer, await stream.read()
+
+        answer, later = _publishing(talk, bus, scenario)
+        assert [one.error.code for one in answer.results] == [0, pb.PUBLISH, pb.PUBLISH]
+        assert [bool(one.replay_id) for one in answer.results] == [True, False, False]
+        assert len(later.results) == 1
+        assert len(bus.events("/event/Order__e")) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "code"),
+    [
+        ({"topic_name": "/event/Other__e"}, "INVALID_ARGUMENT", "publish.topic.mismatch"),
+        ({"events": []}, "INVALID_ARGUMENT", "publish.event.count.invalid"),
+        (
+            {"events": [pb.ProducerEvent(payload=b"x" * 900_000)] * 5},
+            "UNAVAILABLE",
+            "",
+        ),
+    ],
+    ids=["another topic", "no events", "above 4 MB"],
+)
+def test_a_wrong_request_ends_the_stream(
+    talk: Talk, fields: dict[str, Any], status: str, code: str
+) -> None:
+    """What was published before stays; nothing of the wrong request is."""
+    with Emulator() as bus:
+
+        async def scenario(stream: Publishing) -> Any:
+            await stream.send(stream.event())
+            await stream.read()
+            await stream.send(stream.event(), **fields)
+            with pytest.raises(aio.AioRpcError) as error:
+                await stream.read()
+            return error.value
+
+        error = _publishing(talk, bus, scenario)
+        assert error.code().name == status
+        assert dict(error.trailing_metadata()).get("error-code", "").endswith(code)
+        assert len(bus.events("/event/Order__e")) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "event", "code"),
+    [
+        ({"auth_refresh": "token"}, {}, "publish.auth.refresh.invalid"),
+        ({"topic_name": " "}, {}, "publish.topic.validation.empty"),
+        ({"topic_name": "/event/Other__e"}, {}, "topic.meta.permission"),
+        ({}, {"can_publish": False}, "publish.topic.cannot.publish"),
+        ({"events": []}, {}, "publish.event.count.invalid"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_wrong_first_request_is_refused(
+    talk: Talk, fields: dict[str, Any], event: dict[str, Any], code: str
+) -> None:
+    """Each with its own code, and the trailers say which RPC it was."""
+    with Emulator() as bus:
+
+        async def scenario(stream: Publishing) -> Any:
+            await stream.send(stream.event(), **fields)
+            with pytest.raises(aio.AioRpcError) as error:
+                await stream.read()
+            return dict(error.value.trailing_metadata())
+
+        trailers = _publishing(talk, bus, scenario, **event)
+        assert trailers["error-code"] == f"sfdc.platform.eventbus.grpc.{code}"
+        assert trailers["type"] == "PublishStream"
+        assert bus.events("/event/Order__e") == []
+
+
+def test_silence_is_kept_alive_and_then_swept(talk: Talk) -> None:
+    """Responses without results come while the client is silent; without a request for too long the stream is closed."""
+    with Emulator(knobs=Knobs(publish_keepalive_seconds=0.1, publish_idle_seconds=0.5)) as bus:
+
+        async def scenario(stream: Publishing) -> Any:
+            await stream.send(stream.event())
+            responses: list[Any] = []
+
+            async def until_the_end() -> None:
+                while True:
+                    responses.append(await stream.read())
+
+            with pytest.raises(aio.AioRpcError) as error:
+                await until_the_end()
+            return responses, error.value
+
+        (answer, *keepalives), error = _publishing(talk, bus, scenario)
+        assert len(answer.results) == 1
+        assert len(keepalives) >= 2
+        for one in keepalives:
+            assert (len(one.results), one.schema_id) == (0, bus.schema_id("Order__e"))
+            assert one.rpc_id == answer.rpc_id
+        assert error.code().name == "DEADLINE_EXCEEDED"
+        assert dict(error.trailing_metadata())["error-code"].endswith(
+            "publish.stream.sweeper.timeout"
+        )
+
+
+def test_faults_can_be_ordered(talk: Talk) -> None:
+    """After so many events that were published, or after a time; the polite end too."""
+    with Emulator() as bus:
+        bus.fail_next("PublishStream", error_code="service.unavailable", after=2)
+        bus.fail_next("PublishStream", status="OK", after_seconds=0.1)
+        topic = bus.define_event("Order__e", ORDER)
+
+        async def scenario(client: Any) -> list[str]:
+            said = []
+            for _ in range(2):
+                stream = Publishing(client, bus, topic)
+                await stream.send(stream.event(), stream.event())
+                assert len((await stream.read()).results) == 2
+                said.append((await stream.call.code()).name)
+            return said
+
+        assert talk(bus, scenario) == ["INTERNAL", "OK"]
+        assert bus.faults() == ()
+
+
+@pytest.mark.parametrize(
+    ("befalls", "status"),
+    [
+        (lambda bus: bus.drop_connections("end"), "OK"),
+        (lambda bus: bus.expire_tokens(in_stream=True), "UNAUTHENTICATED"),
+        (lambda bus: bus.drop_connections("reset"), "UNAVAILABLE"),
+    ],
+    ids=["polite end", "token", "reset"],
+)
+def test_what_befalls_streams_befalls_this_one(
+    talk: Talk, befalls: Callable[[Emulator], None], status: str
+) -> None:
+    """An open PublishStream ends as other streams do."""
+    with Emulator() as bus:
+
+        async def scenario(stream: Publishing) -> str:
+            await stream.send(stream.event())
+            await stream.read()
+            await asyncio.to_thread(befalls, bus)
+            return str((await stream.call.code()).name)
+
+        assert _publishing(talk, bus, scenario) == status
+
+
+@pytest.mark.parametrize("how", ["", "reset"])
+def test_an_answer_can_be_lost(talk: Talk, how: str) -> None:
+    """A late fault publishes the events, and the publisher hears nothing of it; on a stream and in a call."""
+    with Emulator() as bus:
+        bus.fail_next("PublishStream", after=1, late=True, how=how)
+        bus.fail_next("Publish", late=True, how=how)
+        topic = bus.define_event("Order__e", ORDER)
+
+        async def scenario(client: Any) -> list[Any]:
+            stream = Publishing(client, bus, topic)
+            await stream.send(stream.event("1"))
+            await stream.read()
+            await stream.send(stream.event("2"))
+            said = [await client.refused(stream.read())]
+            said.append(await client.refused(client.publish(topic, stream.event("3"))))
+            return said
+
+        for one in talk(bus, scenario):
+            assert one.status == ("UNAVAILABLE" if how else "INTERNAL")
+        assert [one["fields"]["Number__c"] for one in bus.events(topic)] == ["1", "2", "3"]
+        assert bus.faults() == ()
+
+
+def test_schemas_may_change_while_a_stream_is_open(talk: Talk) -> None:
+    """The response names the newest schema; the knob refuses events of an older one."""
+    with Emulator(knobs=Knobs(old_schema_publish="refuse")) as bus:
+
+        async def scenario(stream: Publishing) -> list[Any]:
+            old = stream.event()
+            await stream.send(old)
+            answers = [await stream.read()]
+            bus.evolve("Order__e", {"Note__c": "Text"})
+            await stream.send(old)
+            return [*answers, await stream.read()]
+
+        before, after = _publishing(talk, bus, scenario)
+        assert before.schema_id != after.schema_id == bus.schema_id("Order__e")
+        assert "newest" in after.results[0].error.msg
+
+
+def test_the_server_may_stamp_events(talk: Talk) -> None:
+    """With the knob, CreatedDate and CreatedById are the server's; what does not decode stays as it is."""
+    with Emulator(knobs=Knobs(stamp_created=True)) as bus:
+
+        async def scenario(stream: Publishing) -> None:
+            rubbish = stream.event()
+            rubbish.payload = b"\xff"
+            await stream.send(stream.event("7"), rubbish)
+            await stream.read()
+
+        _publishing(talk, bus, scenario)
+        good, bad = bus.events("/event/Order__e")
+        assert good["fields"]["Number__c"] == "7"
+        assert not good["fields"]["CreatedDate"].startswith("1970")  # what the client said
+        assert good["fields"]["CreatedById"] == bus.org.user_id
+        assert bad["bytes"] == 1

@@ -1,0 +1,147 @@
+"""Paths, bodies, channels and replay ids are read as Salesforce reads them, and refused in its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator.cometd.asking import (
+    MessageRefused,
+    channel_asked,
+    hold_asked,
+    messages_in,
+    replay_asked,
+    version_error,
+)
+
+TOPIC = "/event/X__e"
+
+
+@pytest.mark.parametrize(
+    "path", ["37.0", "64.0/", "64.0/handshake", "/45.0/connect", "replay/40.0", "100.0/a/b"]
+)
+def test_versions_that_are_served(path: str) -> None:
+    """From 37.0 on, whatever a client appends to it."""
+    assert version_error(path, 37.0) == ""
+
+
+@pytest.mark.parametrize("path", ["", "/", "handshake", "v64.0", "64"])
+def test_a_version_is_mandatory(path: str) -> None:
+    """A path without one is told the format."""
+    expected = "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"
+    assert version_error(path, 37.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "lowest"), [("36.0", 37.0), ("replay/36.0", 37.0), ("22.0", 23.0)]
+)
+def test_old_versions(path: str, lowest: float) -> None:
+    """An older one is told which the lowest is."""
+    assert version_error(path, lowest) == (
+        f"400::Unsupported API version. Only API versions '{lowest}' and later are supported. "
+        "URI format: '/cometd/66.0'"
+    )
+
+
+def test_bodies() -> None:
+    """An array of messages, or one message alone."""
+    message = {"channel": "/meta/connect"}
+    assert messages_in(b'[{"channel":"/meta/connect"}]') == [message]
+    assert messages_in(b'{"channel":"/meta/connect"}') == [message]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"[1]", b'[{"id":"1"}]', b'{"channel":1}', b"\xff", b"[" * 32_000]
+)
+def test_bodies_that_are_none(body: bytes) -> None:
+    """What is no JSON, or no message, is refused as a whole."""
+    with pytest.raises(ValueError):  # noqa: PT011 - json's own error, or ours
+        messages_in(body)
+
+
+@pytest.mark.parametrize(
+    ("subscription", "error"),
+    [
+        (None, "400::Channel name not specified"),
+        ("", "400::Channel name not specified"),
+        (["/event/X__e"], "400::Channel name not specified"),
+        ("event/X__e", "400::Channel subscriptions must start with a leading '/'"),
+        ("/meta/connect", "403::Restricted channel"),
+        ("/event/*", "403::Restricted channel"),
+    ],
+)
+def test_channels_that_cannot_be(subscription: Any, error: str) -> None:
+    """Each mistake in a channel's name has its text."""
+    with pytest.raises(MessageRefused) as refused:
+        channel_asked({"channel": "/meta/subscribe", "subscription": subscription})
+    assert refused.value.error == error
+
+
+def _asked(ext: Any, spaces: int = 2) -> int:
+    message = {"channel": "/meta/subscribe", "subscription": TOPIC}
+    return replay_asked(
+        {**message, "ext": ext} if ext is not None else message, TOPIC, spaces=spaces
+    )
+
+
+@pytest.mark.parametrize(
+    ("ext", "replay_id"),
+    [
+        (None, -1),
+        ({}, -1),
+        ({"replay": True}, -1),
+        ({"replay": {TOPIC: -1}}, -1),
+        ({"replay": {TOPIC: -2, "/event/Y__e": 5}}, -2),
+        ({"replay": {TOPIC: 4711}}, 4711),
+    ],
+)
+def test_replay_ids(ext: Any, replay_id: int) -> None:
+    """What the map says for the channel; new events only where there is no map."""
+    assert _asked(ext) == replay_id
+
+
+@pytest.mark.parametrize("replay_id", [-3, "82", 1.5, True, None, 2**63])
+@pytest.mark.parametrize("spaces", [1, 2])
+def test_replay_ids_that_cannot_be(replay_id: Any, spaces: int) -> None:
+    """Refused with the id in braces, and with as many spaces as the knob says."""
+    with pytest.raises(MessageRefused) as refused:
+        _asked({"replay": {TOPIC: replay_id}}, spaces)
+    assert refused.value.error == (
+        f"400::The replayId {{{replay_id}}} you provided was invalid.{' ' * spaces}Please provide a valid ID, -2 to replay "
+        "all events, or -1 to replay only new events."
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [({}, "{{}}"), ({"/event/x__e": -2, "/u/Y": 1}, "{{/event/x__e=-2, /u/Y=1}}")],
+)
+def test_a_map_without_the_channel(asked: dict[str, int], shown: str) -> None:
+    """The key must be the subscription's own name, case and all; the map is shown in double braces."""
+    with pytest.raises(MessageRefused) as refused:
+        _asked({"replay": asked})
+    assert refused.value.error == (
+        f"400::The replayId for channel {{/event/X__e}} wasn't found using the provided replay ID map {shown}. Ensure that "
+        "the channel name you provided in the replay map is valid and matches the channel name used for subscribing."
+    )
+
+
+@pytest.mark.parametrize(
+    ("advice", "seconds"),
+    [
+        (None, 110.0),
+        ({}, 110.0),
+        ({"timeout": 0}, 0.0),
+        ({"timeout": 500}, 0.5),
+        ({"timeout": 200_000}, 110.0),
+        ({"timeout": -5}, 0.0),
+        ({"timeout": 10**400}, 110.0),
+        ({"timeout": "0"}, 110.0),
+        ({"timeout": True}, 110.0),
+        ([], 110.0),
+    ],
+)
+def test_how_long_a_connect_is_held(advice: Any, seconds: float) -> None:
+    """For its time, or for less where the client asks for that."""
+    assert hold_asked({"channel": "/meta/connect", "advice": advice}, 110.0) == seconds

@@ -1,0 +1,71 @@
+"""A response of the Streaming API takes as much as fits, and leaves the rest."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.emulator import schemas
+from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.cometd.delivering import is_ready, take
+from airflow_provider_sfevents.emulator.cometd_clients import Client, Clients, Subscribed
+from airflow_provider_sfevents.emulator.field_types import FieldTypes
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.payloads import Codec
+from airflow_provider_sfevents.emulator.records import Records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TOPIC = "/event/X__e"
+SCHEMA = schemas.platform_event_schema("X__e", {"T__c": "LongTextArea"}, FieldTypes())
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _bus() -> Bus:
+    bus = Bus(name="00D", clock=Clock(AT), knobs=Knobs())
+    bus.define(Topic(name=TOPIC, kind="event", record="X__e", schema_id="x"))
+    bus.add_schema("x", schemas.to_json(SCHEMA))
+    return bus
+
+
+def _publish(bus: Bus, texts: Iterable[str]) -> None:
+    codec = Codec(SCHEMA)
+    given = {"CreatedDate": 0, "CreatedById": "005"}
+    payloads = [codec.encode({**given, "T__c": text}) for text in texts]
+    bus.append(TOPIC, [Encoded("uuid", "x", payload) for payload in payloads])
+
+
+def _subscriber() -> Client:
+    client = Clients().add(
+        org_id="00D", user_id="005", token="t", browser="", server="", numbering=0, until=0.0
+    )
+    page = Records().subscribed(
+        topic=TOPIC, org_id="00D", client="key", username="u", started_at=AT
+    )
+    client.subscriptions[TOPIC] = Subscribed(channel=TOPIC, after=0, page=page)
+    return client
+
+
+def test_ten_megabytes() -> None:
+    """A response stays below what a client's buffer is advised to hold; the rest comes with the next."""
+    bus, client = _bus(), _subscriber()
+    _publish(bus, ["x" * 1_000_000] * 12)
+    assert [len(take(client, bus, 100).parts) for _ in range(3)] == [10, 2, 0]
+
+
+def test_an_event_that_is_larger_than_that() -> None:
+    """It goes alone."""
+    bus, client = _bus(), _subscriber()
+    _publish(bus, ["x" * 11_000_000, "y"])
+    assert [len(take(client, bus, 100).parts) for _ in range(2)] == [1, 1]
+
+
+def test_what_does_not_decode_is_passed() -> None:
+    """It is behind the client then, even where nothing follows it."""
+    bus, client = _bus(), _subscriber()
+    bus.append(TOPIC, [Encoded("uuid", "x", b"\xff\xff")])
+    assert is_ready(client, bus)
+    batch = take(client, bus, 100)
+    assert (batch.parts, dict(batch.counted), is_ready(client, bus)) == ([], {}, False)

@@ -1,0 +1,190 @@
+"""Who is let in, who is lost, and what becomes of a connect."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator.bus import Topic
+from airflow_provider_sfevents.emulator.cometd.connecting import (
+    Answer,
+    Deliver,
+    Exhausted,
+    Hold,
+    Lost,
+    Now,
+    Step,
+    Unauthenticated,
+    next_step,
+)
+from airflow_provider_sfevents.emulator.cometd.meta import Caller, refusal, topic_error
+from airflow_provider_sfevents.emulator.cometd_clients import Client, Clients
+from airflow_provider_sfevents.emulator.sessions import Session
+
+QUIET = Now(lost=False, authentic=True, exhausted=False, ready=False, released=False, left=110.0)
+SESSION = Session(
+    token="t",
+    org_id="00D",
+    instance_url="https://x",
+    user_id="005A",
+    username="u",
+    client="key",
+    used_at=0.0,
+)
+GOOD = Caller(version_error="", token="t", session=SESSION, browser="b", server="!s")
+
+
+@pytest.mark.parametrize(
+    ("changed", "step"),
+    [
+        ({}, Hold(110.0)),
+        ({"left": 0.0}, Answer()),
+        ({"released": True}, Answer()),
+        ({"ready": True}, Deliver()),
+        ({"ready": True, "released": True}, Answer()),
+        ({"ready": True, "left": 0.0}, Deliver()),
+        ({"ready": True, "exhausted": True}, Exhausted()),
+        ({"exhausted": True}, Exhausted()),
+        ({"ready": True, "authentic": False}, Unauthenticated()),
+        ({"lost": True, "authentic": False, "ready": True}, Lost()),
+    ],
+)
+def test_steps_of_a_connect(changed: dict[str, Any], step: Step) -> None:
+    """Nothing is delivered to who may not have it; what there is goes out before the time is up."""
+    assert next_step(replace(QUIET, **changed)) == step
+
+
+def _client(clients: Clients, until: float = 40.0, org_id: str = "00D") -> Client:
+    return clients.add(
+        org_id=org_id, user_id="005A", token="t", browser="b", server="!s", numbering=0, until=until
+    )
+
+
+def test_a_client_is_found_in_its_org_and_time() -> None:
+    """Known until its time runs out, in its own org, by its own id."""
+    clients = Clients()
+    client = _client(clients)
+    assert clients.find(client.client_id, "00D", 40.0) is client
+    assert clients.find(client.client_id, "00D", 40.1) is None
+    assert clients.find(client.client_id, "00E", 0.0) is None
+    assert clients.find("other", "00D", 0.0) is None
+    assert clients.find(["no", "id"], "00D", 0.0) is None
+
+
+def test_who_is_lost_and_when() -> None:
+    """A held connect keeps its client for ever; the others are lost one after the other."""
+    clients = Clients()
+    assert clients.next_loss() is None
+    held, soon, later = _client(clients, math.inf), _client(clients, 40.0), _client(clients, 50.0)
+    assert clients.next_loss() == 40.0
+    assert clients.lost(45.0) == [soon]
+    clients.remove(soon)
+    assert (clients.next_loss(), clients.lost(45.0)) == (50.0, [])
+    clients.remove(later)
+    assert clients.next_loss() is None
+    assert clients.holds(held)
+
+
+def test_clients_are_counted_by_org() -> None:
+    """The limit of concurrent clients is an org's own."""
+    clients = Clients()
+    _client(clients), _client(clients), _client(clients, org_id="00E")
+    assert (clients.count("00D"), clients.count("00E"), clients.count("00F")) == (2, 1, 0)
+
+
+class Held:
+    """A connect that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def release(self) -> None:
+        self.told.append("release")
+
+    def supersede(self) -> None:
+        self.told.append("supersede")
+
+
+def test_what_held_connects_are_told() -> None:
+    """To look again when the client is gone; to answer when the emulator stops, after which none is to be held."""
+    clients, gone, stays = Clients(), Held(), Held()
+    first, second = _client(clients), _client(clients)
+    first.held, second.held = gone, stays
+    clients.remove(first)
+    clients.close()
+    assert (gone.told, stays.told, clients.closed) == (["release"], ["supersede"], True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({}, None),
+        ({"version_error": "400::No"}, "400::No"),
+        ({"session": None, "token": ""}, "401::Request requires authentication"),
+        ({"session": None}, "401::Authentication invalid"),
+        (
+            {"session": replace(SESSION, user_id="005B")},
+            "400::Authenticated user id does not match the session's user id",
+        ),
+        (
+            {"browser": "", "server": ""},
+            "400::Client {id} has established a session, but no BAYEUX_BROWSER cookie present",
+        ),
+        ({"server": ""}, "403::Unknown client"),
+        ({"server": "!another"}, "403::Unknown client"),
+    ],
+)
+def test_who_is_let_in(changed: dict[str, Any], error: str | None) -> None:
+    """A good version, a good token of the same user, and both cookies."""
+    client = _client(Clients())
+    message = {"channel": "/meta/connect", "clientId": client.client_id}
+    said = refusal(message, replace(GOOD, **changed), client)
+    assert (said and said["error"]) == (error and error.format(id=client.client_id))
+
+
+def test_who_has_no_session() -> None:
+    """Without a client id the handshake is missing, with one that nobody knows the session is."""
+    unknown = {"channel": "/meta/subscribe", "clientId": "gone"}
+    for message, error in (
+        ({"channel": "/meta/subscribe"}, "403::Client has not completed handshake"),
+        (unknown, "403::Unknown client"),
+        ({**unknown, "channel": "/meta/connect"}, "403::Unknown client"),
+    ):
+        said = refusal(message, GOOD, None)
+        assert said is not None
+        assert said["error"] == error
+    assert refusal({"channel": "/meta/handshake"}, GOOD, None) is None
+
+
+EVENT = Topic(name="/event/X__e", kind="event")
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "error"),
+    [
+        ("/event/X__e", EVENT, ""),
+        (
+            "/event/X__e",
+            replace(EVENT, can_subscribe=False),
+            "403::Subscriber does not have access to the entity in this topic",
+        ),
+        (
+            "/data/AccountChangeEvent",
+            replace(EVENT, kind="change", can_subscribe=False),
+            "403::User not allowed to subscribe CDC without View All Data permissions",
+        ),
+        (
+            "/event/x__e",
+            None,
+            "400::The channel you requested to subscribe to doesn't exist {/event/x__e}",
+        ),
+        ("/u/Mine", None, "404::Unknown channel"),
+        ("/any/other", None, "403::Cannot create channel {/any/other}"),
+    ],
+)
+def test_which_channels_can_be_subscribed_to(name: str, topic: Topic | None, error: str) -> None:
+    """A channel must be there, and the user may be kept off."""
+    assert topic_error(name, topic) == error

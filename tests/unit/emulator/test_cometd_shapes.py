@@ -1,0 +1,179 @@
+"""Events over CometD look as the guides show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_provider_sfevents.emulator import schemas
+from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
+from airflow_provider_sfevents.emulator.changes import Change, to_record
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.cometd.shapes import event_message
+from airflow_provider_sfevents.emulator.field_types import FieldTypes
+from airflow_provider_sfevents.emulator.ids import position_of
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.payloads import Codec
+from airflow_provider_sfevents.emulator.sample import ACCOUNT
+
+EVENT, CHANGE, CHANNEL = "/event/Low_Ink__e", "/data/AccountChangeEvent", "/event/All__chn"
+INK = schemas.platform_event_schema(
+    "Low_Ink__e",
+    {
+        "Model__c": "Text",
+        "Level__c": "Double",
+        "At__c": "DateTime",
+        "Day__c": "DateOnly",
+        "T__c": "TimeOnly",
+    },
+    FieldTypes(),
+)
+ACCOUNTS = schemas.change_event_schema("Account", ACCOUNT, FieldTypes(), snapshot=True)
+
+
+def _bus() -> Bus:
+    bus = Bus(name="00D", clock=Clock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
+    bus.define(Topic(name=EVENT, kind="event", record="Low_Ink__e", schema_id="ink"))
+    bus.define(Topic(name=CHANGE, kind="change", record="Account", schema_id="acc"))
+    bus.define(Topic(name=CHANNEL, kind="channel", members=(EVENT,)))
+    bus.add_schema("ink", schemas.to_json(INK))
+    bus.add_schema("acc", schemas.to_json(ACCOUNTS))
+    return bus
+
+
+def _shown(bus: Bus, topic: str, channel: str = "") -> dict[str, Any] | None:
+    [event] = bus.retained(topic, 1)
+    return event_message(event, channel or topic, bus)
+
+
+def _changed(change_type: str, fields: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Payload of a change event as CometD has it."""
+    bus = _bus()
+    change = Change(
+        entity="Account",
+        change_type=change_type,
+        record_ids=("001000000000001AAA",),
+        user_id="005000000000001AAA",
+        committed_at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        fields=fields,
+        transaction_key="key",
+        commit_number=2**60,
+        origin="",
+        **more,
+    )
+    bus.append(
+        CHANGE, [Encoded("uuid", "acc", Codec(ACCOUNTS).encode(to_record(change, ACCOUNTS)))]
+    )
+    shown = _shown(bus, CHANGE)
+    assert shown is not None
+    [event] = bus.retained(CHANGE)
+    assert shown["channel"] == CHANGE
+    assert {name: shown["data"][name] for name in ("schema", "event")} == {
+        "schema": "acc",
+        "event": {"replayId": event.position},
+    }
+    return dict(shown["data"]["payload"])
+
+
+def test_platform_event() -> None:
+    """Schema, payload with ISO times and nulls, EventUuid and the replay id as a number."""
+    bus = _bus()
+    values = {
+        "CreatedDate": "2017-04-09T18:31:40.517Z",
+        "CreatedById": "005D0000001cSZs",
+        "Model__c": "XZO-5",
+        "Level__c": 0.5,
+        "At__c": "2026-01-02T03:04:05Z",
+        "Day__c": "2026-01-02",
+        "T__c": "03:04:05",
+    }
+    [replay_id] = bus.append(EVENT, [Encoded("uuid-1", "ink", Codec(INK).encode(values))])
+    event = {"EventUuid": "uuid-1", "replayId": position_of(replay_id)}
+    payload = {**values, "At__c": "2026-01-02T03:04:05.000Z", "T__c": "03:04:05.000Z"}
+    data = {"schema": "ink", "payload": payload, "event": event}
+    assert _shown(bus, EVENT) == {"data": data, "channel": EVENT}
+    named = {**event, "EventApiName": "Low_Ink__e"}
+    assert _shown(bus, EVENT, CHANNEL) == {"data": {**data, "event": named}, "channel": CHANNEL}
+
+
+def test_nulls_of_a_platform_event() -> None:
+    """A field without a value is null, and text that looks like a time stays as it is."""
+    bus = _bus()
+    given = {"CreatedDate": 0, "CreatedById": "005", "Model__c": "2026-01-02T03:04:05+00:00"}
+    bus.append(EVENT, [Encoded("u", "ink", Codec(INK).encode(given))])
+    shown = _shown(bus, EVENT)
+    assert shown is not None
+    assert shown["data"]["payload"] == {
+        "CreatedDate": "1970-01-01T00:00:00.000Z",
+        "CreatedById": "005",
+        "Model__c": "2026-01-02T03:04:05+00:00",
+        "Level__c": None,
+        "At__c": None,
+        "Day__c": None,
+        "T__c": None,
+    }
+
+
+def test_update() -> None:
+    """Fields are named where gRPC has bitmaps; what changed is there, null where it was emptied, and nothing else."""
+    address = {"Street": None, "City": "Porto"}
+    payload = _changed("UPDATE", {"Industry": "Retail", "Rating": None, "BillingAddress": address})
+    assert payload == {
+        "ChangeEventHeader": {
+            "commitNumber": 2**60,
+            "commitUser": "005000000000001AAA",
+            "sequenceNumber": 1,
+            "entityName": "Account",
+            "changeType": "UPDATE",
+            "changedFields": [
+                "Industry",
+                "Rating",
+                "LastModifiedDate",
+                "BillingAddress.Street",
+                "BillingAddress.City",
+            ],
+            "changeOrigin": "",
+            "transactionKey": "key",
+            "commitTimestamp": 1767323045000,
+            "recordIds": ["001000000000001AAA"],
+        },
+        "BillingAddress": {"Street": None, "City": "Porto"},
+        "Industry": "Retail",
+        "Rating": None,
+        "LastModifiedDate": "2026-01-02T03:04:05.000Z",
+    }
+
+
+def test_diff() -> None:
+    """A value that is a diff is nested; other values are not."""
+    payload = _changed(
+        "UPDATE", {"Description": "--- \n+++ ab\n", "Industry": "X"}, diff_fields=("Description",)
+    )
+    assert payload["Description"] == {"diff": "--- \n+++ ab\n"}
+    assert payload["Industry"] == "X"
+
+
+def test_creation_and_deletion() -> None:
+    """A creation has every value there is and no changedFields; a deletion has the header alone."""
+    created = _changed("CREATE", {"Name": "Nord", "BillingAddress": {"City": "Porto"}})
+    assert created["ChangeEventHeader"]["changedFields"] == []
+    assert set(created) == {
+        "ChangeEventHeader",
+        "Name",
+        "BillingAddress",
+        "CreatedDate",
+        "CreatedById",
+        "LastModifiedDate",
+        "LastModifiedById",
+    }
+    assert created["BillingAddress"] == {"City": "Porto"}
+    assert set(_changed("DELETE", {})) == {"ChangeEventHeader"}
+
+
+def test_what_cannot_be_shown() -> None:
+    """Bytes that do not decode, and a schema nobody knows, have no JSON."""
+    bus = _bus()
+    bus.append(EVENT, [Encoded("u", "ink", b"\xff\xff\xff")])
+    assert _shown(bus, EVENT) is None
+    bus.append(EVENT, [Encoded("u", "nobody's", b"")])
+    assert _shown(bus, EVENT) is None

@@ -1,0 +1,54 @@
+"""When commits are answered, and how long a stream may go without one."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.emulator.errors import Refusal
+from airflow_provider_sfevents.emulator.flow import Answer, Keepalive
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.managed.commits import Commits, Outcome
+
+
+def _outcome(request_id: str, error: str = "") -> Outcome:
+    return Outcome(request_id, b"", error, 0)
+
+
+def _commits() -> Commits:
+    return Commits(knobs=Knobs(commit_response_seconds=1.0, commit_deadline_seconds=100.0), at=0.0)
+
+
+def test_the_answer_comes_a_second_after_the_first_commit() -> None:
+    """Later commits do not put it off; without one the stream does what it would do anyway."""
+    commits = _commits()
+    assert (commits.left(0.0), commits.next_step(0.0, Keepalive())) == (100.0, Keepalive())
+    commits.received(_outcome("a"), 10.0)
+    commits.received(_outcome("b"), 10.9)
+    assert commits.left(10.9) == pytest.approx(0.1)
+    assert commits.next_step(10.9, Keepalive()) == Keepalive()
+    assert commits.next_step(11.0, Keepalive()) == Answer()
+    assert [one.request_id for one in commits.take()] == ["b"]
+    assert commits.next_step(11.0, Keepalive()) == Keepalive()
+
+
+def test_failures_have_answers_of_their_own() -> None:
+    """Good ones are answered together, a bad one by itself, all in the order they came."""
+    commits = _commits()
+    for request_id, error in (("a", ""), ("b", ""), ("c", "no"), ("d", "no"), ("e", ""), ("f", "")):
+        commits.received(_outcome(request_id, error), 1.0)
+    assert [one.request_id for one in commits.take()] == ["b", "c", "d", "f"]
+    assert commits.take() == []
+
+
+def test_the_deadline_runs_from_the_last_commit() -> None:
+    """Good or bad, each commit gives the stream its time again; then it is closed, answers due or not."""
+    commits = _commits()
+    commits.received(_outcome("a", "no"), 99.0)
+    commits.take()
+    assert commits.next_step(198.9, Keepalive()) == Keepalive()
+    commits.received(_outcome("b"), 198.9)
+    with pytest.raises(
+        Refusal, match="No CommitReplayRequests sent in the last 100 seconds"
+    ) as error:
+        commits.next_step(299.0, Keepalive())
+    assert (error.value.status, error.value.code) == ("DEADLINE_EXCEEDED", "")

@@ -1,0 +1,169 @@
+"""The registry of managed subscriptions: what setup has, what the service knows yet, what is committed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.managed.config import ManagedRefused
+from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOPIC = "/event/Order__e"
+
+
+class Place:
+    """A bus with one topic, a clock that stands still, a registry."""
+
+    def __init__(self, path: Path | None = None, **knobs: object) -> None:
+        self.clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+        self.bus = Bus(name="00D", clock=self.clock, knobs=Knobs(**knobs))  # type: ignore[arg-type]
+        self.bus.define(Topic(name=TOPIC, kind="event", can_publish=True))
+        self.registry = ManagedRegistry(bus=self.bus, clock=self.clock, path=path)
+
+    def publish(self, count: int) -> list[bytes]:
+        return self.bus.append(TOPIC, [Encoded(str(n), "s", b"") for n in range(count)])
+
+
+def test_a_new_config_has_its_defaults() -> None:
+    """LATEST twice, RUN, the name as its label, an id of 18 characters."""
+    place = Place()
+    config = place.registry.create("Lake", TOPIC)
+    assert (config.default_replay, config.error_recovery_replay, config.state) == (
+        "LATEST",
+        "LATEST",
+        "RUN",
+    )
+    assert (config.label, config.topic, config.committed) == ("Lake", TOPIC, "")
+    assert config.id.startswith("18x")
+    assert ids.is_id(config.id)
+    assert config.created_at == place.clock.now()
+    for name in ("Lake", config.id, config.id[:15]):
+        assert place.registry.find(name) == config
+    assert place.registry.find("Sea") is None
+
+
+def test_changes_spread_with_time() -> None:
+    """The service goes by what it knew before, a new config, a change and a deletion alike."""
+    place = Place(managed_propagation_seconds=120)
+    config = place.registry.create("Lake", TOPIC)
+    assert (place.registry.known("Lake"), place.registry.spreads_in(config.id)) == (None, 120.0)
+    place.clock.advance(minutes=2)
+    assert place.registry.known("Lake") == config
+    stopped = place.registry.update("Lake", state="STOP")
+    assert place.registry.known(config.id) == config
+    place.clock.advance(minutes=2)
+    assert place.registry.known(config.id) == stopped
+    place.registry.delete("Lake")
+    assert (place.registry.find("Lake"), place.registry.known("Lake")) == (None, stopped)
+    assert place.registry.was_deleted(config.id)
+    place.clock.advance(minutes=2)
+    assert place.registry.known("Lake") is None
+
+
+def test_a_second_change_starts_from_what_is_known_then() -> None:
+    """Two changes in a row: the service knows neither until the later one has spread."""
+    place = Place(managed_propagation_seconds=120)
+    place.registry.create("Lake", TOPIC)
+    place.clock.advance(minutes=1)
+    place.registry.update("Lake", label="Big")
+    place.clock.advance(minutes=1)
+    assert place.registry.known("Lake") is None
+    place.clock.advance(minutes=1)
+    known = place.registry.known("Lake")
+    assert known is not None
+    assert known.label == "Big"
+
+
+def test_stop_and_delete_forget_what_is_committed() -> None:
+    """After STOP the default replay holds again."""
+    place = Place()
+    config = place.registry.create("Lake", TOPIC, at_once=True, default_replay="EARLIEST")
+    first, second = place.publish(2)
+    place_of_second = ids.position_of(second)
+    assert place_of_second is not None
+    assert place.registry.commit(config.id, first, place_of_second) == ""
+    assert place.registry.start(config) == (ids.position_of(first), first.hex())
+    place.registry.update("Lake", at_once=True, state="STOP")
+    assert place.registry.commit(config.id, second, place_of_second) == "The commit failed."
+    run = place.registry.update("Lake", at_once=True, state="RUN")
+    assert (run.committed, place.registry.start(run)) == ("", (0, "earliest"))
+
+
+def test_a_short_id_is_the_same_place() -> None:
+    """Clients that send 8 bytes commit what events have in 10."""
+    place = Place()
+    config = place.registry.create("Lake", TOPIC, at_once=True)
+    [replay_id] = place.publish(1)
+    position = ids.position_of(replay_id)
+    assert position is not None
+    assert place.registry.commit(config.id, replay_id[:8], position) == ""
+    assert [one.committed for one in place.registry.all()] == [replay_id.hex()]
+
+
+def test_an_invalid_commit_starts_by_the_recovery() -> None:
+    """Aged out, or of before the org moved."""
+    place = Place()
+    config = place.registry.create("Lake", TOPIC, at_once=True, error_recovery_replay="EARLIEST")
+    [replay_id] = place.publish(1)
+    position = ids.position_of(replay_id)
+    assert position is not None
+    assert place.registry.commit(config.id, replay_id, position) == ""
+    place.clock.advance(hours=73)
+    assert place.registry.start(config) == (0, "earliest")
+    assert "retention" in place.registry.commit(config.id, replay_id, position)
+
+
+def test_names_and_numbers() -> None:
+    """A name is used once, also by renaming; the 201st is refused; topics do not change."""
+    place = Place(max_managed=2)
+    place.registry.create("Lake", TOPIC)
+    place.registry.create("Sea", TOPIC)
+    with pytest.raises(ManagedRefused, match="its 2 managed"):
+        place.registry.create("Pond", TOPIC)
+    with pytest.raises(ManagedRefused, match="in use"):
+        place.registry.update("Sea", developer_name="Lake")
+    assert place.registry.update("Sea", developer_name="Pond").developer_name == "Pond"
+    with pytest.raises(ManagedRefused, match="fixed"):
+        place.registry.update("Pond", topic="/event/Other__e")
+    with pytest.raises(ManagedRefused, match="no managed subscription 'Sea' in this org") as gone:
+        place.registry.delete("Sea")
+    assert gone.value.code == "NOT_FOUND"
+    place.registry.delete("Pond")
+    place.registry.create("Sea", TOPIC)
+
+
+def test_the_folder_keeps_everything(tmp_path: Path) -> None:
+    """Configs, what is committed, what has not spread, and that an id was deleted."""
+    path = tmp_path / "00D" / "managed.json"
+    place = Place(path)
+    lake = place.registry.create("Lake", TOPIC, at_once=True)
+    gone = place.registry.create("Gone", TOPIC, at_once=True)
+    place.registry.delete("Gone", at_once=True)
+    new = place.registry.create("New", TOPIC)
+    [replay_id] = place.publish(1)
+    position = ids.position_of(replay_id)
+    assert position is not None
+    place.registry.commit(lake.id, replay_id, position)
+    again = ManagedRegistry(bus=place.bus, clock=place.clock, path=path)
+    assert again.all() == place.registry.all()
+    assert [one.committed for one in again.all()] == [replay_id.hex(), ""]
+    assert (again.known("New"), again.was_deleted(gone.id)) == (None, True)
+    assert again.spreads_in(new.id) == 120.0
+
+
+def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
+    """What is no registry is named."""
+    path = tmp_path / "managed.json"
+    path.write_text("[{}]")
+    with pytest.raises(EmulatorError, match="is not an emulator's"):
+        Place(path)

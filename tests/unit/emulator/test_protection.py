@@ -1,0 +1,90 @@
+"""Limits on requests, clients and events, and what happens by chance, on plain values."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from airflow_provider_sfevents.emulator.allocations import PublishAllocation
+from airflow_provider_sfevents.emulator.chance import Chance
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.errors import Refusal
+from airflow_provider_sfevents.emulator.flow import Keepalive, Wait
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.protection import Clients, Protection, RateLimit
+from airflow_provider_sfevents.emulator.publish_flow import Ends, PublishFlow
+
+
+def test_so_often_in_any_second() -> None:
+    """What is older than a second does not count; no limit, no refusal."""
+    limit = RateLimit(2, "too.much")
+    limit.take(0.0)
+    limit.take(0.9)
+    with pytest.raises(Refusal, match=r"too\.much"):
+        limit.take(0.99)
+    limit.take(1.0)
+    for _ in range(10_000):
+        RateLimit(None, "too.much").take(0.0)
+
+
+def test_orgs_are_counted_apart() -> None:
+    """Calls and clients of one org leave the others alone."""
+    protection = Protection(calls_per_second=1, max_clients=1)
+    protection.call("a", 0.0)
+    protection.call("b", 0.0)
+    with pytest.raises(Refusal, match=r"service\.protection\.triggered"):
+        protection.call("a", 0.5)
+    clients = protection.clients
+    with clients.holding("a"), clients.holding("b"), pytest.raises(Refusal, match="concurrent"):
+        clients.holding("a").__enter__()
+    with protection.clients.holding("a"):
+        pass
+
+
+def test_any_number_of_clients() -> None:
+    """Without a limit nobody is refused."""
+    clients = Clients(None)
+    with clients.holding("a"), clients.holding("a"):
+        pass
+
+
+def test_events_of_an_hour() -> None:
+    """So many are let through, and again as the hour moves on; org by org."""
+    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    allocation = PublishAllocation(clock=clock, knobs=Knobs(publish_allocation=10))
+    assert [allocation.take("a", 6), allocation.take("a", 6), allocation.take("a", 1)] == [6, 4, 0]
+    assert (allocation.used("a"), allocation.used("b"), allocation.take("b", 3)) == (10, 0, 3)
+    clock.advance(minutes=59)
+    assert allocation.take("a", 1) == 0
+    clock.advance(minutes=1)
+    assert (allocation.used("a"), allocation.take("a", 1)) == (0, 1)
+
+
+def test_without_an_allocation_events_are_counted_only() -> None:
+    """The limits that REST shows know them all the same."""
+    allocation = PublishAllocation(clock=Clock(), knobs=Knobs())
+    assert (allocation.take("a", 1_000_000), allocation.used("a")) == (1_000_000, 1_000_000)
+
+
+def test_a_publish_stream_is_kept_alive_then_swept() -> None:
+    """Keepalives follow the last response, the sweeper the last request."""
+    flow = PublishFlow(knobs=Knobs(publish_keepalive_seconds=270, publish_idle_seconds=600), at=0.0)
+    assert flow.next_step(0.0) == Wait(270.0)
+    assert flow.next_step(270.0) == Keepalive()
+    flow.responded(270.0)
+    flow.requested(500.0)
+    flow.responded(500.0)
+    assert flow.next_step(600.0) == Wait(170.0)
+    flow.responded(1_000.0)
+    assert flow.next_step(1_099.0) == Wait(1.0)
+    assert flow.next_step(1_100.0) == Ends()
+
+
+def test_chance_is_repeatable_and_free_at_zero() -> None:
+    """The same seed decides the same; a share of 0 never happens, of 1 always."""
+    several = [Chance("a").doubled(range(50), 0.4) for _ in range(2)]
+    assert several[0] == several[1]
+    assert Chance("a").doubled([1, 2], 0.0) == [1, 2]
+    assert Chance("a").doubled([1, 2], 1.0) == [1, 1, 2, 2]
+    assert not any(Chance("a").happens(0.0) for _ in range(100))

@@ -1,0 +1,64 @@
+"""What is a call of SOAP login(), and which versions have it."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.emulator import soap
+from airflow_provider_sfevents.emulator.knobs import Knobs
+
+ENVELOPE = (
+    '<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Header><x/></e:Header>'
+    "<e:Body>{call}</e:Body></e:Envelope>"
+)
+
+
+def _call(name: str, inside: str, namespace: str = "urn:partner.soap.sforce.com") -> bytes:
+    return ENVELOPE.format(call=f'<p:{name} xmlns:p="{namespace}">{inside}</p:{name}>').encode()
+
+
+def test_any_prefix_and_cdata() -> None:
+    """Names count, prefixes do not; a password is taken as it is, markup characters and spaces included."""
+    inside = "<p:username> a@b.c </p:username><p:password><![CDATA[ <&]]> x</p:password>"
+    assert soap.read_login(_call("login", inside)) == ("a@b.c", " <& x")
+    assert soap.read_login(_call("login", "")) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "not well-formed"),
+        (b"<a>", "not well-formed"),
+        (b"<a/>", "not a SOAP envelope"),
+        (ENVELOPE.format(call="").encode(), "not a SOAP envelope"),
+        (
+            _call("query", ""),
+            "No operation available for request {urn:partner.soap.sforce.com}query",
+        ),
+        (_call("login", "", "urn:enterprise.soap.sforce.com"), "No operation available"),
+    ],
+)
+def test_what_is_no_login(body: bytes, why: str) -> None:
+    """All else is the client's fault, and says so."""
+    with pytest.raises(soap.LoginRefused, match=why) as refused:
+        soap.read_login(body)
+    assert "<faultcode>soapenv:Client</faultcode>" in soap.fault(refused.value)
+
+
+def test_an_entity_bomb_is_refused() -> None:
+    """Nobody who reaches the port can fill the memory."""
+    levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+    bomb = f'<!DOCTYPE x [<!ENTITY a0 "0123456789">{levels}]>' + _call("login", "&a9;").decode()
+    with pytest.raises(soap.LoginRefused, match="not well-formed"):
+        soap.read_login(bomb.encode())
+
+
+def test_versions() -> None:
+    """31.0 to 64.0 have it; before and after it is another fault than where it is disabled."""
+    for version in ("31.0", "57.0", "64.0"):
+        soap.check_version(version, Knobs())
+    for version in ("30.0", "65.0", "64.1", ""):
+        with pytest.raises(soap.LoginRefused, match="UNSUPPORTED_API_VERSION"):
+            soap.check_version(version, Knobs())
+    with pytest.raises(soap.LoginRefused, match="INVALID_OPERATION"):
+        soap.check_version("64.0", Knobs(soap_login=False))
