@@ -9,6 +9,7 @@
     - `AuthenticationError`: Salesforce refused the credentials; trying again changes nothing
     - `TransportError`: the wire or the service failed; trying again is right
         - `QuotaExceeded`: an allowance of the org is used up; trying again soon is wrong
+    - `EventsRefused`: the service took some of the published events and refused others
     - `StagingError`: the staging area could not be read or written, or holds what it must not
     - `BatchClaimed`: somebody else is at work on this batch; give way
     - `Stopped`: somebody ended the task while it was fetching; what came is kept
@@ -68,6 +69,10 @@ class TransportError(SfEventsError):
 
 class QuotaExceeded(TransportError):  # noqa: N818
     """A daily or hourly allowance of the org is used up."""
+
+
+class EventsRefused(SfEventsError):  # noqa: N818 - what happened, not an -Error
+    """Some published events were refused for good, the others are on the bus; trying again sends those alone."""
 
 
 class StagingError(SfEventsError):

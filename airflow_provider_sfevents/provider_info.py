@@ -32,6 +32,7 @@ def get_provider_info() -> dict[str, Any]:
             _modules(
                 "airflow_provider_sfevents.operators.sfevents",
                 "airflow_provider_sfevents.operators.resolve",
+                "airflow_provider_sfevents.operators.publish",
             )
         ],
         "sensors": [_modules("airflow_provider_sfevents.sensors.sfevents")],
@@ -70,31 +71,42 @@ _STANDARD_FIELDS: dict[str, Any] = {
     "hidden-fields": ["schema", "port"],
     "relabeling": {
         "host": "My Domain URL",
-        "login": "Consumer key",
-        "password": "Consumer secret",
+        "login": "Consumer key (soap: user name)",
+        "password": "Consumer secret (soap: password)",
     },
     "placeholders": {
         "host": "https://acme.my.salesforce.com",
-        "login": "Consumer key of the external client app",
-        "password": "Only to log in with client_credentials",
+        "login": "Consumer key of the external client app; soap: integration@acme.com",
+        "password": "client_credentials, password; refresh_token where the app asks for it; soap: the user's password",
     },
 }
 
-# Airflow masks an extra by its name (`private_key`, `passphrase`, `token`): keep such a word in the name of a secret.
+# Airflow masks an extra by its name (`private_key`, `passphrase`, `password`, `token`): keep such a word in the name of a secret.
 _EXTRA_FIELDS: dict[str, Any] = {
     "auth": {
         "label": "Login with",
-        "description": "client_credentials: consumer key and secret. jwt_bearer: consumer key, user name and private key."
+        "description": "client_credentials: My Domain URL, consumer key and secret."
+        " jwt_bearer: consumer key, user name and private key."
+        " refresh_token: consumer key and refresh token, with the secret where the app asks for it."
+        " password: consumer key and secret, user name and user password."
+        " soap: user name and password in the two fields above; it ends with Summer '27."
         " session: a session token you already have.",
         "schema": {
             "type": "string",
-            "enum": ["client_credentials", "jwt_bearer", "session"],
+            "enum": [
+                "client_credentials",
+                "jwt_bearer",
+                "refresh_token",
+                "password",
+                "soap",
+                "session",
+            ],
             "default": "client_credentials",
         },
     },
     "username": _text(
         "User name",
-        "jwt_bearer: the Salesforce user to act as, for example integration@acme.com.",
+        "jwt_bearer, password: the Salesforce user to act as, for example integration@acme.com.",
     ),
     "private_key": _text(
         "Private key",
@@ -110,6 +122,25 @@ _EXTRA_FIELDS: dict[str, Any] = {
         "JWT audience",
         "jwt_bearer: empty takes the My Domain URL. Else https://login.salesforce.com,"
         " for a sandbox https://test.salesforce.com.",
+    ),
+    "refresh_token": _text(
+        "Refresh token",
+        "refresh_token: what the app was given when the user consented.",
+        form="password",
+    ),
+    "user_password": _text(
+        "User password",
+        "password: the Salesforce user's own password, without the security token.",
+        form="password",
+    ),
+    "security_token": _text(
+        "Security token",
+        "password, soap: the user's security token; empty where the org trusts this machine's address.",
+        form="password",
+    ),
+    "api_version": _text(
+        "API version",
+        "soap: from 31.0 to 64.0, later ones do not have this login; empty takes 57.0.",
     ),
     "session_token": _text(
         "Session token",

@@ -31,6 +31,10 @@ SWEPT = "swept"
 FALLBACK_NEXT = "fallback-next"  # the bus refused the replay id, and `replay_fallback` is about to be written down
 FALLBACK_WRITTEN = "fallback-written"
 ANCHOR_WRITTEN = "anchor-written"  # by a wait: where a keepalive was is kept
+MANAGED_COMMIT_NEXT = (
+    "managed-commit-next"  # staged, and Salesforce, who keeps the place, is about to be told
+)
+MANAGED_COMMITTED = "managed-committed"  # it has said that it keeps it; nobody has noted that down
 HEARD = (
     "heard"  # what a wait has heard is in closed files and the batch let go; nobody has been told
 )
@@ -55,6 +59,9 @@ WORKER_STEPS = (
     COMMITTED,
     SWEPT,
 )
+
+MANAGED_STEPS = (MANAGED_COMMIT_NEXT, MANAGED_COMMITTED)
+"""Those of a batch from a managed subscription alone; between `MANIFEST_WRITTEN` and `SPARK_NEXT`."""
 
 WAIT_STEPS = (ANCHOR_WRITTEN, HEARD, ANNOUNCED)
 """Those that only waits reach; a wait reaches some of the others too."""

@@ -22,6 +22,7 @@ class Coming:
 
     :param sequence: the batch's own.
     :param start: where the position stands: `earliest`, `latest` or a replay id in hex.
+    :param managed: id or developer name of the managed subscription it comes from, whose place Salesforce keeps; empty: none.
     """
 
     org_id: str
@@ -30,9 +31,10 @@ class Coming:
     epoch: str
     sequence: int
     start: str
+    managed: str = ""
 
     @classmethod
-    def after(cls, position: Position) -> Coming:
+    def after(cls, position: Position, managed: str = "") -> Coming:
         return cls(
             org_id=position.org_id,
             consumer=position.consumer,
@@ -40,6 +42,7 @@ class Coming:
             epoch=position.epoch,
             sequence=position.sequence + 1,
             start=position.start,
+            managed=managed,
         )
 
     @property

@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches.coming import Coming
 from airflow_provider_sfevents.batches.opening import write_origin
 from airflow_provider_sfevents.batches.schemas import keep_schemas
+from airflow_provider_sfevents.batches.supply import Supply, supplied
 from airflow_provider_sfevents.exceptions import (
     ReplayIdRefused,
     SfEventsError,
@@ -18,7 +20,6 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.positions import record
-from airflow_provider_sfevents.pubsub.bounds import Progress
 from airflow_provider_sfevents.pubsub.event_time import event_time_reader
 from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
@@ -99,8 +100,19 @@ class BatchFetch:
             plan.ask,
             f"; {plan.events} events are staged already" * bool(plan.kept),
         )
+        coming = Coming.after(self._position, self._request.managed)
+        async with supplied(client, coming, self._topic_folder) as supply:
+            staged = await self._stage(client, supply, stopping)
+            if isinstance(staged, Manifest):
+                await supply.keep(staged.end)
+        return staged
+
+    async def _stage(
+        self, client: PubSubClient, supply: Supply, stopping: asyncio.Event
+    ) -> Manifest | Ended:
+        topic, plan = self._request.topic, self._plan
         async with self._folder.writer(self._claim, plan.resume, plan.events) as writer:
-            ended = await self._fetch(client, writer, stopping)
+            ended = await self._fetch(client, supply, writer, stopping)
         parts = (*plan.kept, *await writer.close())
         if ended.ended_by == "stopped":
             events = sum(part.events for part in parts)
@@ -115,7 +127,7 @@ class BatchFetch:
         return self._write_manifest(parts, ended, await self._losses(client))
 
     async def _fetch(
-        self, client: PubSubClient, writer: PartWriter, stopping: asyncio.Event
+        self, client: PubSubClient, supply: Supply, writer: PartWriter, stopping: asyncio.Event
     ) -> Ended:
         async def receive(delivery: Delivery) -> None:
             steps.reached(steps.DELIVERED, self._folder.batch_id)
@@ -126,19 +138,13 @@ class BatchFetch:
             self._report(len(delivery))
             if self._first is None:
                 self._first = delivery
+                await self._keep_place(supply, writer)
             if missing := set(delivery.schema_ids) - self._schemas:
                 await keep_schemas(self._folder, client, missing)
                 self._schemas |= missing
 
         try:
-            result = await client.fetch(
-                self._request.topic,
-                self._plan.ask,
-                self._bounds,
-                receive,
-                already=Progress(events=self._plan.events, bytes=self._plan.bytes),
-                stop=stopping,
-            )
+            result = await supply.fetch(self._plan, self._bounds, receive, stop=stopping)
         except TransportError:
             raise  # it passes; the next try goes on where this one was
         except SfEventsError as error:
@@ -148,6 +154,11 @@ class BatchFetch:
             # What earlier attempts have paid for lands before the error is everybody's.
             return Ended(ended_by="error", error=str(error))
         return _ended(result)
+
+    async def _keep_place(self, supply: Supply, writer: PartWriter) -> None:
+        """Salesforce, where it keeps the place, has none yet when it started at `latest`; a restart would begin at a later one."""
+        if self._plan.ask == LATEST and self._request.managed:
+            await supply.keep(await writer.sealed())
 
     async def _losses(self, client: PubSubClient) -> tuple[LossWindow, ...]:
         """The loss window this batch begins with, and where reading goes on after it, as far as this attempt has seen."""

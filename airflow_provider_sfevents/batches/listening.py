@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import fallback, restart
+from airflow_provider_sfevents.batches.aside import until_wanted
 from airflow_provider_sfevents.batches.coming import look
 from airflow_provider_sfevents.batches.fetch import hand_over
 from airflow_provider_sfevents.batches.heard import (
@@ -30,8 +31,8 @@ from airflow_provider_sfevents.batches.heard import (
     STOPPED,
     Heard,
 )
+from airflow_provider_sfevents.batches.supply import Supply, supplied
 from airflow_provider_sfevents.exceptions import BatchClaimed, ReplayIdRefused, StagingError
-from airflow_provider_sfevents.pubsub.bounds import Progress
 from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging import claims
 from airflow_provider_sfevents.staging.holders import Holder
@@ -127,6 +128,7 @@ class _Wait:
         self._timer: asyncio.TimerHandle | None = None
         self._is_quiet = True
         self._received = 0
+        self._supply: Supply | None = None
         self._claim: Claim | None = None
         self._claims_no_more = False
         self._writer: PartWriter | None = None
@@ -169,16 +171,20 @@ class _Wait:
             self._coming.batch_id,
             self._plan.events,
         )
-        return await client.fetch(
-            self._coming.topic,
-            self._plan.ask,
-            self._bounds,
-            self._receive,
-            already=Progress(events=self._plan.events, bytes=self._plan.bytes),
-            stop=self._over,
-            heard=self._keepalive,
-            same_place=(self._plan.resume,),
-        )
+        async with supplied(client, self._coming, self._topic_folder) as self._supply:
+            aside = asyncio.create_task(self._step_aside()) if self._coming.managed else None
+            try:
+                return await self._supply.fetch(
+                    self._plan, self._bounds, self._receive, stop=self._over, heard=self._keepalive
+                )
+            finally:
+                if aside is not None:
+                    aside.cancel()
+
+    async def _step_aside(self) -> None:
+        await until_wanted(self._folder, lambda: self._is_quiet and self._claim is None)
+        self._elsewhere = await asyncio.to_thread(self._as_held)
+        self._end(HELD)
 
     async def _hold(self) -> None:
         """Claim the batch before anything is asked for; not needed any more where another has learned the place by now."""
@@ -205,6 +211,8 @@ class _Wait:
         if self._writer is not None and not self._unstaged:
             try:
                 await hand_over(delivery, self._writer)
+                if self._at_a_moment and self._supply is not None and self._coming.managed:
+                    await self._supply.keep(await self._writer.sealed())
             except StagingError as error:
                 self._not_staged(error)
                 await self._release()  # it may be long until the rest has come

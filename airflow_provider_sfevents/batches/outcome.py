@@ -30,6 +30,8 @@ class BatchRequest:
     :param run: the task that asks.
     :param cleared: somebody cleared the run.
     :param backfill: the run is one of a backfill.
+    :param managed: id or developer name of the managed subscription to fetch from; empty: from the topic, at a place of our own.
+    :param allow_latest_recovery: of that one; it may lose events without a word.
     :param owns: the task fetches, and the position is its own; one that only waits neither asks for the owner nor becomes it.
     """
 
@@ -43,6 +45,8 @@ class BatchRequest:
     backfill: bool = False
     learn_seconds: float = LEARN_SECONDS
     owns: bool = True
+    managed: str = ""
+    allow_latest_recovery: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

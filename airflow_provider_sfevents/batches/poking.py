@@ -20,6 +20,7 @@ from airflow_provider_sfevents.batches.heard import STOPPED
 from airflow_provider_sfevents.batches.listening import listen
 from airflow_provider_sfevents.batches.opening import open_position
 from airflow_provider_sfevents.batches.sighting import settled_sight
+from airflow_provider_sfevents.batches.supply import fit
 from airflow_provider_sfevents.exceptions import (
     BatchClaimed,
     ReplayIdRefused,
@@ -27,6 +28,7 @@ from airflow_provider_sfevents.exceptions import (
     Stopped,
 )
 from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.pubsub.managed_rules import SlotTaken
 from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging.holders import Holder
 
@@ -110,6 +112,8 @@ async def poke(
             return pending
         try:
             heard = await _listen(request, min_events, client, area, found, plan, stopping)
+        except SlotTaken as taken:  # he who has it hears what comes
+            return replace(pending, why=str(taken))
         except ReplayIdRefused as refused:
             if plan.kept:
                 return replace(pending, enough=True, why=f"{refused} What is staged lands first.")
@@ -147,11 +151,12 @@ async def _look(
             why = f"run {request.run.run} has batch {own.batch_id}, which is landed again"
             return Pending(coming=None, events=own.events, enough=True, why=why)
     await client.require_readable(request.topic)
+    request = await fit(request, client, area)
     try:
         position = open_position(request, session, topic_folder, store)
     except BatchClaimed as claimed:
         return Pending(coming=None, events=0, enough=False, why=str(claimed))
-    coming = Coming.after(position)
+    coming = Coming.after(position, request.managed)
     return _Found(
         coming=coming,
         sight=await settled_sight(coming, area),

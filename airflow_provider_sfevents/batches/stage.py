@@ -25,6 +25,7 @@ from airflow_provider_sfevents.batches.opening import open_position
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.batches.schemas import keep_schemas
 from airflow_provider_sfevents.batches.settling import Settling, is_due
+from airflow_provider_sfevents.batches.supply import commit_staged, fit
 from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.start import LATEST
@@ -71,6 +72,7 @@ async def stage_batch(
     claimed = await _claim_own(request, folder, store)
     if claimed is None:
         await client.require_readable(request.topic)
+        request = await fit(request, client, area)
         claimed = await _claim_next(request, session, folder, store)
     try:
         staged = await _stage_claimed(request, client, claimed, stopping)
@@ -151,6 +153,8 @@ async def _stage_claimed(
     if isinstance(plan, restart.Fetch):
         return await _fetch(request, client, claimed, claimed.position, plan, stopping)
     landed = isinstance(plan, restart.Commit)
+    coming = Coming.after(claimed.position, request.managed)
+    await commit_staged(client, coming, claimed.topic_folder)
     if not landed:
         await _make_ready(client, claimed, plan.manifest)
     log.info(

@@ -67,7 +67,7 @@ def next_coming(
     """
     folder = area.topic(session.org_id, request.consumer, request.topic)
     store = open_store(session.org_id)
-    return Coming.after(open_position(request, session, folder, store))
+    return Coming.after(open_position(request, session, folder, store), request.managed)
 
 
 async def wait(

@@ -16,6 +16,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import restart, waiting, watching
 from airflow_provider_sfevents.batches.heard import HELD, MOVED, OVERTAKEN
 from airflow_provider_sfevents.batches.hindrance import Hindrance
+from airflow_provider_sfevents.batches.supply import fit
 from airflow_provider_sfevents.batches.watching import Rules, Scene, Step
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -84,6 +85,7 @@ class Watcher:
     around: Surroundings
     _hindrance: Hindrance = field(init=False)
     _batch: _Batch = field(init=False, default_factory=_Batch)
+    _fit: BatchRequest | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self._hindrance = Hindrance(self.request, self.rules, self.around)
@@ -122,6 +124,8 @@ class Watcher:
         area = await asyncio.to_thread(self.around.area)
         async with self.around.client(settings) as client:
             session = self._hindrance.session = await client.session()
+            if self._fit is None:
+                self._fit = await fit(self.request, client, area)
             look = await asyncio.to_thread(self._look, session, area)
             if look.sight.held_by or not look.sight.events:
                 self._batch.known_for = 0.0
@@ -147,6 +151,7 @@ class Watcher:
     async def _listen(self, look: _Look, client: PubSubClient, area: StagingArea) -> Heard:
         """Until there is something to announce, or to leave to somebody else, or the position is elsewhere."""
         self._hindrance.listens_since = self.around.now()
+        self._fit = None  # next time, the subscription may be set up otherwise
         stop = asyncio.Event()
         looks = asyncio.create_task(self._stop_when_moved(look.coming, area, stop))
         try:
@@ -224,7 +229,8 @@ class Watcher:
 
     def _look(self, session: Session, area: StagingArea) -> _Look:
         """Blocks."""
-        coming = waiting.next_coming(self.request, session, area, self.around.store)
+        request = self._fit or self.request
+        coming = waiting.next_coming(request, session, area, self.around.store)
         if coming.batch_id != self._batch.batch_id:
             self._batch = _Batch(batch_id=coming.batch_id)
         sight = self._batch.sight = waiting.sight(coming, area, self._batch.sight)

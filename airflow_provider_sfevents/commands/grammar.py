@@ -52,6 +52,20 @@ _CONN_ID = Arg(
     metavar="CONN_ID",
     help="Log in by this connection to learn the org; without it the position tells, and sfevents_default where there is none",
 )
+_OF_ORG = Arg(
+    ("--conn-id",),
+    default="sfevents_default",
+    metavar="CONN_ID",
+    help="Connection to the org (default: sfevents_default)",
+)
+_UNSELECTED = Arg(
+    ("-a", "--all"),
+    action="store_true",
+    help="Also the change events of objects that are not selected in Setup, Change Data Capture",
+)
+_EVERY_LIMIT = Arg(
+    ("-a", "--all"), action="store_true", help="All limits of the org, not of events alone"
+)
 _ABANDON = Arg(
     ("--abandon-staged",),
     action="store_true",
@@ -73,7 +87,7 @@ def get_commands() -> list[GroupCommand]:
     return [
         GroupCommand(
             name="sfevents",
-            help="Positions and batches of Salesforce events",
+            help="Positions and batches of Salesforce events, topics and limits of an org",
             subcommands=(
                 GroupCommand(
                     name="position",
@@ -84,6 +98,17 @@ def get_commands() -> list[GroupCommand]:
                     name="batches",
                     help="What is staged of a topic for a consumer",
                     subcommands=_BATCHES,
+                ),
+                GroupCommand(
+                    name="topics",
+                    help="What an org offers",
+                    subcommands=_TOPICS,
+                ),
+                ActionCommand(
+                    name="limits",
+                    help="Show how many deliveries and publishes the org has left",
+                    func=_does("limits.show"),
+                    args=(_OF_ORG, _EVERY_LIMIT, ARG_OUTPUT, ARG_VERBOSE),
                 ),
             ),
         )
@@ -140,5 +165,20 @@ _BATCHES = (
         description="Land a batch again: clear the task that staged it, which then lands that batch and nothing else. The position stays.",
         func=_does("batches.reland"),
         args=(_CONSUMER, _TOPIC, _BATCH_ID, *_WHERE, _DOWNSTREAM, _DRY_RUN, ARG_YES, ARG_VERBOSE),
+    ),
+)
+
+_TOPICS = (
+    ActionCommand(
+        name="list",
+        help="List the topics and channels that an org offers",
+        func=_does("topics.list_"),
+        args=(_OF_ORG, _UNSELECTED, ARG_OUTPUT, ARG_VERBOSE),
+    ),
+    ActionCommand(
+        name="describe",
+        help="Show the events of a topic, with their fields and types",
+        func=_does("topics.describe"),
+        args=(_TOPIC, _OF_ORG, ARG_OUTPUT, ARG_VERBOSE),
     ),
 )

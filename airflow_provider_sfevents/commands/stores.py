@@ -36,7 +36,7 @@ def open_row(spec: str, *, org_id: str, consumer: str, topic: str) -> ReachedSto
     :raises ConfigurationError: there is no such store.
     """
     match spec:
-        case "variable":
+        case "variable" | "managed":
             return VariableRow(consumer, topic)
         case "asset":
             return AssetRow(org_id, consumer, topic)

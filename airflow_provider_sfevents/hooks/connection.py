@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.settings import (
     DEFAULT_ENDPOINT,
+    SOAP_DEFAULT_VERSION,
     ClientCredentials,
     JwtBearer,
+    Login,
+    RefreshToken,
     SessionToken,
     Settings,
+    SoapLogin,
+    UsernamePassword,
 )
 
-AUTHS = ("client_credentials", "jwt_bearer", "session")
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class ConnectionLike(Protocol):
@@ -29,14 +35,24 @@ class ConnectionLike(Protocol):
 
 
 def settings_from(connection: ConnectionLike) -> Settings:
-    """The client's settings.
+    """The client's settings, from a connection of type `sfevents`.
 
     :raises ConfigurationError: naming the connection, the field and what belongs there.
     """
-    extra = connection.extra_dejson
+    return settings_with(connection, _login)
+
+
+def settings_with(
+    connection: ConnectionLike, login: Callable[[ConnectionLike, dict[str, Any]], Login]
+) -> Settings:
+    """The client's settings, with the login that `login` makes of connection and extras.
+
+    :raises ConfigurationError: naming the connection.
+    """
     try:
+        extra = connection.extra_dejson
         return Settings(
-            login=_login(connection, extra),
+            login=login(connection, extra),
             endpoint=_text(extra, "pubsub_endpoint") or DEFAULT_ENDPOINT,
             ca_file=_text(extra, "ca_file"),
             plaintext=_flag(extra, "plaintext"),
@@ -45,34 +61,82 @@ def settings_from(connection: ConnectionLike) -> Settings:
         raise ConfigurationError(f"connection {connection.conn_id!r}: {error}") from error
 
 
-def _login(
-    connection: ConnectionLike, extra: dict[str, Any]
-) -> ClientCredentials | JwtBearer | SessionToken:
+def _login(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
     auth = _text(extra, "auth") or AUTHS[0]
-    if auth == "client_credentials":
-        return ClientCredentials(
-            login_url=_url(connection.host),
-            client_id=_stripped(connection.login),
-            client_secret=_stripped(connection.password),
+    if auth not in _LOGINS:
+        raise ConfigurationError(
+            f"unknown login {auth!r} (extra `auth`); choose one of {', '.join(AUTHS)}"
         )
-    if auth == "jwt_bearer":
-        return JwtBearer(
-            login_url=_url(connection.host),
-            client_id=_stripped(connection.login),
-            username=_text(extra, "username"),
-            private_key=pem(_text(extra, "private_key")),
-            passphrase=_text(extra, "private_key_passphrase"),
-            audience=_text(extra, "jwt_audience"),
-        )
-    if auth == "session":
-        return SessionToken(
-            token=_text(extra, "session_token"),
-            instance_url=_url(_text(extra, "instance_url") or connection.host),
-            org_id=_text(extra, "org_id"),
-        )
-    raise ConfigurationError(
-        f"unknown login {auth!r} (extra `auth`); choose one of {', '.join(AUTHS)}"
+    return _LOGINS[auth](connection, extra)
+
+
+def _client_credentials(connection: ConnectionLike, _: dict[str, Any]) -> Login:
+    return ClientCredentials(
+        login_url=url(connection.host),
+        client_id=_stripped(connection.login),
+        client_secret=_stripped(connection.password),
     )
+
+
+def _jwt_bearer(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+    return JwtBearer(
+        login_url=url(connection.host),
+        client_id=_stripped(connection.login),
+        username=_text(extra, "username"),
+        private_key=pem(_text(extra, "private_key")),
+        passphrase=_text(extra, "private_key_passphrase"),
+        audience=_text(extra, "jwt_audience"),
+    )
+
+
+def _refresh_token(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+    return RefreshToken(
+        login_url=url(connection.host),
+        client_id=_stripped(connection.login),
+        client_secret=_stripped(connection.password),
+        refresh_token=_text(extra, "refresh_token"),
+    )
+
+
+def _password(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+    return UsernamePassword(
+        login_url=url(connection.host),
+        client_id=_stripped(connection.login),
+        client_secret=_stripped(connection.password),
+        username=_text(extra, "username"),
+        password=_text(extra, "user_password", strip=False),
+        security_token=_text(extra, "security_token"),
+    )
+
+
+def _soap(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+    return SoapLogin(
+        login_url=url(connection.host),
+        username=_stripped(connection.login),
+        password=connection.password or "",
+        security_token=_text(extra, "security_token"),
+        api_version=_text(extra, "api_version") or SOAP_DEFAULT_VERSION,
+    )
+
+
+def _session(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+    return SessionToken(
+        token=_text(extra, "session_token"),
+        instance_url=url(_text(extra, "instance_url") or connection.host),
+        org_id=_text(extra, "org_id"),
+    )
+
+
+_LOGINS: dict[str, Callable[[ConnectionLike, dict[str, Any]], Login]] = {
+    "client_credentials": _client_credentials,
+    "jwt_bearer": _jwt_bearer,
+    "refresh_token": _refresh_token,
+    "password": _password,
+    "soap": _soap,
+    "session": _session,
+}
+AUTHS = tuple(_LOGINS)
+"""What the extra `auth` may say; the first one is the default."""
 
 
 def pem(text: str) -> str:
@@ -85,7 +149,8 @@ def pem(text: str) -> str:
     return "\n".join((f"-----BEGIN{head}-----", *body.split(), f"-----END{tail}", ""))
 
 
-def _url(host: str | None) -> str:
+def url(host: str | None) -> str:
+    """A host as users paste it, with its scheme."""
     host = _stripped(host)
     return f"https://{host}" if host and "://" not in host else host
 
@@ -94,13 +159,13 @@ def _stripped(value: str | None) -> str:
     return (value or "").strip()
 
 
-def _text(extra: dict[str, Any], key: str) -> str:
+def _text(extra: dict[str, Any], key: str, *, strip: bool = True) -> str:
     value = extra.get(key)
     if value is None:
         return ""
     if not isinstance(value, str):
         raise ConfigurationError(f"extra `{key}` must be text, not {type(value).__name__}")
-    return value.strip()
+    return value.strip() if strip else value
 
 
 def _flag(extra: dict[str, Any], key: str) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import logging
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
@@ -12,26 +13,37 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError
 from airflow_provider_sfevents.hooks.connection import settings_from
 from airflow_provider_sfevents.hooks.fetched import Fetched, fetch_into_memory
+from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.description import describe_topic
+from airflow_provider_sfevents.pubsub.rest import limits
 from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
+from airflow_provider_sfevents.pubsub.rest.channels import list_topics
 from airflow_provider_sfevents.pubsub.rest.reading import read_records
 from airflow_provider_sfevents.pubsub.rest.selection import change_topic
+from airflow_provider_sfevents.pubsub.settings import END_OF_SOAP, SoapLogin
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
     from upath import UPath
 
     from airflow_provider_sfevents.pubsub.client import Topic
     from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.description import DescribedTopic
+    from airflow_provider_sfevents.pubsub.managed import Managed
     from airflow_provider_sfevents.pubsub.publishing import PublishResult
+    from airflow_provider_sfevents.pubsub.rest.limits import Allowance
     from airflow_provider_sfevents.pubsub.rest.reading import WantedRead
+    from airflow_provider_sfevents.pubsub.rest.topics import OfferedTopic
     from airflow_provider_sfevents.pubsub.settings import Settings
     from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
 
     T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 TEST_SECONDS = 9.0
 """How long the test-connection button may take; the UI's patience is 10 s."""
@@ -43,7 +55,7 @@ class SfEventsHook(BaseHook):
     Every call opens a channel and closes it again; logins and schemas are kept for the life of the process. The
     methods block and are for tasks; in a triggerer use `client`, which is asynchronous.
 
-    :param conn_id: an Airflow connection of type `sfevents`.
+    :param conn_id: an Airflow connection of type `sfevents`; one of Airflow's own type `salesforce` does too.
     """
 
     conn_name_attr = "conn_id"
@@ -67,6 +79,8 @@ class SfEventsHook(BaseHook):
                 f"Connection {self.conn_id!r} is not defined. Create it (type `{self.conn_type}`, in the form {self.hook_name}), or name "
                 "another one by `conn_id`."
             ) from error
+        if connection.conn_type == STOCK_TYPE:
+            return stock_settings(connection)
         if connection.conn_type != self.conn_type:
             raise ConfigurationError(
                 f"Connection {self.conn_id!r} is of type {connection.conn_type!r}; change it to `{self.conn_type}` (in the form "
@@ -74,13 +88,29 @@ class SfEventsHook(BaseHook):
             )
         return settings_from(connection)
 
-    def client(self) -> PubSubClient:
-        """A client to be used with `async with`; nothing is opened before."""
-        return PubSubClient(self.settings())
+    def client(self, min_allowance: int | None = None) -> PubSubClient:
+        """A client to be used with `async with`; nothing is opened before.
+
+        :param min_allowance: its fetches ask for nothing while the org has fewer deliveries left than that.
+        """
+        if min_allowance is None:
+            return PubSubClient(self.settings())
+        least = min_allowance
+        return PubSubClient(
+            self.settings(), before_fetch=lambda topic: self.require_allowance(topic, least)
+        )
 
     def rest(self) -> RestCalls:
         """A client of the org's REST API, to be used with `async with`; nothing is opened before."""
         return RestCalls(self.settings())
+
+    async def require_allowance(self, topic: str, least: int) -> None:
+        """Nothing, while the org has as many deliveries left for the day; one API request.
+
+        :raises QuotaExceeded: it has fewer. :raises SfEventsError: that cannot be read.
+        """
+        async with self.rest() as rest:
+            await limits.require_allowance(rest, topic, least)
 
     async def read_records(
         self, wanted: WantedRead, root: UPath
@@ -114,7 +144,8 @@ class SfEventsHook(BaseHook):
         settings = self.settings()
         async with PubSubClient(settings) as client:
             session = await client.check()
-        return f"Logged in to org {session.org_id} at {session.instance_url}; Pub/Sub API reached at {settings.endpoint}."
+        reached = f"Logged in to org {session.org_id} at {session.instance_url}; Pub/Sub API reached at {settings.endpoint}."
+        return f"{reached} {END_OF_SOAP}" if isinstance(settings.login, SoapLogin) else reached
 
     def get_topic(self, topic: str) -> Topic:
         """What a topic is and what this user may do with it.
@@ -126,6 +157,44 @@ class SfEventsHook(BaseHook):
     def get_schema(self, schema_id: str) -> str:
         """The Avro schema with this id, as JSON text."""
         return self._call(lambda client: client.get_schema(schema_id))
+
+    def list_topics(self, *, unselected: bool = False) -> list[OfferedTopic]:
+        """Topics and channels that the org offers, by kind and name; costs no delivery.
+
+        Where the user may not read the org's set-up (permission View Setup and Configuration), channels are left out and the log says so.
+
+        :param unselected: objects that the org sends no change events of, too.
+        """
+
+        async def ask() -> tuple[list[OfferedTopic], str]:
+            async with self.rest() as rest:
+                return await list_topics(rest, unselected=unselected)
+
+        topics, problem = asyncio.run(ask())
+        if problem:
+            log.warning("%s", problem)
+        return topics
+
+    def describe_topic(self, topic: str) -> DescribedTopic:
+        """What this user may do with a topic, and what it carries, with the fields of each event; costs no delivery.
+
+        :raises TopicError: when there is no such topic, or it is not this user's to see.
+        """
+
+        async def ask() -> DescribedTopic:
+            async with self.client() as client, self.rest() as rest:
+                return await describe_topic(client, rest, topic)
+
+        return asyncio.run(ask())
+
+    def limits(self) -> dict[str, Allowance]:
+        """What the org may still do, by the names of its REST resource `limits`, such as `DailyDeliveredPlatformEvents`."""
+
+        async def ask() -> dict[str, Allowance]:
+            async with self.rest() as rest:
+                return await limits.read_limits(rest)
+
+        return asyncio.run(ask())
 
     def fetch(self, topic: str, start: str = "earliest", bounds: Bounds | None = None) -> Fetched:
         """The events after `start`, into memory; a batch too large for that is the operators' work.
@@ -143,12 +212,48 @@ class SfEventsHook(BaseHook):
             async for delivery in deliveries:
                 yield delivery
 
-    def publish(self, topic: str, records: Sequence[Mapping[str, Any]]) -> list[PublishResult]:
-        """Publish records as platform events; one result for each, in order.
+    @asynccontextmanager
+    async def managed_subscribe(
+        self, subscription: str, topic: str, *, allow_latest_recovery: bool = False
+    ) -> AsyncGenerator[Managed]:
+        """A managed event subscription, whose place Salesforce keeps: iterate over its `deliveries()`, and `commit(replay_id)` what is done.
+
+        Deliveries come without end, keepalives among them; after a lost stream those that were not committed come again. `commit` gives the
+        reason why the place was not kept, or nothing. Commit at least every 30 minutes, a keepalive's `latest_replay_id` too, or the service
+        closes the stream. There is one client at a time; leaving the block gives the slot back.
+
+        :param subscription: its developer name, or its id.
+        :param allow_latest_recovery: use it though its errorRecoveryReplay is not EARLIEST, or cannot be read.
+        :raises ConfigurationError: there is none, it is of another topic, stopped, or may lose events without a word.
+        """
+        async with self.client() as client, client.managed(subscription, topic) as managed:
+            await managed.config(allow_latest_recovery=allow_latest_recovery)
+            yield managed
+
+    def publish(
+        self, topic: str, records: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None
+    ) -> list[PublishResult]:
+        """Publish records as platform events; one result for each, in order. For many of them use `SfEventsPublishOperator`.
 
         :param records: field name to value; `CreatedDate` and `CreatedById` are filled in where missing.
+        :param ids: the events' identities, so that a repetition can be recognised; made here where not given.
+        :raises ConfigurationError: records that do not fit the topic's schema, all that is wrong; nothing is sent.
         """
-        return self._call(lambda client: client.publish(topic, records))
+        return self._call(lambda client: client.publish(topic, records, ids=ids))
+
+    async def publish_stream(
+        self, topic: str, records: Iterable[Mapping[str, Any]], ids: Sequence[str] | None = None
+    ) -> AsyncGenerator[PublishResult]:
+        """Publish records over a stream, several requests under way at once; results as they come (`number` tells of which record).
+
+        :param records: a list is checked as a whole before anything is sent; of any other iterable each record is, as it is taken.
+        """
+        async with (
+            self.client() as client,
+            aclosing(client.publishing.stream(topic, records, ids)) as results,
+        ):
+            async for result in results:
+                yield result
 
     def _call(self, call: Callable[[PubSubClient], Awaitable[T]]) -> T:
         async def run() -> T:

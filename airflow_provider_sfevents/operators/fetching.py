@@ -11,6 +11,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_provider_sfevents.batches.fallback import check_choice
+from airflow_provider_sfevents.batches.managing import check_managed
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -20,6 +21,7 @@ from airflow_provider_sfevents.hooks.run import (
     checked_consumer,
     describe_run,
     is_backfill,
+    is_template,
     position_tasks,
     refuse_repeated_topics,
     was_cleared,
@@ -28,6 +30,7 @@ from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions.opening import open_store
 from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.rest.limits import check_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,8 +49,11 @@ class FetchesBatch(BaseOperator):
     :param conn_id: connection of type `sfevents`.
     :param consumer: who reads; two consumers of a topic have two positions. Made of letters, digits, dots, dashes and underscores.
         Default: the DAG's id. (templated)
-    :param position_store: where the position is kept: `variable`, `asset`, `xcom`; or your own store, as a dotted
-        path, a callable or a mapping.
+    :param position_store: where the position is kept: `variable`, `asset`, `xcom`; your own store, as a dotted
+        path, a callable or a mapping; or `managed`: Salesforce keeps the place of a managed event subscription.
+    :param managed_subscription: with `managed`: its developer name or id. (templated)
+    :param allow_latest_recovery: with `managed`: use it though its errorRecoveryReplay is not EARLIEST, or cannot be read; events may
+        then be lost without a word.
     :param staging: URL of the staging area, which the workers write and Spark reads; anything `ObjectStoragePath`
         takes. Default: the folder `sfevents` below `AIRFLOW_HOME`. (templated)
     :param staging_shared: the local folder given as `staging` is the same one wherever Spark runs.
@@ -60,12 +66,21 @@ class FetchesBatch(BaseOperator):
     :param max_seconds: no more events are asked for after this time.
     :param idle_seconds: caught up: no event came for so long.
     :param until: no more events are asked for after one created at or after this time; ISO 8601. (templated)
+    :param min_allowance: deliveries that the org must have left for the day, or nothing is asked for and the task fails; a batch that is staged
+        already is landed all the same. One API request.
     :param keep_batches: how many committed batches stay in the staging area.
     :param skip_when_empty: with no event the task is skipped, and with it what comes after; otherwise it succeeds
         with 0 `events` in its result.
     """
 
-    template_fields: Sequence[str] = ("topic", "consumer", "staging", "initial_replay", "until")
+    template_fields: Sequence[str] = (
+        "topic",
+        "consumer",
+        "managed_subscription",
+        "staging",
+        "initial_replay",
+        "until",
+    )
 
     keeps_position = True
 
@@ -76,6 +91,8 @@ class FetchesBatch(BaseOperator):
         conn_id: str = SfEventsHook.default_conn_name,
         consumer: str | None = None,
         position_store: Any = "variable",
+        managed_subscription: str | None = None,
+        allow_latest_recovery: bool = False,
         staging: str | None = None,
         staging_shared: bool = False,
         initial_replay: str = "earliest",
@@ -85,6 +102,7 @@ class FetchesBatch(BaseOperator):
         max_seconds: float = 600.0,
         idle_seconds: float = 30.0,
         until: str | datetime | None = None,
+        min_allowance: int | None = None,
         keep_batches: int = 10,
         skip_when_empty: bool = True,
         **kwargs: Any,
@@ -94,6 +112,8 @@ class FetchesBatch(BaseOperator):
         self.conn_id = conn_id
         self.consumer = checked_consumer(consumer)
         self.position_store = position_store
+        self.managed_subscription = managed_subscription
+        self.allow_latest_recovery = allow_latest_recovery
         self.staging = staging
         self.staging_shared = staging_shared
         self.initial_replay = initial_replay
@@ -103,10 +123,12 @@ class FetchesBatch(BaseOperator):
         self.max_seconds = max_seconds
         self.idle_seconds = idle_seconds
         self.until = until
+        self.min_allowance = check_least(min_allowance)
         self.keep_batches = keep_batches
         self.skip_when_empty = skip_when_empty
         self._stop: Callable[[], object] | None = None
         self._bounds(until=None)
+        self._managed(is_rendered=not is_template(str(managed_subscription)))
 
     @contextmanager
     def staged_batch(self, context: Context) -> Iterator[Staged | Empty]:
@@ -131,7 +153,7 @@ class FetchesBatch(BaseOperator):
         loop = asyncio.get_running_loop()
         self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
         try:
-            async with SfEventsHook(self.conn_id).client() as client:
+            async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
                 return await stage_batch(request, client, area, store, stopping)
         finally:
             self._stop = None
@@ -165,6 +187,18 @@ class FetchesBatch(BaseOperator):
             cleared=was_cleared(context),
             backfill=is_backfill(context),
             run=run,
+            managed=self._managed(is_rendered=True),
+            allow_latest_recovery=self.allow_latest_recovery,
+        )
+
+    def _managed(self, *, is_rendered: bool) -> str:
+        return check_managed(
+            self.position_store,
+            self.managed_subscription,
+            allow_latest_recovery=self.allow_latest_recovery,
+            initial_replay=self.initial_replay,
+            replay_fallback=self.replay_fallback,
+            is_rendered=is_rendered,
         )
 
     def _store_opener(self, context: Context, consumer: str) -> Callable[[str], PositionStore]:

@@ -24,13 +24,13 @@ def open_store(
 ) -> PositionStore:
     """The store of one position. Cheap; nothing is read yet.
 
-    :param spec: `variable`, `asset`, `xcom`, or a user's own (`stores.open_own`).
+    :param spec: `variable`, `asset`, `xcom`, `managed`, or a user's own (`stores.open_own`).
     :param context: the task's; `None` in a trigger.
     :param tasks: with `xcom`, further tasks that write this position.
     :raises ConfigurationError: there is no such store.
     """
     match spec:
-        case "variable":
+        case "variable" | "managed":  # Salesforce keeps the place; epoch and sequence are ours
             from airflow_provider_sfevents.positions.variable import VariableStore
 
             return VariableStore(consumer, topic)
@@ -44,7 +44,7 @@ def open_store(
             return XComStore(org_id, consumer, topic, context, tasks)
         case None | "":
             raise ConfigurationError(
-                "position_store is empty; give 'variable', 'asset', 'xcom' or a store of your own."
+                "position_store is empty; give 'variable', 'asset', 'xcom', 'managed' or a store of your own."
             )
         case _:
             return open_own(spec, consumer=consumer, topic=topic)

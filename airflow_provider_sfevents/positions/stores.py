@@ -171,7 +171,7 @@ def find_own(path: str) -> Any:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"position_store={path!r} is not a store: {error}. Give 'variable', 'asset', 'xcom', or the dotted path of "
+            f"position_store={path!r} is not a store: {error}. Give 'variable', 'asset', 'xcom', 'managed', or the dotted path of "
             "a class or function that is importable on the workers."
         ) from error
 

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub import credit
 
 EndedBy = Literal[
-    "max_events", "max_bytes", "max_seconds", "idle_seconds", "until", "error", "stopped"
+    "max_events", "max_bytes", "max_seconds", "idle_seconds", "until", "error", "stopped", "lost"
 ]
 
 # Beyond these a bound is a slip of the keyboard: no org may have so much delivered, and no task should run so long.

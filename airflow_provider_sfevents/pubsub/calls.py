@@ -12,9 +12,11 @@ from airflow_provider_sfevents.exceptions import AuthenticationError
 from airflow_provider_sfevents.pubsub.channel import metadata, open_channel
 from airflow_provider_sfevents.pubsub.channel_pool import ChannelPool
 from airflow_provider_sfevents.pubsub.errors import from_rpc
+from airflow_provider_sfevents.pubsub.managed_stream import ManagedStream
 from airflow_provider_sfevents.pubsub.reconnect import next_step
+from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
 from airflow_provider_sfevents.pubsub.settings import SessionToken
-from airflow_provider_sfevents.pubsub.stream import Stream
+from airflow_provider_sfevents.pubsub.stream import Exchange, Stream
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
@@ -38,6 +40,10 @@ class Calls:
         self._clock = clock
         self._patience = patience
         self._pool = ChannelPool(lambda: open_channel(settings, patience))
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
 
     @property
     def endpoint(self) -> str:
@@ -95,6 +101,28 @@ class Calls:
         call = self._pool.stream("Subscribe", metadata=metadata(session))
         doing = f"Subscribing to {topic} at {self.endpoint}"
         return Stream(call, topic, start, doing=doing, secret=session.token, clock=self._clock)
+
+    def exchange(self, method: str, doing: str, session: Session) -> Exchange:
+        """A call of this method with messages both ways. :param doing: as for `unary`."""
+        call = self._pool.stream(method, metadata=metadata(session))
+        return Exchange(call, doing=doing, secret=session.token, clock=self._clock)
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    @property
+    def patience(self) -> Patience:
+        return self._patience
+
+    def rest(self) -> RestCalls:
+        """REST calls with the same session, to be used with `async with`."""
+        return RestCalls(self._settings, sessions=self._sessions, clock=self._clock)
+
+    async def managed_subscribe(self, reference: str, session: Session) -> ManagedStream:
+        call = self._pool.stream("ManagedSubscribe", metadata=metadata(session))
+        doing = f"Subscribing to managed subscription {reference} at {self.endpoint}"
+        return ManagedStream(call, reference, doing=doing, secret=session.token, clock=self._clock)
 
     async def close(self) -> None:
         """Closes the channels, and with them whatever call is left on them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +14,6 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
-from airflow_provider_sfevents.pubsub import publishing
 from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
 from airflow_provider_sfevents.pubsub.calls import Calls
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -28,25 +26,33 @@ from airflow_provider_sfevents.pubsub.fetch import (
     Listening,
     Receive,
 )
+from airflow_provider_sfevents.pubsub.managed import Managed
 from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.pubsub.place import Newcomer
-from airflow_provider_sfevents.pubsub.publishing import PublishResult
+from airflow_provider_sfevents.pubsub.publish import Publishing
 from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
 from airflow_provider_sfevents.pubsub.session_cache import PROCESS_SESSIONS, SessionCache
 from airflow_provider_sfevents.pubsub.sharing import SharedStreams
 from airflow_provider_sfevents.pubsub.start import check_start, check_topic
 from airflow_provider_sfevents.pubsub.subscription import Subscription
+from airflow_provider_sfevents.pubsub.topic_streams import TopicStreams
 from airflow_provider_sfevents.pubsub.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        Awaitable,
+        Callable,
+        Collection,
+        Mapping,
+        Sequence,
+    )
     from types import TracebackType
 
-    from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.publishing import PublishResult
     from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.pubsub.settings import Settings
-    from airflow_provider_sfevents.pubsub.stream import Stream
 
 _LISTEN_SECONDS = 3600.0  # an endless subscription looks up this often; nothing depends on it
 
@@ -73,6 +79,7 @@ class PubSubClient:
     Every method raises `SfEventsError`s that name the thing, what the service said, and the remedy.
 
     :param share_streams: fetches of one topic that go on from the same place use one stream.
+    :param before_fetch: awaited with the topic before anything is asked for; what it raises ends the fetch, and nothing is spent.
     """
 
     def __init__(
@@ -84,6 +91,7 @@ class PubSubClient:
         clock: Clock | None = None,
         patience: Patience = Patience(),  # noqa: B008 - a frozen value
         share_streams: bool = False,
+        before_fetch: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._clock = clock or Clock()
         self._calls = Calls(settings, sessions, self._clock, patience)
@@ -92,7 +100,9 @@ class PubSubClient:
         self._turns = Turns()
         self._schemas = schemas
         self._readable: set[str] = set()
+        self._before_fetch = before_fetch
         self._readers: dict[str, EventTime] = {}
+        self.publishing = Publishing(self._calls, self._clock, self.get_topic, self.get_schema)
 
     async def __aenter__(self) -> Self:
         return self
@@ -214,6 +224,8 @@ class PubSubClient:
         interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
         try:
             await self.require_readable(topic)
+            if self._before_fetch is not None:
+                await self._before_fetch(topic)
             subscription = self._listening(topic, start, interrupt, same_place)
             batch = Fetch(
                 subscription,
@@ -257,62 +269,17 @@ class PubSubClient:
     async def publish(
         self, topic: str, events: Sequence[Mapping[str, Any]], *, ids: Sequence[str] | None = None
     ) -> list[PublishResult]:
-        """Publishes records (field name to value) to a platform event topic; one result for each, in order.
+        """Publishes records (field name to value) to a platform event topic, as `Publishing.publish` says; more is in `publishing`."""
+        return await self.publishing.publish(topic, events, ids)
 
-        All are encoded before the first is sent. A request whose fate is unknown is not sent again by itself.
+    def managed(self, reference: str, topic: str) -> Managed:
+        """A managed subscription, to be used as `async with`; nothing is opened before its first call.
 
-        :param ids: the events' identities, so that a repetition can be recognised; made here where not given.
-        :raises ConfigurationError: a record that does not fit; nothing is sent. :raises TransportError: says how far it came.
+        :param reference: its id or developer name.
         """
-        info = await self.get_topic(topic)
-        if not info.can_publish or not info.schema_id:
-            raise TopicError(
-                f"Nothing can be published to {topic} (rpc id {info.rpc_id}): publish to a platform event (/event/Name__e) that the user "
-                "the connection acts as may create."
-            )
-        session = await self.session()
-        payloads = publishing.encode(
-            events,
-            await self.get_schema(info.schema_id),
-            now=self._clock.now(),
-            user_id=session.user_id,
-            topic=topic,
+        return Managed(
+            self._calls, reference, topic, self.get_topic, self._times_of, self._before_fetch
         )
-        names = list(ids) if ids is not None else [str(uuid.uuid4()) for _ in payloads]
-        if len(names) != len(payloads):
-            raise ConfigurationError(
-                f"{len(names)} ids for {len(payloads)} events. Give one for each."
-            )
-        produced = (
-            pb2.ProducerEvent(id=name, schema_id=info.schema_id, payload=payload)
-            for name, payload in zip(names, payloads, strict=True)
-        )
-        results: list[PublishResult] = []
-        for batch in publishing.requests(produced):
-            results += await self._publish(topic, batch, done=len(results), total=len(payloads))
-        return results
-
-    async def _publish(
-        self, topic: str, batch: list[pb2.ProducerEvent], *, done: int, total: int
-    ) -> list[PublishResult]:
-        request = pb2.PublishRequest(topic_name=topic, events=batch)
-        doing = f"Publishing to {topic} at {self._calls.endpoint} (events {done + 1} to {done + len(batch)} of {total})"
-        answer = await self._calls.unary("Publish", request, doing, tries=1)
-        if len(answer.results) != len(batch):
-            raise TransportError(
-                f"{doing}: {len(answer.results)} results came for {len(batch)} events (rpc id {answer.rpc_id}).",
-                rpc_id=answer.rpc_id,
-            )
-        return [
-            PublishResult(
-                event_id=result.correlation_key or event.id,
-                replay_id=result.replay_id,
-                error=(result.error.msg or "refused without a reason")
-                if result.HasField("error")
-                else "",
-            )
-            for event, result in zip(batch, answer.results, strict=True)
-        ]
 
     def _listening(
         self,
@@ -329,7 +296,7 @@ class PubSubClient:
     def _subscription(
         self, topic: str, start: str, interrupt: asyncio.Future[Any] | None = None
     ) -> Subscription:
-        streams = _TopicStreams(self, self._calls, topic)
+        streams = TopicStreams(self._calls, topic, self.get_topic)
         return Subscription(streams, start, self._clock, interrupt, patience=self._patience)
 
     async def _times_of(self, schema_id: str) -> EventTime:
@@ -340,27 +307,6 @@ class PubSubClient:
                 schema = ""  # its events have no readable time
             self._readers[schema_id] = event_time_reader(schema)
         return self._readers[schema_id]
-
-
-class _TopicStreams:
-    """Streams of one topic, each with the session of the moment."""
-
-    def __init__(self, client: PubSubClient, calls: Calls, topic: str) -> None:
-        self._client = client
-        self._calls = calls
-        self._topic = topic
-        self._session: Session | None = None
-
-    async def reach(self) -> None:
-        await self._client.get_topic(self._topic)
-
-    async def open(self, start: str) -> Stream:
-        self._session = await self._calls.session()
-        return await self._calls.subscribe(self._topic, start, self._session)
-
-    async def renew(self, why: SfEventsError) -> None:
-        if self._session is not None:
-            await self._calls.renew(self._session, why)
 
 
 def _never() -> bool:

@@ -75,6 +75,10 @@ class Delivery:
             latest_replay_id=self.events[events - 1].replay_id,
         )
 
+    def tail(self, events: int) -> Delivery:
+        """All but the first so many events."""
+        return self if not events else replace(self, events=self.events[events:])
+
     @cached_property
     def _produced(self) -> list[ProducerEvent]:
         return [consumed.event for consumed in self.events]

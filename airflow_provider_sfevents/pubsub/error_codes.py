@@ -1,4 +1,4 @@
-"""What each `error-code` of the Pub/Sub API means to us, and each gRPC status where there is no code: one table.
+"""What each `error-code` of the Pub/Sub API means to us: one table, from which the page docs/errors.md is made too.
 
 From the API's page on handling errors, and from trailers seen on live orgs. A code decides, never the status beside it: an unknown
 topic comes as NOT_FOUND or as PERMISSION_DENIED, an unavailable service as INTERNAL. The one exception: nobody has published with which
@@ -27,12 +27,42 @@ class Kind(Enum):
     QUOTA = "waiting helps, trying again soon does not"
 
 
+_NEVER = "no"
+_TASK_ALONE = "by the task's retries alone"
+
+RETRIED: dict[Kind, str] = {
+    Kind.CONFIGURATION: _NEVER,
+    Kind.TOPIC: _NEVER,
+    Kind.REPLAY_ID: _NEVER,
+    Kind.SCHEMA: _NEVER,
+    Kind.TOKEN: "once, after a new login",
+    Kind.AUTHENTICATION: _NEVER,
+    Kind.TRANSIENT: "yes, with growing pauses; then by the task's retries",
+    Kind.OWN_FAULT: _TASK_ALONE,
+    Kind.QUOTA: _NEVER,
+}
+"""Whether it is tried again, in words for users."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """:param remedy: what the user does about it."""
 
     kind: Kind
     remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A row of the table.
+
+    :param suffix: of the `error-code`, behind `PREFIX`.
+    :param means: what has happened, in one sentence.
+    """
+
+    suffix: str
+    means: str
+    meaning: Meaning
 
 
 _TOPIC = Meaning(
@@ -46,13 +76,12 @@ _REPLAY_ID = Meaning(
     "Choose where to start: earliest, latest, or a replay id that is known to be good.",
 )
 _AGAIN = Meaning(Kind.TRANSIENT, "This passes: try again.")
-_SLOWER = Meaning(
+SLOWER = Meaning(
     Kind.TRANSIENT,
     "The service protects itself: try again, with fewer subscriptions and publishes at once.",
 )
-_OURS = Meaning(Kind.OWN_FAULT, "This is a fault of the client: please report it, with the rpc id.")
-_WIRE = Meaning(Kind.TRANSIENT, "Try again; if it stays, check endpoint, network and proxy.")
-_NEW_TOKEN = Meaning(
+OURS = Meaning(Kind.OWN_FAULT, "This is a fault of the client: please report it, with the rpc id.")
+NEW_TOKEN = Meaning(
     Kind.TOKEN, "The session has expired or was revoked, or is bound to another IP address."
 )
 _MANAGED = Meaning(
@@ -64,149 +93,244 @@ _MANAGED_NEW = Meaning(
     "Check its id or developer name; a subscription just created is known to the service only after some minutes.",
 )
 
-BY_CODE: dict[str, Meaning] = {
-    "service.unavailable": _AGAIN,
-    "service.auth.error": _NEW_TOKEN,
-    "service.auth.headers.invalid": Meaning(
-        Kind.AUTHENTICATION,
-        "Check the connection's instance URL and org id: one is blank or invalid.",
+CODES: tuple[Code, ...] = (
+    Code(
+        "service.unavailable",
+        "The service is away just now.",
+        _AGAIN,
     ),
-    "service.auth.refresh.invalid": _OURS,
-    "service.protection.stream.limit.triggered": _SLOWER,
-    "service.protection.triggered": _SLOWER,
-    "service.tenant.license": Meaning(
-        Kind.CONFIGURATION, "The org's licences do not include the Pub/Sub API: ask Salesforce."
+    Code(
+        "service.auth.error",
+        "The service does not accept the session: it has expired, was revoked, or is bound to another address; after a release of Salesforce too.",
+        NEW_TOKEN,
     ),
-    "concurrent.client.limit.exceeded": Meaning(
-        Kind.QUOTA,
-        "The org has as many publishers and subscribers as it may: stop some, then try again.",
-    ),
-    "topic.not.found": _TOPIC,
-    "topic.meta.permission": _TOPIC,
-    "topic.api.unavailable": _AGAIN,
-    "topic.validation.empty": _TOPIC,
-    "schema.meta.permission": Meaning(
-        Kind.CONFIGURATION,
-        "The user the connection acts as may not read this schema: grant read on the event.",
-    ),
-    "schema.api.unavailable": _AGAIN,
-    "schema.validation.failed": Meaning(Kind.SCHEMA, "The schema id is blank."),
-    "subscription.fetch.replayid.corrupted": _REPLAY_ID,
-    "subscription.fetch.replayid.validation.failed": _REPLAY_ID,
-    "subscription.fetch.replay.repeated": _AGAIN,
-    "subscription.limit.exceeded": Meaning(
-        Kind.QUOTA,
-        "The org's allowance of delivered events for 24 hours is used up. Wait, reduce other subscribers, or buy more; events stay on the "
-        "bus for 72 hours.",
-    ),
-    "subscription.fetch.overflow": _OURS,
-    "subscription.fetch.requested.events.invalid": _OURS,
-    "subscription.fetch.topic.mismatch": _OURS,
-    "subscription.fetch.request.invalid": _OURS,
-    "subscription.topic.cannot.subscribe": Meaning(
-        Kind.TOPIC, "Grant the user the connection acts as read permission on the event."
-    ),
-    "subscription.internal.error": _AGAIN,
-    "publish.stream.sweeper.timeout": _AGAIN,
-    "publish.auth.refresh.invalid": _OURS,
-    "publish.event.count.invalid": _OURS,
-    "publish.topic.mismatch": _OURS,
-    "publish.topic.validation.empty": _TOPIC,
-    "managed.subscription.already.active": Meaning(
-        Kind.TRANSIENT,
-        "Another client holds this subscription, or one just did: stop it, or try again in some minutes.",
-    ),
-    "managed.subscription.config.stopped": Meaning(
-        Kind.CONFIGURATION, "Set the subscription's state to RUN."
-    ),
-    "managed.subscription.config.deleted": _MANAGED,
-    "managed.subscription.developer.name.not.found": _MANAGED_NEW,
-    "managed.subscription.subscription.id.not.found": _MANAGED_NEW,
-    "managed.subscription.subscription.id.invalid": _MANAGED,
-    "managed.subscription.id.or.developer.name.empty": _MANAGED,
-    "managed.subscription.fetch.request.events.invalid": _OURS,
-    "managed.subscription.fetch.request.invalid": _OURS,
-    "managed.subscription.fetch.request.commit.request.restricted": _OURS,
-    "managed.subscription.fetch.request.auth.request.restricted": _OURS,
-}
-
-_NOT_THE_API = Meaning(
-    Kind.CONFIGURATION, "What answers there is not the Pub/Sub API: check pubsub_endpoint."
-)
-
-# Only where the service sent no code: the wire, a proxy, or something else than the service.
-# INVALID_ARGUMENT is not read as a bad replay id: it has many causes, and the position must not be doubted for them.
-BY_STATUS: dict[str, Meaning] = {
-    "UNAUTHENTICATED": _NEW_TOKEN,
-    "PERMISSION_DENIED": Meaning(
-        Kind.CONFIGURATION, "Grant the user the connection acts as the permission it lacks."
-    ),
-    "NOT_FOUND": Meaning(Kind.CONFIGURATION, "Check the name asked for."),
-    "INVALID_ARGUMENT": Meaning(Kind.CONFIGURATION, "Check what was asked for."),
-    "UNIMPLEMENTED": _NOT_THE_API,
-    "DEADLINE_EXCEEDED": _WIRE,
-    "RESOURCE_EXHAUSTED": _SLOWER,
-}
-
-# Parts of gRPC's own messages that tell a wrong set-up from a wire that will heal.
-BY_DETAILS: tuple[tuple[str, Meaning], ...] = (
-    (
-        "CERTIFICATE_VERIFY_FAILED",
+    Code(
+        "service.auth.headers.invalid",
+        "One of the three headers of every call (token, instance URL, org id) is blank or invalid.",
         Meaning(
-            Kind.CONFIGURATION,
-            "Its certificate is not vouched for by a trusted authority: set ca_file to the authority that signed it.",
+            Kind.AUTHENTICATION,
+            "Check the connection's instance URL and org id: one is blank or invalid.",
         ),
     ),
-    (
-        "Hostname Verification Check failed",
+    Code(
+        "service.auth.refresh.invalid",
+        "A request carried a renewal of the session that the service does not take.",
+        OURS,
+    ),
+    Code(
+        "service.protection.stream.limit.triggered",
+        "More requests came on one stream than the service has resources for.",
+        SLOWER,
+    ),
+    Code(
+        "service.protection.triggered",
+        "More connections or requests came than the service has resources for.",
+        SLOWER,
+    ),
+    Code(
+        "service.tenant.license",
+        "The org has no licence for the Pub/Sub API.",
         Meaning(
-            Kind.CONFIGURATION,
-            "Its certificate is for another host name: use that name in pubsub_endpoint.",
+            Kind.CONFIGURATION, "The org's licences do not include the Pub/Sub API: ask Salesforce."
         ),
     ),
-    (
-        "WRONG_VERSION_NUMBER",
+    Code(
+        "concurrent.client.limit.exceeded",
+        "The org has as many publishers and subscribers at once as it may have.",
         Meaning(
-            Kind.CONFIGURATION,
-            "It does not speak TLS: check its port, or set plaintext if it is on this machine.",
+            Kind.QUOTA,
+            "The org has as many publishers and subscribers as it may: stop some, then try again.",
         ),
     ),
-    (
-        "Socket closed",
+    Code(
+        "topic.not.found",
+        "There is no such topic.",
+        _TOPIC,
+    ),
+    Code(
+        "topic.meta.permission",
+        "The service cannot tell about this topic: it does not exist, or the user may not see it.",
+        _TOPIC,
+    ),
+    Code(
+        "topic.api.unavailable",
+        "What the service knows of the topic cannot be had just now.",
+        _AGAIN,
+    ),
+    Code(
+        "topic.validation.empty",
+        "A request without a topic.",
+        _TOPIC,
+    ),
+    Code(
+        "schema.meta.permission",
+        "The user may not read the schema.",
+        Meaning(
+            Kind.CONFIGURATION,
+            "The user the connection acts as may not read this schema: grant read on the event.",
+        ),
+    ),
+    Code(
+        "schema.api.unavailable",
+        "The schema cannot be had just now.",
+        _AGAIN,
+    ),
+    Code(
+        "schema.validation.failed",
+        "A request without a schema id.",
+        Meaning(Kind.SCHEMA, "The schema id is blank."),
+    ),
+    Code(
+        "subscription.fetch.replayid.corrupted",
+        "The bus does not know the replay id: too old, from before a reset, of another org, or malformed.",
+        _REPLAY_ID,
+    ),
+    Code(
+        "subscription.fetch.replayid.validation.failed",
+        "A subscription after a replay id came without one.",
+        _REPLAY_ID,
+    ),
+    Code(
+        "subscription.fetch.replay.repeated",
+        "An event with a lower replay id than the one before it came up; the subscription starts again.",
+        _AGAIN,
+    ),
+    Code(
+        "subscription.limit.exceeded",
+        "The org has had all the deliveries that it may have in 24 hours.",
+        Meaning(
+            Kind.QUOTA,
+            "The org's allowance of delivered events for 24 hours is used up. Wait, reduce other subscribers, or buy more; events stay on the "
+            "bus for 72 hours.",
+        ),
+    ),
+    Code(
+        "subscription.fetch.overflow",
+        "More events were asked for than were taken.",
+        OURS,
+    ),
+    Code(
+        "subscription.fetch.requested.events.invalid",
+        "A request for no events, or for fewer.",
+        OURS,
+    ),
+    Code(
+        "subscription.fetch.topic.mismatch",
+        "A later request of a stream names another topic than the first.",
+        OURS,
+    ),
+    Code(
+        "subscription.fetch.request.invalid",
+        "A request that lacks the renewal of its session.",
+        OURS,
+    ),
+    Code(
+        "subscription.topic.cannot.subscribe",
+        "The user may not read the event.",
+        Meaning(Kind.TOPIC, "Grant the user the connection acts as read permission on the event."),
+    ),
+    Code(
+        "subscription.internal.error",
+        "The service failed within.",
+        _AGAIN,
+    ),
+    Code(
+        "publish.stream.sweeper.timeout",
+        "Nothing was published on the stream for as long as it may be idle.",
+        _AGAIN,
+    ),
+    Code(
+        "publish.auth.refresh.invalid",
+        "The first request of a stream carried a renewal of its session.",
+        OURS,
+    ),
+    Code(
+        "publish.event.count.invalid",
+        "A request to publish without an event.",
+        OURS,
+    ),
+    Code(
+        "publish.topic.mismatch",
+        "A later request of a stream names another topic than the first.",
+        OURS,
+    ),
+    Code(
+        "publish.topic.validation.empty",
+        "A request to publish without a topic.",
+        _TOPIC,
+    ),
+    Code(
+        "managed.subscription.already.active",
+        "Another client holds the subscription; or one that ended just now still does.",
         Meaning(
             Kind.TRANSIENT,
-            "Try again; if it stays, check the endpoint. A server that speaks TLS closes like this on a client set to plaintext.",
+            "Another client holds this subscription, or one just did: stop it, or try again in some minutes.",
         ),
     ),
-    ("larger than max", _OURS),
-    ("http1.x server", _NOT_THE_API),
-    ("Received http2 header with status", _NOT_THE_API),
+    Code(
+        "managed.subscription.config.stopped",
+        "The managed subscription is stopped.",
+        Meaning(Kind.CONFIGURATION, "Set the subscription's state to RUN."),
+    ),
+    Code(
+        "managed.subscription.config.deleted",
+        "The managed subscription was deleted.",
+        _MANAGED,
+    ),
+    Code(
+        "managed.subscription.developer.name.not.found",
+        "No managed subscription has this developer name; a new one is known after some minutes.",
+        _MANAGED_NEW,
+    ),
+    Code(
+        "managed.subscription.subscription.id.not.found",
+        "No managed subscription has this id; a new one is known after some minutes.",
+        _MANAGED_NEW,
+    ),
+    Code(
+        "managed.subscription.subscription.id.invalid",
+        "What was given is no id: it has neither 15 nor 18 characters.",
+        _MANAGED,
+    ),
+    Code(
+        "managed.subscription.id.or.developer.name.empty",
+        "Neither id nor developer name was given, or both were.",
+        _MANAGED,
+    ),
+    Code(
+        "managed.subscription.fetch.request.events.invalid",
+        "A request for fewer than no events.",
+        OURS,
+    ),
+    Code(
+        "managed.subscription.fetch.request.invalid",
+        "A request with neither a commit nor a renewal of the session.",
+        OURS,
+    ),
+    Code(
+        "managed.subscription.fetch.request.commit.request.restricted",
+        "A commit in the first request of a stream.",
+        OURS,
+    ),
+    Code(
+        "managed.subscription.fetch.request.auth.request.restricted",
+        "A renewal of the session in the first request of a stream.",
+        OURS,
+    ),
 )
+"""Every code that is documented or was seen, in the order of the API's page on errors."""
 
+BY_CODE: dict[str, Meaning] = {one.suffix: one.meaning for one in CODES}
 
-_NO_SUCH_SCHEMA = Meaning(
-    Kind.SCHEMA,
-    "The service knows no schema of this id: an event that names it cannot be decoded.",
+INSIDE_ANSWERS: tuple[tuple[str, str], ...] = (
+    (
+        "PUBLISH",
+        "One event of a request was refused, such as one of more than 1 MB; the others were not.",
+    ),
+    (
+        "COMMIT",
+        "A managed subscription could not commit a replay id: none was given, it is not valid or has left the bus, its event was not delivered yet, "
+        "or a later one is committed already. What was committed before stays.",
+    ),
 )
-
-
-def meaning(code: str, status: str, details: str, *, rpc: str = "") -> Meaning:
-    """By the code where there is one we know; else by what gRPC says of the connection; else by the status.
-
-    :param rpc: the method that failed.
-    """
-    by_code = BY_CODE.get(code.removeprefix(PREFIX))
-    by_details = next((found for part, found in BY_DETAILS if part in details), None)
-    if rpc == "GetSchema" and _denies_the_schema(by_code or by_details, status):
-        return _NO_SUCH_SCHEMA
-    return by_code or by_details or BY_STATUS.get(status, _WIRE)
-
-
-def _denies_the_schema(said: Meaning | None, status: str) -> bool:
-    """Whether a refused GetSchema means "there is none", for good. What may pass, and a missing permission, never do.
-
-    :param said: what the code or the connection says, where it says something we know.
-    """
-    if said is None:
-        return status in {"NOT_FOUND", "INVALID_ARGUMENT"}
-    return status == "NOT_FOUND" and said is BY_CODE["schema.meta.permission"]
+"""Code and meaning of the failures that an answer tells of one thing in it; the call and its stream go on. Their texts are not documented."""

@@ -17,7 +17,8 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, PREFIX, Kind, meaning
+from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, PREFIX, Kind
+from airflow_provider_sfevents.pubsub.error_meaning import meaning
 
 if TYPE_CHECKING:
     import grpc.aio
@@ -34,7 +35,7 @@ class OwnFault(TransportError):  # noqa: N818
     """The service says that this client broke a rule; the next try would break it again."""
 
 
-_ERRORS: dict[Kind, type[SfEventsError]] = {
+ERRORS: dict[Kind, type[SfEventsError]] = {
     Kind.CONFIGURATION: ConfigurationError,
     Kind.TOPIC: TopicError,
     Kind.REPLAY_ID: ReplayIdRefused,
@@ -86,7 +87,7 @@ def translate(
         labels.append(status)  # a code newer than this release
     labels += [f"rpc id {rpc_id}"] if rpc_id else []
     message = f"{doing} failed: {said} ({', '.join(labels)}). {found.remedy}"
-    kind = _ERRORS[found.kind]
+    kind = ERRORS[found.kind]
     if issubclass(kind, TransportError):
         return kind(message, error_code=code, rpc_id=rpc_id)
     return kind(message)

@@ -1,12 +1,13 @@
 """Logging in: turns settings into a session over HTTP. Keeps nothing.
 
-The org id comes from the answer's `id` URL, else from the token's prefix, else from the userinfo endpoint; the first two need no
-further request.
+The org id comes from the answer's `id` URL or its `organizationId`, else from the token's prefix, else from the userinfo endpoint; the first
+two need no further request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -16,8 +17,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub import oauth_errors
-from airflow_provider_sfevents.pubsub.assertion import sign_assertion
+from airflow_provider_sfevents.pubsub import soap, token_endpoint
 from airflow_provider_sfevents.pubsub.http import open_http, unreachable
 from airflow_provider_sfevents.pubsub.session import (
     Session,
@@ -27,22 +27,22 @@ from airflow_provider_sfevents.pubsub.session import (
     org_id_from_token,
 )
 from airflow_provider_sfevents.pubsub.settings import (
-    ClientCredentials,
-    JwtBearer,
+    END_OF_SOAP,
+    OAuthLogin,
+    RefreshToken,
     SessionToken,
     Settings,
+    SoapLogin,
     base_url,
 )
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from airflow_provider_sfevents.pubsub.clock import Clock
 
+log = logging.getLogger(__name__)
+
 LOGIN_SECONDS = 10.0
-_TOKEN_PATH = "/services/oauth2/token"  # noqa: S105 - a path
 _USERINFO_PATH = "/services/oauth2/userinfo"
-_JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 async def log_in(settings: Settings, clock: Clock) -> Session:
@@ -56,12 +56,13 @@ async def log_in(settings: Settings, clock: Clock) -> Session:
     try:
         async with (
             asyncio.timeout(LOGIN_SECONDS),
-            open_http(settings, settings.login.login_url, LOGIN_SECONDS) as http,
+            open_http(settings, login.login_url, LOGIN_SECONDS) as http,
         ):
             if isinstance(login, SessionToken):
                 return await _given(http, login)
-            answer = await http.post(login.login_url + _TOKEN_PATH, data=_form(login, clock.now()))
-            return await _session(http, login.login_url, _granted(answer, login, clock.now()))
+            if isinstance(login, SoapLogin):
+                return await _by_soap(http, login)
+            return await _by_oauth(http, login, clock)
     except TimeoutError as error:
         raise TransportError(
             f"{login.login_url} did not answer the login within {LOGIN_SECONDS:.0f} s. Check host, network and proxy."
@@ -70,61 +71,32 @@ async def log_in(settings: Settings, clock: Clock) -> Session:
         raise unreachable(login.login_url, error, settings.ca_file) from error
 
 
-def _form(login: ClientCredentials | JwtBearer, now: datetime) -> dict[str, str]:
-    if isinstance(login, ClientCredentials):
-        return {
-            "grant_type": "client_credentials",
-            "client_id": login.client_id,
-            "client_secret": login.client_secret,
-        }
-    return {"grant_type": _JWT_GRANT, "assertion": sign_assertion(login, now)}
-
-
-def _granted(
-    answer: httpx.Response, login: ClientCredentials | JwtBearer, now: datetime
-) -> dict[str, Any]:
-    """The token answer's JSON. :raises SfEventsError: when it is none."""
-    if answer.status_code >= 500:
-        raise TransportError(
-            f"{login.login_url} answered the login with HTTP {answer.status_code}. Try again later."
+async def _by_oauth(http: httpx.AsyncClient, login: OAuthLogin, clock: Clock) -> Session:
+    asked = token_endpoint.form(login, clock.now())
+    answer = await http.post(login.login_url + token_endpoint.PATH, data=asked)
+    value = token_endpoint.granted(answer, login, clock.now())
+    if isinstance(login, RefreshToken) and value.get("refresh_token", "") not in {
+        "",
+        login.refresh_token,
+    }:
+        log.warning(
+            "The app of consumer key %s gives a new refresh token with each login, and the one in the connection is used up: the next login will be "
+            "refused. Switch refresh token rotation off in the app, or use another login.",
+            login.client_id,
         )
-    try:
-        value = answer.json()
-    except ValueError:
-        value = None
-    if not isinstance(value, dict) or not ({"access_token", "error"} & value.keys()):
-        moved = (
-            f", pointing to {answer.headers['location'].split('?')[0]}"
-            if "location" in answer.headers
-            else ""
-        )
-        raise ConfigurationError(
-            f"{login.login_url}{_TOKEN_PATH} answered HTTP {answer.status_code}{moved}, not as a Salesforce login does. "
-            "Set the host to the org's My Domain, https://<my domain>.my.salesforce.com."
-        )
-    if "error" in value:
-        raise _refused(value, answer, login, now)
-    return value
+    return await _session(http, login.login_url, value)
 
 
-def _refused(
-    value: dict[str, Any],
-    answer: httpx.Response,
-    login: ClientCredentials | JwtBearer,
-    now: datetime,
-) -> AuthenticationError:
-    error, description = str(value["error"]), str(value.get("error_description", ""))
-    skew = (
-        oauth_errors.clock_skew(answer.headers.get("date", ""), now)
-        if isinstance(login, JwtBearer)
-        else ""
+async def _by_soap(http: httpx.AsyncClient, login: SoapLogin) -> Session:
+    log.warning("Logging in to %s by SOAP. %s", login.login_url, END_OF_SOAP)
+    answer = await http.post(
+        login.login_url + soap.login_path(login), content=soap.envelope(login), headers=soap.HEADERS
     )
-    parts = (
-        f"{login.login_url} refused the login of consumer key {_abridged(login.client_id)}: {error} ({description}).",
-        oauth_errors.remedy(error, description),
-        skew,
+    found = soap.read_answer(login, answer.status_code, answer.content)
+    org_id = found.org_id or await _asked_org_id(http, found.instance_url, found.token)
+    return Session(
+        token=found.token, instance_url=found.instance_url, org_id=org_id, user_id=found.user_id
     )
-    return AuthenticationError(" ".join(part for part in parts if part))
 
 
 async def _session(http: httpx.AsyncClient, login_url: str, value: dict[str, Any]) -> Session:
@@ -168,8 +140,3 @@ async def _asked_org_id(http: httpx.AsyncClient, instance_url: str, token: str) 
             "tell it. Set org_id in the connection."
         ) from error
     return long_id(org_id)
-
-
-def _abridged(client_id: str) -> str:
-    """Enough of a consumer key to recognise it."""
-    return client_id if len(client_id) <= 12 else f"{client_id[:8]}…{client_id[-4:]}"

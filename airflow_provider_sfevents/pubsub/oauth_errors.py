@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 NOTABLE_SKEW_SECONDS = 30
 
 # (error, part of its description, what to do); the first that fits counts.
-_REMEDIES: tuple[tuple[str, str, str], ...] = (
+REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_grant",
         "not supported on this domain",
@@ -73,12 +73,13 @@ _REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_grant",
         "expired access/refresh token",
-        "The grant was revoked or has expired: give new credentials.",
+        "The grant was revoked or has expired: give new credentials, for the login `refresh_token` a new refresh token.",
     ),
     (
         "invalid_grant",
         "authentication failure",
-        "Check user name and consumer key, and that the user is active and may log in from this address.",
+        "Check user name and consumer key, and for the login `password` the user's password and security token; that the user is active and may "
+        "log in from this address; and that the org allows OAuth username-password flows, which newer ones do not by themselves.",
     ),
     (
         "unsupported_grant_type",
@@ -96,9 +97,7 @@ _DEFAULT = "Check the connection's credentials, and the app's OAuth policies in 
 def remedy(error: str, description: str) -> str:
     """What to do about an OAuth refusal; always a sentence."""
     said = description.casefold()
-    return next(
-        (text for name, part, text in _REMEDIES if name == error and part in said), _DEFAULT
-    )
+    return next((text for name, part, text in REMEDIES if name == error and part in said), _DEFAULT)
 
 
 def clock_skew(date_header: str, now: datetime) -> str:

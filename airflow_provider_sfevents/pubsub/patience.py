@@ -16,6 +16,9 @@ class Patience:
     :param rest_seconds: for the service to end a stream after a half-close, which takes it a third of a second; then it is cancelled.
     :param ping_every_seconds: of silence on the connection, before it is asked whether it lives; live clients ask this often.
     :param ping_timeout_seconds: for the answer to that.
+    :param slot_seconds: for a managed subscription that another client has: a slot is free within 15 s of a half-close.
+    :param propagation_seconds: for a managed subscription that the service does not know: one just made takes it some minutes.
+    :param commit_seconds: for the answer to a commit of a managed subscription, which takes it a second.
     """
 
     answer_seconds: float = 8.0
@@ -23,6 +26,9 @@ class Patience:
     rest_seconds: float = 10.0
     ping_every_seconds: float = 30.0
     ping_timeout_seconds: float = 10.0
+    slot_seconds: float = 60.0
+    propagation_seconds: float = 300.0
+    commit_seconds: float = 10.0
 
     @property
     def dead_line_seconds(self) -> float:

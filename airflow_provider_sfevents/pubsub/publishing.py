@@ -1,32 +1,48 @@
-"""From records to the requests that publish them. Pure."""
+"""From records to the events that are published, and to the requests that carry them. Pure.
+
+Every record is held against the topic's schema before the first event is sent, and all that is wrong is said at once. An event has an identity
+of its own before it is sent; where it is sent again, it is sent under the same one, so that whoever receives both can tell.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sized
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.event_fields import (
+    Mistake,
+    abridged,
+    fields_of,
+    fit,
+    milliseconds,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from datetime import datetime
 
-    from airflow_provider_sfevents.proto.pubsub_api_pb2 import ProducerEvent
+    Identify = Callable[[int, Mapping[str, Any]], str]
 
 # The allocations page: an event may have 1 MB; a request should have no more than 200 events and 3 MB.
 MAX_EVENT_BYTES = 1_000_000
 MAX_REQUEST_EVENTS = 200
 MAX_REQUEST_BYTES = 3_000_000
+SHOWN = 20
+"""Mistakes that a message shows one by one; the rest is counted."""
+
 # An envelope's share beside payload, id and schema id.
-_ENVELOPE_BYTES = 32
+_ENVELOPE_BYTES = 64
 
 # Required by every platform event's schema, and not checked by the service.
 _UNKNOWN_USER = "005000000000000AAA"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MIDNIGHT = date(1970, 1, 1)
+
+_NAMESPACE = uuid.UUID("5f6b1c2e-3a0d-5f0e-9a53-7c1f5b0e4d11")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,69 +51,237 @@ class PublishResult:
 
     :param event_id: the event's identity; publishing it again under the same id is recognisable as a repetition.
     :param replay_id: empty where the service refused the event. :param error: why it did.
+    :param number: of its record, counted from 1.
     """
 
     event_id: str
     replay_id: bytes
     error: str = ""
+    number: int = 0
 
 
-def encode(
-    records: Sequence[Mapping[str, Any]],
-    schema_json: str,
-    *,
-    now: datetime,
-    user_id: str,
-    topic: str,
-) -> list[bytes]:
-    """Payloads by the topic's schema; `CreatedDate` and `CreatedById` are filled in where a record has none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """An event to be sent.
 
-    Times may be given as Python's `datetime`, `date` and `time`, numbers as `Decimal`.
-
-    :raises ConfigurationError: naming the record, for a field the schema has not, a value it does not take, or an event above 1 MB.
+    :param number: of its record, counted from 1. :param id: its identity. :param payload: Avro, without its schema.
     """
-    import fastavro
 
-    schema = json.loads(schema_json)
-    known = {field["name"] for field in schema["fields"]}
-    parsed = fastavro.parse_schema(schema)
-    defaults = {"CreatedDate": _milliseconds(now), "CreatedById": user_id or _UNKNOWN_USER}
-    defaults = {name: value for name, value in defaults.items() if name in known}
-    payloads = []
-    for index, record in enumerate(records):
-        if unknown := sorted(record.keys() - known):
-            raise ConfigurationError(
-                f"Record {index} for {topic} has fields its schema has not: {', '.join(map(repr, unknown))}. It has: "
-                f"{', '.join(sorted(known))}."
-            )
-        values = {name: _plain(value) for name, value in record.items()}
-        payloads.append(
-            _encoded(fastavro, parsed, {**defaults, **values}, f"Record {index} for {topic}")
-        )
-    return payloads
+    number: int
+    id: str
+    payload: bytes
 
 
-def _encoded(fastavro: Any, parsed: Any, values: dict[str, Any], what: str) -> bytes:
-    out = BytesIO()
-    try:
-        fastavro.schemaless_writer(out, parsed, values, strict_allow_default=True)
-    except (ValueError, TypeError, KeyError, OverflowError, AttributeError, IndexError) as error:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A record as it was given.
+
+    :param number: counted from 1. :param where: file and line or row; empty for a record of a list.
+    """
+
+    number: int
+    record: Any
+    where: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"record {self.number} ({self.where})" if self.where else f"record {self.number}"
+
+
+def numbered(records: Iterable[Any]) -> Iterator[Given]:
+    """The records of a list, counted."""
+    return (Given(number=number, record=record) for number, record in enumerate(records, 1))
+
+
+def run_namespace(*parts: object) -> uuid.UUID:
+    """Sets the events of one task of one run apart from all others; the same for the same parts, in every process."""
+    return uuid.uuid5(_NAMESPACE, json.dumps([str(part) for part in parts]))
+
+
+def derived_ids(namespace: uuid.UUID) -> Identify:
+    """Identities that follow from the place and the content of a record alone.
+
+    The same record in the same place gets the same identity in every try; another content makes another event of it.
+    """
+    return lambda number, values: str(uuid.uuid5(namespace, f"{number}:{sorted(values.items())!r}"))
+
+
+def random_ids(_number: int, _values: Mapping[str, Any]) -> str:
+    """Identities nobody else has."""
+    return str(uuid.uuid4())
+
+
+def ids_of(ids: Sequence[str] | None, records: Iterable[Any]) -> Identify:
+    """Identities as they are given, one for each record; random ones where none are.
+
+    :raises ConfigurationError: an id is missing, blank, or there twice.
+    """
+    if ids is None:
+        return random_ids
+    count = len(records) if isinstance(records, Sized) else "an unknown number of"
+    if len(ids) != count:
+        raise ConfigurationError(f"{len(ids)} ids for {count} events. Give one for each.")
+    counted = Counter(ids)
+    wrong = [one for one in counted if counted[one] > 1 or not str(one).strip()]
+    if wrong:
         raise ConfigurationError(
-            f"{what} does not fit its schema: {error}. Check the field's type."
-        ) from error
-    if out.tell() > MAX_EVENT_BYTES:
-        raise ConfigurationError(
-            f"{what} has {out.tell():,} bytes; Salesforce takes events up to {MAX_EVENT_BYTES:,}. Shorten or split it."
+            f"{len(wrong)} of the ids are blank or there more than once, such as {wrong[0]!r}. Give each event an id of its own."
         )
-    return out.getvalue()
+    return lambda number, _values: ids[number - 1]
 
 
-def requests(events: Iterable[ProducerEvent]) -> Iterator[list[ProducerEvent]]:
+class Encoder:
+    """Makes events of records by a topic's schema; `CreatedDate` and `CreatedById` are filled in where a record has none.
+
+    :param schema_id: of the schema, which the events name. :param identify: see `derived_ids`.
+    :param id_field: the field of a record that is its event's identity; in place of `identify`. A field that the event has not is used for
+        that alone.
+    """
+
+    def __init__(
+        self,
+        schema_json: str,
+        *,
+        topic: str,
+        schema_id: str,
+        now: datetime,
+        user_id: str,
+        identify: Identify = random_ids,
+        id_field: str = "",
+    ) -> None:
+        import fastavro
+
+        self.topic = topic
+        self.schema_id = schema_id
+        self._write = fastavro.schemaless_writer
+        self._schema = fastavro.parse_schema(json.loads(schema_json))
+        self.fields = {one.name: one for one in fields_of(schema_json)}
+        filled = {"CreatedDate": milliseconds(now), "CreatedById": user_id or _UNKNOWN_USER}
+        self._defaults = {name: value for name, value in filled.items() if name in self.fields}
+        self._identify = identify
+        self.id_field = id_field
+
+    def event(self, given: Given) -> tuple[Outgoing | None, list[Mistake]]:
+        """The event of a record, or all that is wrong with the record."""
+        record, own = given.record, None
+        values, mistakes = fit(self._without_id(record), self.fields, self._defaults)
+        if self.id_field and isinstance(record, Mapping):
+            own = record.get(self.id_field)
+            if not isinstance(own, str) or not own.strip():
+                said = f"is {abridged(own)}; it must be text, since it is the event's id"
+                mistakes.append(Mistake(field=self.id_field, said=said))
+        if mistakes:
+            return None, mistakes
+        # What is filled in differs from try to try; the identity must not.
+        told = {name: value for name, value in values.items() if record.get(name) is not None}
+        return self._encoded(given.number, own or self._identify(given.number, told), values)
+
+    def _without_id(self, record: Any) -> Any:
+        if not self.id_field or self.id_field in self.fields or not isinstance(record, Mapping):
+            return record
+        return {name: value for name, value in record.items() if name != self.id_field}
+
+    def _encoded(
+        self, number: int, event_id: str, values: dict[str, Any]
+    ) -> tuple[Outgoing | None, list[Mistake]]:
+        out = BytesIO()
+        self._write(out, self._schema, values)
+        if out.tell() > MAX_EVENT_BYTES:
+            said = f"has {out.tell():,} bytes as an event; Salesforce takes up to {MAX_EVENT_BYTES:,}: shorten or split it"
+            return None, [Mistake(field="", said=said)]
+        return Outgoing(number=number, id=event_id, payload=out.getvalue()), []
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is wrong with some records: the first of it in words, the rest counted."""
+
+    records: int = 0
+    wrong: int = 0
+    mistakes: int = 0
+    shown: list[str] = field(default_factory=list)
+
+    def note(self, given: Given, mistakes: list[Mistake]) -> None:
+        self.records += 1
+        self.wrong += bool(mistakes)
+        self.mistakes += len(mistakes)
+        room = SHOWN - len(self.shown)
+        self.shown += [f"{given.name}: {mistake}" for mistake in mistakes[:room]]
+
+    def refuse(self, encoder: Encoder) -> None:
+        """:raises ConfigurationError: should anything be wrong."""
+        if not self.wrong:
+            return
+        left = self.mistakes - len(self.shown)
+        lines = [
+            f"{self.wrong} of {self.records} records cannot be published to {encoder.topic}, and nothing of them is sent:",
+            *self.shown,
+            *([f"and {left} more mistakes."] if left else []),
+            f"Fields of the event: {', '.join(encoder.fields)}.",
+        ]
+        raise ConfigurationError("\n".join(lines))
+
+
+def check(encoder: Encoder, records: Iterable[Given]) -> int:
+    """Holds every record against the schema; how many there are. Keeps none of them.
+
+    :raises ConfigurationError: naming all that is wrong, up to `SHOWN` mistakes one by one.
+    """
+    found = Findings()
+    for given, _, mistakes in _made(encoder, records):
+        found.note(given, mistakes)
+    found.refuse(encoder)
+    return found.records
+
+
+def checked(encoder: Encoder, records: Iterable[Given]) -> list[Outgoing]:
+    """The events of records, all of them at once.
+
+    :raises ConfigurationError: naming all that is wrong, as `check` does.
+    """
+    found, made = Findings(), []
+    for given, event, mistakes in _made(encoder, records):
+        found.note(given, mistakes)
+        made += [event] if event is not None else []
+    found.refuse(encoder)
+    return made
+
+
+def events(encoder: Encoder, records: Iterable[Given]) -> Iterator[Outgoing]:
+    """The events of records, one by one.
+
+    :raises ConfigurationError: at the first record that does not fit, which those that `check` has seen do, unless they have changed.
+    """
+    for given, event, mistakes in _made(encoder, records):
+        if event is None or mistakes:
+            found = Findings()
+            found.note(given, mistakes)
+            found.refuse(encoder)
+        else:
+            yield event
+
+
+def _made(
+    encoder: Encoder, records: Iterable[Given]
+) -> Iterator[tuple[Given, Outgoing | None, list[Mistake]]]:
+    """Events as they are made, and what is wrong; two with one id among it, where the records name their ids."""
+    first: dict[int, int] = {}
+    for given in records:
+        event, mistakes = encoder.event(given)
+        if event is not None and encoder.id_field:
+            before = first.setdefault(hash(event.id), given.number)
+            if before != given.number:
+                said = f"is {abridged(event.id)}, as that of record {before}; each event needs its own id"
+                mistakes = [Mistake(field=encoder.id_field, said=said)]
+        yield given, event, mistakes
+
+
+def requests(outgoing: Iterable[Outgoing], schema_id: str = "") -> Iterator[list[Outgoing]]:
     """The events in order, in as few lists as the service's limits allow."""
-    batch: list[ProducerEvent] = []
+    batch: list[Outgoing] = []
     size = 0
-    for event in events:
-        event_size = len(event.payload) + len(event.id) + len(event.schema_id) + _ENVELOPE_BYTES
+    for event in outgoing:
+        event_size = len(event.payload) + len(event.id.encode()) + len(schema_id) + _ENVELOPE_BYTES
         if batch and (len(batch) == MAX_REQUEST_EVENTS or size + event_size > MAX_REQUEST_BYTES):
             yield batch
             batch, size = [], 0
@@ -105,22 +289,3 @@ def requests(events: Iterable[ProducerEvent]) -> Iterator[list[ProducerEvent]]:
         size += event_size
     if batch:
         yield batch
-
-
-def _plain(value: Any) -> Any:
-    """As the schema's types take it: Salesforce writes times as milliseconds, numbers as doubles."""
-    if isinstance(value, datetime):
-        if value.tzinfo is None:
-            raise ConfigurationError(f"The time {value!r} has no time zone. Give one, such as UTC.")
-        return _milliseconds(value)
-    if isinstance(value, date):
-        return (value - _MIDNIGHT).days * 86_400_000
-    if isinstance(value, time):
-        return (
-            (value.hour * 60 + value.minute) * 60 + value.second
-        ) * 1000 + value.microsecond // 1000
-    return float(value) if isinstance(value, Decimal) else value
-
-
-def _milliseconds(moment: datetime) -> int:
-    return round((moment - _EPOCH).total_seconds() * 1000)

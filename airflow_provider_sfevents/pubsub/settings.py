@@ -6,6 +6,7 @@ Rules: HTTPS and TLS everywhere, except to this very machine; secrets never show
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -13,6 +14,11 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 
 DEFAULT_ENDPOINT = "api.pubsub.salesforce.com:7443"
 # The EU host is api.deu.pubsub.salesforce.com; ports 443 and 7443 are the same service.
+
+# SOAP login() answers in these versions alone (Salesforce help 005132110, "SOAP login() retirement"); 57.0 is what its Python sample asks for.
+SOAP_DEFAULT_VERSION = "57.0"
+SOAP_OLDEST, SOAP_NEWEST = 31, 64
+END_OF_SOAP = "Salesforce ends the SOAP login with Summer '27: change the connection to client credentials or JWT bearer before."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,67 @@ class JwtBearer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshToken:
+    """OAuth refresh token: the user who consented once reads, until that consent is revoked.
+
+    :param client_secret: empty for an app that does not require one.
+    """
+
+    login_url: str
+    client_id: str
+    refresh_token: str = field(repr=False)
+    client_secret: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        require(self.client_id, "consumer key", "the key of the app that the token was given to")
+        require(self.refresh_token, "refresh token", "what the app got when the user consented")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsernamePassword:
+    """OAuth username-password; newer orgs refuse it unless an administrator allows it.
+
+    :param security_token: empty where the user's network is trusted by the org.
+    """
+
+    login_url: str
+    client_id: str
+    username: str
+    client_secret: str = field(repr=False)
+    password: str = field(repr=False)
+    security_token: str = field(default="", repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        require(self.client_id, "consumer key", "the app's consumer key")
+        require(self.client_secret, "consumer secret", "the app's consumer secret")
+        require(self.username, "username", "the Salesforce user to act as")
+        require(self.password, "user password", "the Salesforce user's own password")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoapLogin:
+    """User name and password without an app. Salesforce ends this login with Summer '27, and new orgs have it switched off.
+
+    :param security_token: empty where the user's network is trusted by the org.
+    :param api_version: 31.0 to 64.0; login() is absent from later ones.
+    """
+
+    login_url: str
+    username: str
+    password: str = field(repr=False)
+    security_token: str = field(default="", repr=False)
+    api_version: str = SOAP_DEFAULT_VERSION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        object.__setattr__(self, "api_version", _soap_version(self.api_version))
+        require(self.username, "user name", "the Salesforce user to act as")
+        require(self.password, "password", "the Salesforce user's own password")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionToken:
     """A session somebody else obtained. It cannot be renewed here.
 
@@ -76,7 +143,8 @@ class SessionToken:
         return self.instance_url
 
 
-Login = ClientCredentials | JwtBearer | SessionToken
+OAuthLogin = ClientCredentials | JwtBearer | RefreshToken | UsernamePassword
+Login = OAuthLogin | SoapLogin | SessionToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,3 +229,23 @@ def is_loopback(host: str) -> bool:
 def require(value: str, what: str, which: str) -> None:
     if not value.strip():
         raise ConfigurationError(f"The connection has no {what}. Give {which}.")
+
+
+def _soap_version(version: str) -> str:
+    """As `NN.0`. :raises ConfigurationError: for a version in which nobody can log in."""
+    match = re.fullmatch(r"v?(\d{1,3})(?:\.0)?", version.strip())
+    if not match:
+        raise ConfigurationError(
+            f"The API version {version!r} is none. Give one such as {SOAP_DEFAULT_VERSION}."
+        )
+    number = int(match[1])
+    if number > SOAP_NEWEST:
+        raise ConfigurationError(
+            f"The SOAP login does not exist in API {number}.0: Salesforce left it out from {SOAP_NEWEST + 1}.0 on, and ends it in all versions with "
+            f"Summer '27. Use client credentials or JWT bearer, or until then an API version up to {SOAP_NEWEST}.0."
+        )
+    if number < SOAP_OLDEST:
+        raise ConfigurationError(
+            f"API {number}.0 is retired. Give a version from {SOAP_OLDEST}.0 to {SOAP_NEWEST}.0, or none."
+        )
+    return f"{number}.0"

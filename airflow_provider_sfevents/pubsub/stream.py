@@ -1,4 +1,4 @@
-"""One Subscribe call: requests out, deliveries in. Knows nothing of bounds, credit or reconnects.
+"""One call with messages both ways, and the Subscribe call: requests out, deliveries in. Knows nothing of bounds, credit or reconnects.
 
 Three traits of grpc.aio shape it.
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from airflow_provider_sfevents.exceptions import SfEventsError
-    from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
     from airflow_provider_sfevents.pubsub.clock import Clock
 
 
@@ -60,58 +59,49 @@ class EventStream(Protocol):
     async def close(self) -> None: ...
 
 
-class Stream:
-    """:param secret: the token the call carries; it must not show in an error."""
+class Exchange:
+    """A call in which both sides send when they like; what comes is read ahead of whoever takes it.
 
-    def __init__(
-        self, call: Any, topic: str, start: str, *, doing: str, secret: str, clock: Clock
-    ) -> None:
+    :param secret: the token the call carries; it must not show in an error.
+    """
+
+    def __init__(self, call: Any, *, doing: str, secret: str, clock: Clock) -> None:
         self._call = call
-        self._topic = topic
-        self._start = start
         self._doing = doing
         self._secret = secret
         self._clock = clock
-        self._asked = False
         self._rpc_id = ""
         self._first_status: grpc.aio.AioRpcError | None = None
         call.add_done_callback(self._note_status)
         self._reader: asyncio.Task[None] | None = None
-        self._arrived: deque[tuple[float, int, FetchResponse]] = deque()
+        self._arrived: deque[tuple[float, int, Any]] = deque()
         self._room = asyncio.Event()
         self._end: SfEventsError | None = None
         self._alarm = Alarm()
 
-    async def ask(self, events: int) -> None:
-        """Where to start is said with the first request only. A stream that has failed says so when it is read."""
-        message = (
-            further_request(self._topic, events)
-            if self._asked
-            else first_request(self._topic, self._start, events)
-        )
-        self._asked = True
+    async def write(self, message: Any) -> None:
+        """A call that has failed says so when it is read."""
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self._call.write(message)
 
-    async def read(self, timeout_seconds: float) -> Delivery | None:
-        """The next delivery; None when there was none in time, or `wake` was called.
+    async def arrival(self, timeout_seconds: float) -> tuple[float, int, Any] | None:
+        """When the next response came, its bytes, and itself; None when there was none in time, or `wake` was called.
 
-        :raises StreamEnded: after the last one. :raises SfEventsError: when the stream failed.
+        :raises StreamEnded: after the last one. :raises SfEventsError: when the call failed.
         """
-        if self._reader is None:
-            self._reader = asyncio.ensure_future(self._read_on())
+        self._read_ahead()
         if not self._arrived and self._end is None:
             await self._alarm.wait(timeout_seconds)
         if self._arrived:
-            received_at, size, response = self._arrived.popleft()
+            arrived = self._arrived.popleft()
             self._room.set()
-            return from_response(response, int(received_at * 1_000_000), size)
+            return arrived
         if self._end is not None:
             raise self._end
         return None
 
     def wake(self) -> None:
-        """Lets a `read` that waits return."""
+        """Lets whoever waits for a response go on."""
         self._alarm.ring()
 
     async def half_close(self) -> None:
@@ -131,15 +121,28 @@ class Stream:
         # A call holds its connection. Whoever keeps the error of a cancelled task keeps us, but shall not keep that.
         self._call = None
 
+    def _is_answer(self, response: Any) -> bool:  # noqa: ARG002 - of another kind of stream
+        """Whether a response is no delivery, but the answer to something that was asked besides."""
+        return False
+
+    def _is_full(self) -> bool:
+        return sum(size for _, size, _ in self._arrived) >= _READ_AHEAD_BYTES
+
+    def _read_ahead(self) -> None:
+        if self._reader is None:
+            self._reader = asyncio.ensure_future(self._read_on())
+
     async def _read_on(self) -> None:
-        """Reads ahead of `read` by so many bytes; then the connection holds the service back."""
+        """Reads ahead by so many bytes; then the connection holds the service back."""
         try:
             async for response in self._call:
                 self._rpc_id = response.rpc_id
+                if self._is_answer(response):
+                    continue
                 arrived = (self._clock.now().timestamp(), response.ByteSize(), response)
                 self._arrived.append(arrived)
                 self.wake()
-                while sum(size for _, size, _ in self._arrived) >= _READ_AHEAD_BYTES:
+                while self._is_full():
                     self._room.clear()
                     await self._room.wait()
             self._end = self._polite_end()
@@ -172,6 +175,43 @@ class Stream:
         return StreamEnded(
             f"{self._doing}: the service ended the stream{label}.", rpc_id=self._rpc_id
         )
+
+
+class Stream(Exchange):
+    """A Subscribe call.
+
+    :param secret: the token the call carries; it must not show in an error.
+    """
+
+    def __init__(
+        self, call: Any, topic: str, start: str, *, doing: str, secret: str, clock: Clock
+    ) -> None:
+        super().__init__(call, doing=doing, secret=secret, clock=clock)
+        self._topic = topic
+        self._start = start
+        self._asked = False
+
+    async def ask(self, events: int) -> None:
+        """Where to start is said with the first request only. A stream that has failed says so when it is read."""
+        message = self._request(events)
+        self._asked = True
+        await self.write(message)
+
+    async def read(self, timeout_seconds: float) -> Delivery | None:
+        """The next delivery; None when there was none in time, or `wake` was called.
+
+        :raises StreamEnded: after the last one. :raises SfEventsError: when the stream failed.
+        """
+        arrived = await self.arrival(timeout_seconds)
+        if arrived is None:
+            return None
+        received_at, size, response = arrived
+        return from_response(response, int(received_at * 1_000_000), size)
+
+    def _request(self, events: int) -> Any:
+        if self._asked:
+            return further_request(self._topic, events)
+        return first_request(self._topic, self._start, events)
 
 
 async def _status(call: Any) -> grpc.aio.AioRpcError:

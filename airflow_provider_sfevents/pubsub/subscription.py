@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
 from airflow_provider_sfevents.pubsub import credit
 from airflow_provider_sfevents.pubsub.alarm import Interrupt
-from airflow_provider_sfevents.pubsub.reconnect import next_step
+from airflow_provider_sfevents.pubsub.reconnect import Again, next_step
 from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.pubsub.stream import EventStream, StreamEnded
 
@@ -39,10 +39,19 @@ class Source(Protocol):
         """Gets a session other than that of the last stream, which was refused."""
 
 
+class NextStep(Protocol):
+    """What to do when a stream has ended or failed; as `reconnect.next_step`."""
+
+    def __call__(
+        self, error: SfEventsError, *, tries: int, renewed: bool, chance: float
+    ) -> Again | None: ...
+
+
 class Subscription:
     """Opens nothing before the first `next`.
 
     :param interrupt: when it is done, `next` returns at once; a future of the loop this is used in.
+    :param next_step: says when another stream is opened.
 
     `losses` are the streams lost so far; `failure` is the last loss's error while no stream has answered since.
     """
@@ -55,12 +64,14 @@ class Subscription:
         interrupt: asyncio.Future[Any] | None = None,
         *,
         patience: Patience,
+        next_step: NextStep = next_step,
     ) -> None:
         self._source = source
         self._start = start
         self._clock = clock
         self._interrupt = Interrupt(interrupt, self.wake)
         self._patience = patience
+        self._next_step = next_step
         self._stream: EventStream | None = None
         self._outstanding = 0
         self._wanted = 0
@@ -223,7 +234,7 @@ class Subscription:
         """Prepares for the next stream. :raises SfEventsError: the error, when there shall be none."""
         self.losses += self._stream is not None
         await self.close()
-        step = next_step(
+        step = self._next_step(
             error, tries=self._tries, renewed=self._renewed, chance=self._clock.chance()
         )
         if step is None:

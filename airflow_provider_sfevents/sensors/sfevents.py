@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.fallback import check_choice
+from airflow_provider_sfevents.batches.managing import check_managed
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.waiting import Heard, Pending
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
@@ -32,6 +33,7 @@ from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions.opening import open_store
 from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.rest.limits import check_least
 from airflow_provider_sfevents.pubsub.start import check_start, check_topic
 from airflow_provider_sfevents.triggers.sfevents import SfEventsTrigger
 
@@ -74,17 +76,26 @@ class SfEventsSensor(BaseSensorOperator):
     :param topic: what to wait for: `/event/Order__e`, `/data/AccountChangeEvent`, `/data/ChangeEvents`, a channel. (templated)
     :param conn_id: connection of type `sfevents`.
     :param consumer: whose position. Default: the DAG's id. (templated)
-    :param position_store: where the position is kept.
+    :param position_store: where the position is kept; with `managed` also `managed_subscription` (templated) and `allow_latest_recovery`,
+        as of the task that fetches.
     :param staging: URL of the staging area; the triggerer writes it too. (templated)
     :param initial_replay: where the first run starts. (templated)
     :param replay_fallback: where to go on when the bus refuses the stored replay id.
     :param min_events: how many are enough.
     :param max_events: the most events of the batch that follows; `min_events` cannot be more.
     :param idle_seconds: how long a poke listens.
+    :param min_allowance: deliveries that the org must have left for the day, or the sensor asks for nothing and fails; looked up before each poke that
+        listens and each deferral, by one API request.
     :param deferrable: wait in the triggerer. Default: Airflow's `[operators] default_deferrable`.
     """
 
-    template_fields: Sequence[str] = ("topic", "consumer", "staging", "initial_replay")
+    template_fields: Sequence[str] = (
+        "topic",
+        "consumer",
+        "managed_subscription",
+        "staging",
+        "initial_replay",
+    )
 
     keeps_position = True
 
@@ -95,12 +106,15 @@ class SfEventsSensor(BaseSensorOperator):
         conn_id: str = SfEventsHook.default_conn_name,
         consumer: str | None = None,
         position_store: Any = "variable",
+        managed_subscription: str | None = None,
+        allow_latest_recovery: bool = False,
         staging: str | None = None,
         initial_replay: str = "earliest",
         replay_fallback: str = "fail",
         min_events: int = 1,
         max_events: int = 10_000,
         idle_seconds: float = 10.0,
+        min_allowance: int | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
@@ -109,18 +123,22 @@ class SfEventsSensor(BaseSensorOperator):
         self.conn_id = conn_id
         self.consumer = checked_consumer(consumer)
         self.position_store = position_store
+        self.managed_subscription = managed_subscription
+        self.allow_latest_recovery = allow_latest_recovery
         self.staging = staging
         self.initial_replay = initial_replay
         self.replay_fallback = check_choice(replay_fallback)
         self.min_events = min_events
         self.max_events = max_events
         self.idle_seconds = idle_seconds
+        self.min_allowance = check_least(min_allowance)
         self.deferrable = deferrable
         self._stop: Callable[[], object] | None = None
         self._until = datetime.now(UTC)
         check_enough(min_events, self._bounds().max_events)
         _unless_later(check_topic, topic)
         _unless_later(check_start, initial_replay)
+        self._managed(is_rendered=not is_template(str(managed_subscription)))
 
     @override
     def execute(self, context: Context) -> Any:
@@ -165,6 +183,10 @@ class SfEventsSensor(BaseSensorOperator):
                 f"Sensor has timed out: {pending.events} of {self.min_events} events are pending on {self.topic} after "
                 f"{self.timeout:.0f} s. They stay staged for whoever comes next."
             )
+        if self.min_allowance is not None:
+            with self._told(), airflow_failures():
+                hook = SfEventsHook(self.conn_id)
+                asyncio.run(hook.require_allowance(self.topic, self.min_allowance))
         self.defer(
             trigger=SfEventsTrigger(
                 coming=pending.coming.to_dict(),
@@ -260,7 +282,7 @@ class SfEventsSensor(BaseSensorOperator):
                 tasks=position_tasks(context),
             )
 
-        async with SfEventsHook(self.conn_id).client() as client:
+        async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
             return await ask(request, client, area, store)
 
     def _request(self, context: Context) -> BatchRequest:
@@ -275,6 +297,18 @@ class SfEventsSensor(BaseSensorOperator):
             backfill=is_backfill(context),
             run=run,
             owns=False,
+            managed=self._managed(is_rendered=True),
+            allow_latest_recovery=self.allow_latest_recovery,
+        )
+
+    def _managed(self, *, is_rendered: bool) -> str:
+        return check_managed(
+            self.position_store,
+            self.managed_subscription,
+            allow_latest_recovery=self.allow_latest_recovery,
+            initial_replay=self.initial_replay,
+            replay_fallback=self.replay_fallback,
+            is_rendered=is_rendered,
         )
 
     def _bounds(self) -> Bounds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from typing import TYPE_CHECKING
@@ -36,6 +37,21 @@ class StagingArea:
 
     def __init__(self, root: UPath) -> None:
         self.root = root
+
+    def subscriber(self, org_id: str, subscription: str, consumer: str) -> tuple[str, str]:
+        """Say which consumer a managed subscription delivers to, unless that was said before; who it is, and where that is written.
+
+        :raises StagingError: it can be neither written nor read.
+        """
+        place = self.root / layout.managed_name(org_id, subscription)
+        if durable.create_once(place, json.dumps({"consumer": consumer}).encode()):
+            return consumer, str(place)
+        try:
+            return str(json.loads(durable.read(place) or b"")["consumer"]), str(place)
+        except (ValueError, KeyError, TypeError) as error:
+            raise StagingError(
+                f"{place} does not say which consumer it is for: {error}. Remove it."
+            ) from error
 
     def topic(self, org_id: str, consumer: str, topic: str) -> TopicFolder:
         return TopicFolder(self.root / layout.topic_folder(org_id, consumer, topic))

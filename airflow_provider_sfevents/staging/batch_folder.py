@@ -13,9 +13,11 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import claims, durable, layout
 from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part, Receipt
-from airflow_provider_sfevents.staging.marks import Announced
+from airflow_provider_sfevents.staging.marks import Announced, Confirmed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from upath import UPath
 
     from airflow_provider_sfevents.staging.holders import Holder
@@ -161,6 +163,25 @@ class BatchFolder:
 
     def write_announced(self, announced: Announced) -> None:
         durable.replace(self.folder / layout.ANNOUNCED, announced.to_json().encode())
+
+    def read_confirmed(self) -> str:
+        """The place Salesforce has said that it keeps, hex; empty where it has not, or the mark cannot be understood: then it is told again."""
+        data = durable.read(self.folder / layout.CONFIRMED)
+        try:
+            return Confirmed.from_json(_text(data)).replay_id if data is not None else ""
+        except ValueError:
+            return ""
+
+    def write_confirmed(self, confirmed: Confirmed) -> None:
+        durable.replace(self.folder / layout.CONFIRMED, confirmed.to_json().encode())
+
+    def identities(self, parts: Sequence[Part]) -> dict[bytes, str]:
+        """Event ids by replay id of what these files hold; a file that cannot be read has none."""
+        if not parts:
+            return {}
+        from airflow_provider_sfevents.staging.parts import identities
+
+        return {key: name for part in parts for key, name in identities(self.folder, part).items()}
 
     def write_schema(self, schema_id: str, schema: str) -> None:
         """Put a schema beside the events written with it; an id always means the same schema, so the first one stays."""

@@ -12,6 +12,7 @@
     announced.json                      a watcher has said that the batch is there
     fallback.json                       created once: the bus refused the replay id, and the batch begins elsewhere
     manifest.json                       created once, last: the batch is staged
+    confirmed.json                      Salesforce keeps this place (managed subscriptions)
     landed.json                         the receipt: the batch is landed
 """
 
@@ -29,10 +30,13 @@ SCHEMAS = "schemas"
 FALLBACK = "fallback.json"
 ANNOUNCED = "announced.json"
 MANIFEST = "manifest.json"
+CONFIRMED = "confirmed.json"
 RECEIPT = "landed.json"
+MANAGED = "_managed"  # beside the orgs: which consumer a managed subscription delivers to
 JOBS = "_jobs"  # beside the orgs: the Spark job as it is shipped
 STATES = "_states"  # beside the orgs: claims of who writes tables of records
 READS = "_reads"  # beside the orgs: full records on their way to `spark/resolve.py`
+PUBLISHED = "_published"  # beside the orgs: which events a task has published; see `published`
 
 NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted
 
@@ -62,6 +66,11 @@ def batch_folder(epoch: str, sequence: int) -> str:
 
 def batch_id(epoch: str, sequence: int) -> str:
     return f"{epoch}-{sequence}"
+
+
+def managed_name(org_id: str, subscription: str) -> str:
+    """Path below the staging root."""
+    return f"{MANAGED}/{_segment(org_id)}/{_segment(subscription)}.json"
 
 
 def attempt_folder(claim: int) -> str:

@@ -97,7 +97,7 @@ class Manifest:
     :param position_start: where the position it was fetched for stood, in the text form of `start`.
     :param start: what the first event lies after: `position_start`, or where the bus was asked to go on after it had refused that.
     :param end: replay id of the last event, hex.
-    :param ended_by: `max_events`, `max_bytes`, `max_seconds`, `idle_seconds`, `until` or `error`.
+    :param ended_by: `max_events`, `max_bytes`, `max_seconds`, `idle_seconds`, `until`, `error` or, of a managed subscription, `lost`: its stream.
     :param error: with `ended_by="error"`: what ended it, as a message for the user.
     :param parts: the files, each starting where the one before ended.
     :param overlaps: the bus may deliver events again that have landed; landing must compare identities.

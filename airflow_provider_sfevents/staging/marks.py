@@ -109,6 +109,26 @@ class Announced:
         return mark
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """Salesforce has said that it keeps this place of a managed subscription.
+
+    :param replay_id: hex; the end of the batch it lies beside.
+    :param at: ISO-8601, UTC.
+    """
+
+    replay_id: str
+    at: str
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Confirmed:
+        """:raises ValueError: the text is no such mark."""
+        return _strict(cls, text, replay_id=str, at=str)
+
+
 def _strict(kind: Callable[..., Mark], text: str, **fields: type) -> Mark:
     value: Any = json.loads(text)
     if not isinstance(value, dict) or {name: type(one) for name, one in value.items()} != fields:

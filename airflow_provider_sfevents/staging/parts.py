@@ -113,6 +113,27 @@ def damage(batch: UPath, part: Part) -> str:
     return f"does not hold what is said of it: {', '.join(wrong)}" if wrong else ""
 
 
+def identities(batch: UPath, part: Part) -> dict[bytes, str]:
+    """Event ids by replay id of a file's events; empty where it cannot be read: what is not known is not left out.
+
+    :raises StagingError: the store does not answer.
+    """
+    data = durable.read(batch / part.path)
+    try:
+        rows = pq.read_table(
+            pa.BufferReader(data or b""), columns=[layout.REPLAY_ID, layout.EVENT_ID]
+        )
+        ids = rows[layout.REPLAY_ID].to_pylist(), rows[layout.EVENT_ID].to_pylist()
+    except (pa.ArrowException, OSError, KeyError) as error:
+        log.warning(
+            "%s cannot be read, so its events are not recognised should they be delivered again; landing compares them: %s",
+            batch / part.path,
+            _in_one_line(error),
+        )
+        return {}
+    return dict(zip(*ids, strict=True))
+
+
 @cache
 def _parquet_schema() -> pq.ParquetSchema:
     """What Spark goes by: the same bytes as another type would be other values."""

@@ -142,6 +142,16 @@ class PartWriter:
         if self._failed:
             raise self._failed
 
+    async def sealed(self) -> str:
+        """Wait until all that was appended and is due is in closed files; replay id, hex, of the last event in one.
+
+        :raises StagingError: a file could not be written.
+        """
+        await self._catch_up(0)
+        if self._failed:
+            raise self._failed
+        return self._parts[-1].end if self._parts else ""
+
     async def close(self) -> list[Part]:
         """Close the last file; all files of this attempt, in order. A second call changes nothing.
 

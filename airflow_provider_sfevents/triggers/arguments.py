@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_sfevents.batches.managing import MANAGED, check_managed
 from airflow_provider_sfevents.batches.watching import Rules
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.stores import find_own
 from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.pubsub.start import check_start, check_topic
 
-_STORES = ("variable", "asset")
+_STORES = ("variable", "asset", MANAGED)
 
 
 class ArgumentRefused(ConfigurationError, TypeError):  # noqa: N818 - what happened, not an -Error
@@ -26,6 +27,8 @@ def check_watch(
     topic: str,
     consumer: str,
     position_store: Any,
+    managed_subscription: str | None = None,
+    allow_latest_recovery: bool = False,
     initial_replay: str,
     max_events: int,
     max_wait: float,
@@ -40,6 +43,12 @@ def check_watch(
         check_consumer(_text("consumer", consumer))
         check_start(_text("initial_replay", initial_replay))
         _check_store(position_store)
+        check_managed(
+            position_store,
+            managed_subscription,
+            allow_latest_recovery=allow_latest_recovery,
+            initial_replay=initial_replay,
+        )
         return Rules(max_events=max_events, max_wait=max_wait, again_after=again_after)
     except ConfigurationError as error:
         raise ArgumentRefused(f"SfEventsWatchTrigger: {error}") from None

@@ -159,8 +159,11 @@ class SfEventsWatchTrigger(BaseEventTrigger):
     :param topic: what to watch, such as `/event/Order__e`.
     :param consumer: whose position it is: the id of the DAG that fetches, or the `consumer` its task was given.
     :param conn_id: connection of type `sfevents`.
-    :param position_store: as of the task that fetches: `variable`, `asset`, or the dotted path of your own store. Not `xcom`, which only
-        tasks can read.
+    :param position_store: as of the task that fetches: `variable`, `asset`, `managed`, or the dotted path of your own store. Not `xcom`,
+        which only tasks can read.
+    :param managed_subscription: as of the task that fetches. While the watcher listens it has the subscription's one slot; it makes way
+        for a task that has claimed the batch.
+    :param allow_latest_recovery: as of the task that fetches.
     :param staging: as of the task that fetches.
     :param initial_replay: as of the task that fetches; the watcher may be the one who begins the position.
     :param max_events: staged, are announced at once; no more than the task's `max_events`.
@@ -175,6 +178,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         *,
         conn_id: str = SfEventsHook.default_conn_name,
         position_store: str = "variable",
+        managed_subscription: str | None = None,
+        allow_latest_recovery: bool = False,
         staging: str | None = None,
         initial_replay: str = "earliest",
         max_events: int = 100,
@@ -187,6 +192,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
         self.consumer = consumer
         self.conn_id = conn_id
         self.position_store = position_store
+        self.managed_subscription = managed_subscription
+        self.allow_latest_recovery = allow_latest_recovery
         self.staging = staging
         self.initial_replay = initial_replay
         self.max_events = max_events
@@ -196,6 +203,8 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             topic=topic,
             consumer=consumer,
             position_store=position_store,
+            managed_subscription=managed_subscription,
+            allow_latest_recovery=allow_latest_recovery,
             initial_replay=initial_replay,
             max_events=max_events,
             max_wait=max_wait,
@@ -209,6 +218,7 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             "consumer": self.consumer,
             "conn_id": self.conn_id,
             "position_store": self.position_store,
+            **self._of_managed(),
             "staging": self.staging,
             "initial_replay": self.initial_replay,
             "max_events": self.max_events,
@@ -228,11 +238,22 @@ class SfEventsWatchTrigger(BaseEventTrigger):
             consumer=self.consumer,
             initial_replay=self.initial_replay,
             owns=False,
+            managed=self.managed_subscription or "",
+            allow_latest_recovery=self.allow_latest_recovery,
         )
         watcher = Watcher(request, self._rules, self._around())
         async with aclosing(watcher.announcements()) as announcements:
             async for announcement in announcements:
                 yield TriggerEvent(announcement)
+
+    def _of_managed(self) -> dict[str, Any]:
+        """Said only where it means something: a trigger is known by its arguments."""
+        if not self.managed_subscription:
+            return {}
+        return {
+            "managed_subscription": self.managed_subscription,
+            "allow_latest_recovery": self.allow_latest_recovery,
+        }
 
     def _around(self) -> Surroundings:
         return Surroundings(

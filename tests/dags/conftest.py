@@ -107,13 +107,13 @@ def deploy(
     """Makes a deployment with these files as its DAGs."""
 
     @contextmanager
-    def deployed(*dags: str, sample: bool = True) -> Iterator[Deployment]:
+    def deployed(*dags: str, sample: bool = True, **knobs: Any) -> Iterator[Deployment]:
         folder = tmp_path_factory.mktemp("deployment")
         airflow = AirflowHome.create(folder / "airflow", airflow_database_file)
         for dag in dags:
             source = DEFINITIONS / dag
             shutil.copy(source if source.exists() else repository / "dags" / dag, airflow.dags)
-        with Emulator(sample=sample, knobs=Knobs(half_close_seconds=0.02)) as bus:
+        with Emulator(sample=sample, knobs=Knobs(half_close_seconds=0.02, **knobs)) as bus:
             deployment = Deployment(bus=bus, airflow=airflow, folder=folder)
             deployment.set(**spark_environment, SFEVENTS_LAKE=str(deployment.lake))
             deployment.set(PYTHONPATH=str(DEFINITIONS), TEST_FOLDER=str(folder))

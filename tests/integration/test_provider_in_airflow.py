@@ -58,6 +58,7 @@ def test_stored_secrets_do_not_leave_airflow() -> None:
         login="the-consumer-key",
         password="secret-1",
         extra='{"private_key": "secret-2", "private_key_passphrase": "secret-3", "session_token": "secret-4",'
+        ' "refresh_token": "secret-5", "user_password": "secret-6", "security_token": "secret-7",'
         ' "username": "integration@acme.com"}',
     )
     answer = ConnectionResponse.model_validate(stored, from_attributes=True).model_dump_json()

@@ -22,7 +22,14 @@ from airflow_provider_sfevents.provider_info import get_provider_info
 INFO = get_provider_info()
 CONNECTION = INFO["connection-types"][0]
 FIELDS: dict[str, dict[str, Any]] = CONNECTION["conn-fields"]
-SECRETS = {"private_key", "private_key_passphrase", "session_token"}
+SECRETS = {
+    "private_key",
+    "private_key_passphrase",
+    "refresh_token",
+    "security_token",
+    "session_token",
+    "user_password",
+}
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -159,6 +166,29 @@ def test_choices_of_login_are_the_hooks() -> None:
     assert FIELDS["auth"]["schema"]["default"] == AUTHS[0]
 
 
+@pytest.mark.parametrize(
+    ("auth", "fields"),
+    {
+        "client_credentials": set[str](),
+        "jwt_bearer": {"username", "private_key", "private_key_passphrase", "jwt_audience"},
+        "refresh_token": {"refresh_token"},
+        "password": {"username", "user_password", "security_token"},
+        "soap": {"security_token", "api_version"},
+        "session": {"session_token", "instance_url", "org_id"},
+    }.items(),
+)
+def test_the_form_says_what_each_login_needs(auth: str, fields: set[str]) -> None:
+    """Who chooses a login reads beside the choice what to fill in, and each field that is for some logins alone names them."""
+    assert f"{auth}: " in FIELDS["auth"]["description"]
+    assert {name for name in FIELDS if name != "auth" and auth in _logins(FIELDS[name])} == fields
+
+
+def _logins(field: dict[str, Any]) -> list[str]:
+    """Logins that a field is for, as its help text begins."""
+    named, mark, _ = field["description"].partition(": ")
+    return [one.strip() for one in named.split(",")] if mark else []
+
+
 def test_exactly_the_secrets_are_masked_by_airflow() -> None:
     """Airflow masks an extra by its name; every secret has such a name, and nothing that one must see."""
     from airflow.sdk.log import redact
@@ -170,11 +200,7 @@ def test_exactly_the_secrets_are_masked_by_airflow() -> None:
 def test_secrets_are_not_plain_inputs() -> None:
     """A secret is a password field; the private key, which has lines, a multi-line one."""
     forms = {name: FIELDS[name]["schema"].get("format") for name in SECRETS}
-    assert forms == {
-        "private_key": "multiline",
-        "private_key_passphrase": "password",
-        "session_token": "password",
-    }
+    assert forms == {**dict.fromkeys(SECRETS, "password"), "private_key": "multiline"}
 
 
 def test_import_is_light() -> None:

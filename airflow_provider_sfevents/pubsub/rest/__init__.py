@@ -1,3 +1,3 @@
-"""Full records of an org, over REST and the Bulk API: for filling tables, and for answering what no event tells."""
+"""An org by REST: full records (by the Bulk API too), the topics and channels it offers, and what it may still do today."""
 
 from __future__ import annotations

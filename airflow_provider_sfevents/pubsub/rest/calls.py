@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
-from airflow_provider_sfevents.exceptions import QuotaExceeded, TransportError
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    QuotaExceeded,
+    TransportError,
+)
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.http import open_http, unreachable
 from airflow_provider_sfevents.pubsub.rest.refusals import SESSION_REFUSED, code_of, refusal
 from airflow_provider_sfevents.pubsub.session_cache import PROCESS_SESSIONS, SessionCache
+from airflow_provider_sfevents.pubsub.settings import SessionToken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -102,6 +107,11 @@ class RestCalls:
                     await _check(answer, doing)
                     yield answer
                     return
+            if isinstance(self._settings.login, SessionToken):
+                raise AuthenticationError(
+                    f"{doing}: {session.instance_url} does not take the session token. It cannot be renewed here: give a fresh one, or use a login "
+                    "that renews itself."
+                )
             session = await self._sessions.renew(self._settings, session, self._clock)
             async with self._sent(session, method, path, what) as answer:
                 await _check(answer, doing)

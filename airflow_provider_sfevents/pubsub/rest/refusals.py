@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 SESSION_REFUSED = "INVALID_SESSION_ID"
 
-_PASSING = frozenset(
+PASSING = frozenset(
     {"SERVER_UNAVAILABLE", "UNABLE_TO_LOCK_ROW", "QUERY_TIMEOUT", "UNKNOWN_EXCEPTION"}
 )
-_REMEDIES = {
+REMEDIES = {
     "API_DISABLED_FOR_ORG": "This edition has no API access, or the user lacks it: give the user the permission API Enabled.",
     "API_CURRENTLY_DISABLED": "Give the user the permission API Enabled.",
     "FUNCTIONALITY_NOT_ENABLED": "Read by the other way (`read_by`), or let an administrator enable it.",
@@ -63,7 +63,7 @@ def refusal(doing: str, status: int, body: bytes) -> SfEventsError:
         return QuotaExceeded(
             f"{said}. The org's API requests of 24 hours are used up: wait, or read fewer records."
         )
-    if status >= 500 or code in _PASSING:
+    if status >= 500 or code in PASSING:
         return TransportError(f"{said}. Try again later.")
-    remedy = _REMEDIES.get(code, "Check the object's name and the user's permissions.")
+    remedy = REMEDIES.get(code, "Check the object's name and the user's permissions.")
     return ConfigurationError(f"{said}. {remedy}")

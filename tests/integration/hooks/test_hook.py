@@ -15,6 +15,7 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
+from airflow_provider_sfevents.hooks.connection import AUTHS
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 
@@ -33,7 +34,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=["client_credentials", "jwt_bearer", "session"])
+@pytest.fixture(params=AUTHS)
 def any_login(
     request: pytest.FixtureRequest, bus: Emulator, connect: Callable[..., str]
 ) -> SfEventsHook:
@@ -47,7 +48,7 @@ def hook(bus: Emulator, connect: Callable[..., str]) -> SfEventsHook:
 
 
 def test_each_login_leads_to_the_org(any_login: SfEventsHook) -> None:
-    """Client credentials, JWT bearer and a ready session all reach the API."""
+    """Every login reaches the API."""
     topic = any_login.get_topic(ORDERS)
     assert (topic.name, topic.can_subscribe) == (ORDERS, True)
 
@@ -150,6 +151,28 @@ async def test_subscribe_brings_events_as_they_come(hook: SfEventsHook, bus: Emu
                 break
     bus.wait_open_streams(0)
     assert numbers == [event["id"] for event in bus.events(ORDERS, last=2)]
+
+
+@pytest.mark.anyio
+async def test_a_managed_subscription_keeps_what_is_committed(
+    hook: SfEventsHook, bus: Emulator
+) -> None:
+    """Deliveries as they come, an explicit commit, and the next client begins after it."""
+    bus.define_managed_subscription(
+        "HookOrders", ORDERS, default_replay="LATEST", error_recovery_replay="EARLIEST"
+    )
+    async with hook.managed_subscribe("HookOrders", ORDERS) as managed:
+        deliveries = managed.deliveries()
+        assert len(await anext(deliveries)) == 0
+        ids = bus.publish(ORDERS, [{"Order_Number__c": "m-1"}, {"Order_Number__c": "m-2"}])
+        came: list[bytes] = []
+        while len(came) < 2:
+            came += (await anext(deliveries)).replay_ids
+        assert came == ids
+        assert await managed.commit(ids[0].hex()) == ""
+        assert await managed.commit("ff" * 10) != ""
+    [config] = bus.managed_subscriptions
+    assert config.committed == ids[0].hex()
 
 
 def test_publish_says_what_became_of_each(hook: SfEventsHook, bus: Emulator) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.models.connection import Connection
 
+from airflow_provider_sfevents.hooks.connection import AUTHS
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def answer_of(conn_id: str) -> tuple[bool, str]:
     return answer
 
 
-@pytest.mark.parametrize("auth", ["client_credentials", "jwt_bearer", "session"])
+@pytest.mark.parametrize("auth", AUTHS)
 def test_a_good_connection_says_what_was_reached(
     bus: Emulator, connect: Callable[..., str], auth: str
 ) -> None:
@@ -37,7 +38,18 @@ def test_a_good_connection_says_what_was_reached(
     assert good, message
     for part in (bus.org.org_id, bus.org.instance_url, bus.endpoint):
         assert part in message
+    assert ("Summer '27" in message) is (auth == "soap")
     assert bus.deliveries() == 0
+
+
+def test_a_good_connection_of_the_stock_type(bus: Emulator, connect: Callable[..., str]) -> None:
+    """A connection that the Salesforce provider's own hook uses is good here too."""
+    stock = {"consumer_key": bus.org.consumer_key, "consumer_secret": bus.org.consumer_secret}
+    extra = {"instance_url": bus.org.instance_url, **stock}
+    values = {**bus.connection(), "conn_type": "salesforce", "host": "", "login": ""}
+    good, message = answer_of(connect(values, extra, password=""))
+    assert good, message
+    assert bus.org.org_id in message
 
 
 @pytest.mark.parametrize(
@@ -52,10 +64,12 @@ def test_a_good_connection_says_what_was_reached(
         ({}, {"plaintext": False}, "does not speak TLS"),
         ({}, {"ca_file": "/nowhere/ca.pem", "plaintext": False}, "/nowhere/ca.pem"),
         ({}, {"auth": "passwort"}, "unknown login 'passwort'"),
-        ({"conn_type": "salesforce"}, {}, "is of type 'salesforce'"),
+        ({"conn_type": "http"}, {}, "is of type 'http'"),
+        ({"conn_type": "salesforce", "password": ""}, {}, "what is filled in makes no login"),
+        ({"login": "nobody@acme.example"}, {"auth": "soap"}, "INVALID_LOGIN"),
     ],
     ids=[
-        "secret", "key", "no secret", "refused", "unresolvable", "endpoint", "no tls", "ca file", "auth", "type",
+        "secret", "key", "no secret", "refused", "unresolvable", "endpoint", "no tls", "ca file", "auth", "type", "stock", "soap",
     ],
 )  # fmt: skip
 def test_a_bad_connection_says_what_to_change(
@@ -95,7 +109,7 @@ def test_silence_is_an_answer_too(
 
 
 @pytest.mark.filterwarnings("ignore:ProvidersManager.hooks is deprecated")  # by Airflow itself
-@pytest.mark.parametrize("auth", ["client_credentials", "jwt_bearer", "session"])
+@pytest.mark.parametrize("auth", AUTHS)
 def test_as_airflow_calls_it(bus: Emulator, monkeypatch: pytest.MonkeyPatch, auth: str) -> None:
     """The body of `POST /connections/test`: the connection of the form, put into the environment as a URI."""
     values = bus.connection(auth)

@@ -20,7 +20,8 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.calls import UNARY_TRIES
-from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, BY_STATUS
+from airflow_provider_sfevents.pubsub.error_codes import BY_CODE
+from airflow_provider_sfevents.pubsub.error_meaning import BY_STATUS
 from airflow_provider_sfevents.pubsub.errors import OwnFault, TokenRefused
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running

@@ -14,6 +14,7 @@ from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+from tests.integration.pubsub.publishing_bus import scripted
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.delivery import Delivery
@@ -74,7 +75,7 @@ async def test_nothing_is_sent_when_one_record_does_not_fit(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
     """All records are encoded first: 300 good ones before a bad one stay at home."""
-    with pytest.raises(ConfigurationError, match="Record 300"):
+    with pytest.raises(ConfigurationError, match=r"record 301: .Country__c. is no field"):
         await client.publish(TOPIC, [{"City__c": "a"}] * 300 + [{"Country__c": "b"}])
     assert bus.published == []
 
@@ -91,6 +92,16 @@ async def test_a_request_of_unknown_fate_is_not_repeated(
     with pytest.raises(TransportError, match=r"events 201 to 400 of 500"):
         await client.publish(TOPIC, [{"City__c": "a"}] * 500)
     assert [method for method, _ in bus.unary[before:]] == ["GetTopic", "Publish", "Publish"]
+
+
+async def test_what_is_refused_is_sent_again_alone() -> None:
+    """Under its id; the results are in the records' order all the same."""
+    async with scripted() as (bus, client):
+        bus.refusing = {"b": 1}
+        results = await client.publish(TOPIC, [{"City__c": "a"}] * 3, ids=["a", "b", "c"])
+    assert [[event.id for event in one.events] for one in bus.published] == [["a", "b", "c"], ["b"]]
+    assert [(one.event_id, one.error) for one in results] == [("a", ""), ("b", ""), ("c", "")]
+    assert all(one.replay_id for one in results)
 
 
 async def test_publishing_nothing(bus: ScriptedBus, client: PubSubClient) -> None:

@@ -13,12 +13,13 @@ from airflow_provider_sfevents.commands.grammar import get_commands
 
 def actions() -> dict[str, ActionCommand]:
     [top] = get_commands()
-    return {
-        f"{group.name} {action.name}": action
-        for group in top.subcommands
-        for action in group.subcommands
-        if isinstance(group, GroupCommand)
-    }
+    found: dict[str, ActionCommand] = {}
+    for one in top.subcommands:
+        if isinstance(one, GroupCommand):
+            found |= {f"{one.name} {action.name}": action for action in one.subcommands}
+        else:
+            found[one.name] = one
+    return found
 
 
 def test_the_commands_are_those_that_messages_name() -> None:
@@ -27,9 +28,12 @@ def test_the_commands_are_those_that_messages_name() -> None:
         "batches list",
         "batches reland",
         "batches release",
+        "limits",
         "position forget",
         "position set",
         "position show",
+        "topics describe",
+        "topics list",
     ]
 
 

@@ -7,7 +7,14 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.connection import pem, settings_from
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, JwtBearer, SessionToken
+from airflow_provider_sfevents.pubsub.settings import (
+    ClientCredentials,
+    JwtBearer,
+    RefreshToken,
+    SessionToken,
+    SoapLogin,
+    UsernamePassword,
+)
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\nAgEA\n-----END PRIVATE KEY-----\n"
 
@@ -61,6 +68,50 @@ def test_session_token_takes_its_instance_from_the_host() -> None:
     assert login == SessionToken(token="00Dx!y", instance_url="https://acme.my.salesforce.com")
 
 
+def test_refresh_token() -> None:
+    """The consumer secret is taken along where there is one."""
+    extra = {"auth": "refresh_token", "refresh_token": " 5Aep861 "}
+    with_secret = settings_from(FakeConnection(extra_dejson=extra)).login
+    assert with_secret == RefreshToken(
+        login_url="https://acme.my.salesforce.com",
+        client_id="key",
+        client_secret="hush-hush",
+        refresh_token="5Aep861",
+    )
+    without = settings_from(FakeConnection(password=None, extra_dejson=extra)).login
+    assert isinstance(without, RefreshToken)
+    assert without.client_secret == ""
+
+
+def test_username_password() -> None:
+    """The user's password is taken as it is, blanks at its ends too."""
+    extra = {
+        "auth": "password",
+        "username": "a@b.c",
+        "user_password": " pass word ",
+        "security_token": "T0KEN",
+    }
+    assert settings_from(FakeConnection(extra_dejson=extra)).login == UsernamePassword(
+        login_url="https://acme.my.salesforce.com",
+        client_id="key",
+        client_secret="hush-hush",
+        username="a@b.c",
+        password=" pass word ",
+        security_token="T0KEN",
+    )
+
+
+def test_soap() -> None:
+    """Here alone the connection's own login and password are the user's."""
+    connection = FakeConnection(login="a@b.c", extra_dejson={"auth": "soap", "api_version": "62"})
+    assert settings_from(connection).login == SoapLogin(
+        login_url="https://acme.my.salesforce.com",
+        username="a@b.c",
+        password="hush-hush",
+        api_version="62.0",
+    )
+
+
 @pytest.mark.parametrize(
     "mangled",
     [KEY, KEY.replace("\n", " ").strip(), KEY.replace("\n", "\\n"), KEY.strip()],
@@ -79,8 +130,19 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
         (FakeConnection(login=" "), "no consumer key"),
         (FakeConnection(password=None), "no consumer secret"),
         (
-            FakeConnection(extra_dejson={"auth": "password"}),
-            "unknown login 'password'.*client_credentials, jwt_bearer, session",
+            FakeConnection(extra_dejson={"auth": "passwort"}),
+            "unknown login 'passwort'.*client_credentials, jwt_bearer, refresh_token, password, soap, session",
+        ),
+        (FakeConnection(extra_dejson={"auth": "refresh_token"}), "no refresh token"),
+        (FakeConnection(extra_dejson={"auth": "password"}), "no username"),
+        (
+            FakeConnection(extra_dejson={"auth": "password", "username": "a@b.c"}),
+            "no user password",
+        ),
+        (FakeConnection(password=None, extra_dejson={"auth": "soap"}), "no password"),
+        (
+            FakeConnection(extra_dejson={"auth": "soap", "api_version": "65.0"}),
+            "does not exist in API 65.0",
         ),
         (FakeConnection(extra_dejson={"auth": "jwt_bearer"}), "no username"),
         (FakeConnection(extra_dejson={"auth": "session"}), "no session token"),

@@ -170,6 +170,31 @@ def test_where_to_land_is_checked_when_the_dag_is_parsed(
         to_spark(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"position_store": "managed"}, "needs managed_subscription"),
+        ({"managed_subscription": "Orders"}, "is used with position_store='managed' only"),
+        (
+            {
+                "position_store": "managed",
+                "managed_subscription": "Orders",
+                "initial_replay": "latest",
+            },
+            "initial_replay='latest' means nothing",
+        ),
+    ],
+    ids=["no subscription", "no store", "a start of one's own"],
+)
+def test_a_managed_subscription_is_checked_when_the_dag_is_parsed(
+    arguments: dict[str, Any], said: str
+) -> None:
+    """Salesforce keeps the place; what would contradict that is an import error."""
+    with pytest.raises(ConfigurationError, match=said):
+        to_spark(**arguments)
+    to_spark(position_store="managed", managed_subscription="{{ params.subscription }}")
+
+
 def test_an_application_of_ones_own_needs_no_table() -> None:
     """Where it lands is its own business."""
     assert to_spark(table=None, application="job.py").table is None

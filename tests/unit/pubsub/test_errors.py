@@ -16,14 +16,17 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, PREFIX
+from airflow_provider_sfevents.hooks.failures import NEVER_RETRIED
+from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, CODES, PREFIX, RETRIED, Kind
 from airflow_provider_sfevents.pubsub.errors import (
+    ERRORS,
     OwnFault,
     TokenRefused,
     from_rpc,
     is_transient,
     translate,
 )
+from airflow_provider_sfevents.pubsub.reconnect import next_step
 
 TRANSIENT = {
     "service.unavailable",
@@ -213,3 +216,26 @@ def test_trailers_and_secret_of_a_real_rpc_error() -> None:
     assert (error.error_code, error.rpc_id) == (PREFIX + "service.unavailable", "r-1")
     assert "s3cret" not in str(error)
     assert "token *** is odd" in str(error)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_what_is_said_of_trying_again_is_what_is_done(kind: Kind) -> None:
+    """The words of the page of errors, against what client and task do with an error of the kind."""
+    error = ERRORS[kind]("it broke")
+    step = next_step(error, tries=0, renewed=False, chance=0.0)
+    by_task = not isinstance(error, NEVER_RETRIED)
+    if step is None:
+        assert RETRIED[kind] == ("by the task's retries alone" if by_task else "no")
+    elif step.renew:
+        assert RETRIED[kind] == "once, after a new login"
+    else:
+        assert RETRIED[kind].startswith("yes")
+        assert by_task
+
+
+def test_every_code_says_what_it_means() -> None:
+    """One sentence each, no code twice, and no word of the prefix."""
+    suffixes = [one.suffix for one in CODES]
+    assert len(set(suffixes)) == len(suffixes)
+    assert [one.suffix for one in CODES if not one.means.endswith(".")] == []
+    assert [one for one in suffixes if one.startswith("sfdc")] == []

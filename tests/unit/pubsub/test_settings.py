@@ -11,8 +11,11 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
     JwtBearer,
+    RefreshToken,
     SessionToken,
     Settings,
+    SoapLogin,
+    UsernamePassword,
 )
 
 SECRET = ClientCredentials(
@@ -28,7 +31,29 @@ KEY = JwtBearer(
 TOKEN = SessionToken(token="s3cret-4", instance_url="https://acme.my.salesforce.com")
 
 
-@pytest.mark.parametrize("login", [SECRET, KEY, TOKEN], ids=["secret", "key", "token"])
+REFRESH = RefreshToken(
+    login_url="https://login.salesforce.com",
+    client_id="key",
+    client_secret="s3cret-5",
+    refresh_token="s3cret-6",
+)
+PASSWORD = UsernamePassword(
+    login_url="https://login.salesforce.com",
+    client_id="key",
+    client_secret="s3cret-7",
+    username="u@acme.example",
+    password="s3cret-8",
+    security_token="s3cret-9",
+)
+SOAP = SoapLogin(
+    login_url="https://login.salesforce.com",
+    username="u@acme.example",
+    password="s3cret-8",
+    security_token="s3cret-9",
+)
+
+
+@pytest.mark.parametrize("login", [SECRET, KEY, TOKEN, REFRESH, PASSWORD, SOAP], ids=type)
 def test_secrets_do_not_show(login: Any) -> None:
     """Settings are logged and end up in tracebacks; secrets must not."""
     assert "s3cret" not in repr(Settings(login=login)) + str(login)
@@ -105,3 +130,51 @@ def test_settings_that_cannot_work(change: Any, said: str) -> None:
 def test_plaintext_to_this_machine(host: str) -> None:
     """The emulator, and a proxy that adds TLS, run here."""
     assert Settings(login=SECRET, endpoint=f"{host}:7011", plaintext=True).endpoint_is_local
+
+
+@pytest.mark.parametrize(
+    ("login", "change", "missing"),
+    [
+        (SECRET, "client_id", "consumer key"),
+        (SECRET, "client_secret", "consumer secret"),
+        (KEY, "username", "username"),
+        (KEY, "private_key", "private key"),
+        (REFRESH, "client_id", "consumer key"),
+        (REFRESH, "refresh_token", "refresh token"),
+        (PASSWORD, "client_id", "consumer key"),
+        (PASSWORD, "client_secret", "consumer secret"),
+        (PASSWORD, "username", "username"),
+        (PASSWORD, "password", "user password"),
+        (SOAP, "username", "user name"),
+        (SOAP, "password", "password"),
+        (TOKEN, "token", "session token"),
+    ],
+)
+def test_what_a_login_cannot_do_without(login: Any, change: str, missing: str) -> None:
+    """A login that lacks a part is refused before any request, and the part is named."""
+    with pytest.raises(ConfigurationError, match=f"The connection has no {missing}"):
+        replace(login, **{change: " "})
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("57.0", "57.0"), ("31", "31.0"), ("64.0", "64.0"), (" v62.0 ", "62.0")]
+)
+def test_versions_with_a_soap_login(given: str, kept: str) -> None:
+    """31.0 to 64.0, however they are written."""
+    assert replace(SOAP, api_version=given).api_version == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("65.0", "does not exist in API 65.0.*Summer '27.*client credentials"),
+        ("70", "does not exist in API 70.0"),
+        ("30.0", "retired"),
+        ("newest", "'newest' is none"),
+        ("57.1", "'57.1' is none"),
+    ],
+)
+def test_versions_without_a_soap_login(given: str, said: str) -> None:
+    """Refused before anything is sent, with the reason and the way out."""
+    with pytest.raises(ConfigurationError, match=said):
+        replace(SOAP, api_version=given)

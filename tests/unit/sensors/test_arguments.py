@@ -41,6 +41,8 @@ def test_the_limit_is_the_batchs() -> None:
         ({"topic": "Order__e"}, "'Order__e' is no topic"),
         ({"topic": ""}, "'' is no topic"),
         ({"consumer": "a/b"}, "consumer='a/b'"),
+        ({"position_store": "managed"}, "needs managed_subscription"),
+        ({"managed_subscription": "Orders"}, "is used with position_store='managed' only"),
         ({"initial_replay": "yesterday"}, "'yesterday'"),
         ({"replay_fallback": "newest"}, "replay_fallback='newest'"),
         ({"max_events": 0}, "max_events"),

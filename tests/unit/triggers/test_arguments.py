@@ -35,6 +35,7 @@ def watch(**arguments: Any) -> SfEventsWatchTrigger:
         ({"consumer": None}, "consumer=None"),
         ({"initial_replay": "yesterday"}, "'yesterday'"),
         ({"position_store": "xcom"}, "'xcom' is for tasks only"),
+        ({"position_store": "managed"}, "needs managed_subscription"),
         ({"position_store": {}}, "position_store={} cannot be handed to the triggerer"),
         ({"position_store": Store}, "cannot be handed to the triggerer"),
         ({"position_store": ""}, "position_store=''"),

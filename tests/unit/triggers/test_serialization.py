@@ -44,6 +44,13 @@ TRIGGERS: dict[str, BaseTrigger] = {
         max_wait=0.5,
         again_after=60,
     ),
+    "watches a managed subscription": SfEventsWatchTrigger(
+        "/event/Order__e",
+        "orders",
+        position_store="managed",
+        managed_subscription="Orders",
+        allow_latest_recovery=True,
+    ),
 }
 
 

@@ -1,0 +1,115 @@
+"""`airflow sfevents topics`: list, describe."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from airflow.utils.cli import suppress_logs_and_warning
+from airflow.utils.providers_configuration_loader import providers_configuration_loaded
+
+from airflow_provider_sfevents.commands.telling import command, say, show_rows
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.pubsub.rest.channels import list_topics
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from airflow_provider_sfevents.pubsub.description import DescribedTopic
+    from airflow_provider_sfevents.pubsub.rest.topics import OfferedTopic
+
+_SELECTED = {True: "yes", False: "no", None: ""}
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@command
+def list_(args: Namespace) -> None:
+    """List what the org offers."""
+    found, problem = asyncio.run(_list(args.conn_id, unselected=args.all))
+    show_rows([offered_row(one) for one in found], args.output)
+    if problem:
+        print(problem, file=sys.stderr)  # noqa: T201 - beside the answer, which may be for a program
+
+
+async def _list(conn_id: str, *, unselected: bool) -> tuple[list[OfferedTopic], str]:
+    async with SfEventsHook(conn_id).rest() as rest:
+        return await list_topics(rest, unselected=unselected)
+
+
+@suppress_logs_and_warning
+@providers_configuration_loaded
+@command
+def describe(args: Namespace) -> None:
+    """Show one topic with its events."""
+    found = SfEventsHook(args.conn_id).describe_topic(args.topic)
+    if args.output not in ("table", "plain"):
+        show_rows([plain(found)], args.output)
+        return
+    say(headline(found))
+    rows = field_rows(found)
+    if rows:
+        show_rows(rows, args.output)
+    say("\n".join(notes(found)))
+
+
+def offered_row(one: OfferedTopic) -> dict[str, Any]:
+    return {
+        "topic": one.topic,
+        "kind": one.kind.value,
+        "label": one.label,
+        "selected": _SELECTED[one.selected],
+        "members": ", ".join(one.members),
+    }
+
+
+def plain(found: DescribedTopic) -> dict[str, Any]:
+    """A topic in the types that JSON has, which is what YAML without tags has too."""
+    whole: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))
+    return whole
+
+
+def headline(found: DescribedTopic) -> str:
+    """The topic, and what the user may do with it."""
+    may = [
+        word
+        for word, can in (("subscribe", found.can_subscribe), ("publish", found.can_publish))
+        if can
+    ]
+    counted = "count" if found.counted else "do not count"
+    return (
+        f"{found.topic}: {found.kind.value}. The connection's user may {' and '.join(may) or 'neither subscribe nor publish'}; "
+        f"deliveries {counted} against the daily allowance."
+    )
+
+
+def field_rows(found: DescribedTopic) -> list[dict[str, Any]]:
+    """A row for each field of each event."""
+    return [
+        {
+            "event": event.name,
+            "field": field.name,
+            "type": field.type,
+            "salesforce_type": field.salesforce_type,
+            "may_be_null": "yes" if field.nullable else "no",
+        }
+        for event in found.events
+        for field in event.fields
+    ]
+
+
+def notes(found: DescribedTopic) -> list[str]:
+    """What does not go into the table: schema ids, filters, enriched fields, and what could not be read."""
+    told = [found.problem] if found.problem else []
+    for event in found.events:
+        if event.problem:
+            told.append(f"{event.name}: {event.problem}")
+            continue
+        parts = [f"{event.name}: schema {event.schema_id}"]
+        parts += [f"only where {event.filter}"] if event.filter else []
+        parts += [f"always with {', '.join(event.enriched)}"] if event.enriched else []
+        told.append("; ".join(parts))
+    return told

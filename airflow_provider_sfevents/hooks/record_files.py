@@ -1,0 +1,153 @@
+"""Records in files, one after another: JSON lines and Parquet, by any URL that `ObjectStoragePath` takes. No file is read into memory."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import ObjectStoragePath
+from typing_extensions import override
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.publishing import Given
+from airflow_provider_sfevents.staging import durable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upath import UPath
+
+_JSON = (".jsonl", ".ndjson", ".json")
+_PARQUET = ".parquet"
+_GZIP = ".gz"
+_LONGEST_LINE = 16 * 1024 * 1024
+"""An event has 1 MB, which no spelling in JSON makes so long."""
+_ROWS = 1_000
+_BUFFER = 1024 * 1024
+
+
+def record_files(url: str) -> list[ObjectStoragePath]:
+    """The files of records at a place: one, or all in a folder, by name. A folder's names that begin with `_` or `.` are its writer's.
+
+    :raises ConfigurationError: there is none, or one is of another kind.
+    """
+    try:
+        place = ObjectStoragePath(url)
+        place.fs  # noqa: B018 - looks the store up, which says when its package is missing
+    except (ValueError, ImportError) as error:
+        raise ConfigurationError(
+            f"files={url!r} cannot be opened: {error}. Give a file or folder as file:///path or s3://bucket/path (its Airflow provider "
+            "must be installed)."
+        ) from error
+    with durable.told(place, "be looked at"):
+        if place.is_file():
+            return [_known(place)]
+    names = [name for name in durable.names(place) if not name.startswith(("_", "."))]
+    if not names:
+        raise ConfigurationError(
+            f"files={url!r}: there is no file and no folder with files. Give one that holds JSON lines or Parquet."
+        )
+    return [_known(place / name) for name in names]
+
+
+def read_records(files: list[ObjectStoragePath]) -> Iterator[Given]:
+    """The records of these files, numbered through; a line that is no JSON comes as its text, which is no record.
+
+    :raises StagingError: a file cannot be read. :raises ConfigurationError: it is not what its name says.
+    """
+    number = 0
+    for file in files:
+        rows = _parquet_rows(file) if file.name.endswith(_PARQUET) else _json_rows(file)
+        with durable.told(file, "be read"):
+            for where, record in rows:
+                number += 1
+                yield Given(number=number, record=record, where=f"{file.name}, {where}")
+
+
+def _known(file: ObjectStoragePath) -> ObjectStoragePath:
+    if not file.name.removesuffix(_GZIP).endswith(_JSON) and not file.name.endswith(_PARQUET):
+        raise ConfigurationError(
+            f"{file} is neither JSON lines (.jsonl, .ndjson, .json, each also with .gz) nor Parquet (.parquet). Give such files; a folder "
+            "may hold no other and no folders, so write a DataFrame without partitionBy."
+        )
+    return file
+
+
+def _json_rows(file: UPath) -> Iterator[tuple[str, Any]]:
+    with file.fs.open(file.path, "rb") as raw:
+        plain = gzip.GzipFile(fileobj=raw) if file.name.endswith(_GZIP) else raw
+        lines = io.BufferedReader(_Bytes(plain), _BUFFER)
+        number = 0
+        while line := lines.readline(_LONGEST_LINE):
+            number += 1
+            if len(line) == _LONGEST_LINE:
+                raise ConfigurationError(
+                    f"{file}, line {number} is longer than {_LONGEST_LINE:,} bytes: no event is. Write one record on each line."
+                )
+            if line.strip():
+                yield f"line {number}", _from_json(line)
+
+
+class _Bytes(io.RawIOBase):
+    """What `io` can buffer: a store's own files read lines of any length, or none."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__()
+        self._file = file
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _from_json(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return line.decode(errors="replace").strip()
+
+
+def _parquet_rows(file: UPath) -> Iterator[tuple[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with file.fs.open(file.path, "rb") as raw:
+        try:
+            opened = pq.ParquetFile(raw)
+        except pa.ArrowInvalid as error:
+            raise ConfigurationError(f"{file} is no Parquet: {error}") from error
+        # Spark's usual spelling of times, INT96, is UTC's and does not say so.
+        utc = {
+            column.name
+            for column in map(opened.schema.column, range(len(opened.schema)))
+            if column.physical_type == "INT96"
+        }
+        number = 0
+        for batch in opened.iter_batches(batch_size=_ROWS):
+            for record in _in_microseconds(batch, utc).to_pylist():
+                number += 1
+                yield f"row {number}", record
+
+
+def _in_microseconds(batch: Any, utc: set[str]) -> Any:
+    """Times as Python can hold them: nanoseconds are cut off, which no event keeps."""
+    import pyarrow as pa
+
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_timestamp(column.type):
+            zone = "UTC" if name in utc else column.type.tz
+            columns.append(
+                column.cast(pa.timestamp("us"), safe=False).cast(pa.timestamp("us", zone))
+            )
+        else:
+            columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

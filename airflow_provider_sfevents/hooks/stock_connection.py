@@ -1,0 +1,144 @@
+"""A connection of Airflow's own type `salesforce`, made into the client's settings.
+
+Which login it means follows from what is filled in, in the order in which that provider's hook looks: security token, organization id,
+consumer secret, private key. Extras may carry the prefix `extra__salesforce__` of older Airflows.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.connection import pem, settings_with, url
+from airflow_provider_sfevents.pubsub.settings import (
+    SOAP_DEFAULT_VERSION,
+    ClientCredentials,
+    JwtBearer,
+    Login,
+    SoapLogin,
+    UsernamePassword,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.hooks.connection import ConnectionLike
+    from airflow_provider_sfevents.pubsub.settings import Settings
+
+log = logging.getLogger(__name__)
+
+STOCK_TYPE = "salesforce"
+_PREFIX = "extra__salesforce__"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Filled:
+    """What of the stock form is filled in."""
+
+    username: str
+    password: str
+    extra: dict[str, Any]
+
+    def __getitem__(self, name: str) -> str:
+        value = self.extra.get(name, self.extra.get(_PREFIX + name))
+        return "" if value is None else str(value).strip()
+
+    @property
+    def consumer_key(self) -> str:
+        """The form's Consumer Key; where only its Client ID is filled in beside a key or secret, that."""
+        alone = self["client_id"] if self.has_key or self["consumer_secret"] else ""
+        return self["consumer_key"] or alone
+
+    @property
+    def has_key(self) -> bool:
+        return bool(self["private_key"] or self["private_key_file_path"])
+
+    @property
+    def login_url(self) -> str:
+        """By the form's Domain, such as `test` or `acme.my`; else the instance; else the host for all orgs."""
+        if domain := self["domain"]:
+            return url(
+                domain if "." in domain and domain.endswith(".com") else f"{domain}.salesforce.com"
+            )
+        return url(self["instance_url"] or self["instance"] or "login.salesforce.com")
+
+
+def stock_settings(connection: ConnectionLike) -> Settings:
+    """The client's settings, from a connection of type `salesforce`.
+
+    :raises ConfigurationError: naming the connection and what is missing for each login.
+    """
+    return settings_with(connection, _login)
+
+
+def _login(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+    filled = _Filled(
+        username=(connection.login or "").strip(), password=connection.password or "", extra=extra
+    )
+    if filled["proxies"]:
+        log.warning(
+            "The proxies of connection %r are not used: the environment variables HTTPS_PROXY and NO_PROXY of the worker are.",
+            connection.conn_id,
+        )
+    if filled.username and filled.password:
+        if filled["security_token"] or filled["organization_id"]:
+            return _soap(filled)
+        if filled.consumer_key and filled["consumer_secret"]:
+            return _password(filled)
+    if filled.username and filled.consumer_key and filled.has_key:
+        return _jwt_bearer(filled)
+    if filled.consumer_key and filled["consumer_secret"]:
+        return _client_credentials(filled)
+    raise ConfigurationError(
+        "of type `salesforce`, and what is filled in makes no login. Fill in consumer_key, consumer_secret and domain (client credentials); or user "
+        "name, consumer_key and private_key (JWT bearer); or user name, password, consumer_key and consumer_secret; or user name, password and "
+        "security_token. A session id that is given to that hook in code belongs into a connection of type `sfevents`."
+    )
+
+
+def _soap(filled: _Filled) -> SoapLogin:
+    return SoapLogin(
+        login_url=filled.login_url,
+        username=filled.username,
+        password=filled.password,
+        security_token=filled["security_token"],
+        api_version=filled["version"] or SOAP_DEFAULT_VERSION,
+    )
+
+
+def _password(filled: _Filled) -> UsernamePassword:
+    return UsernamePassword(
+        login_url=filled.login_url,
+        client_id=filled.consumer_key,
+        client_secret=filled["consumer_secret"],
+        username=filled.username,
+        password=filled.password,
+    )
+
+
+def _jwt_bearer(filled: _Filled) -> JwtBearer:
+    return JwtBearer(
+        login_url=filled.login_url,
+        client_id=filled.consumer_key,
+        username=filled.username,
+        private_key=pem(filled["private_key"] or _read_key(filled["private_key_file_path"])),
+    )
+
+
+def _client_credentials(filled: _Filled) -> ClientCredentials:
+    return ClientCredentials(
+        login_url=filled.login_url,
+        client_id=filled.consumer_key,
+        client_secret=filled["consumer_secret"],
+    )
+
+
+def _read_key(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise ConfigurationError(
+            f"The private key file of the connection (private_key_file_path) cannot be read on this machine: {reason}."
+        ) from None

@@ -1,0 +1,187 @@
+"""Records from Airflow or from files onto the event bus."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from typing_extensions import override
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError, Stopped
+from airflow_provider_sfevents.hooks.failures import airflow_failures
+from airflow_provider_sfevents.hooks.places import open_staging
+from airflow_provider_sfevents.hooks.published import Tally, publish_missing
+from airflow_provider_sfevents.hooks.record_files import read_records, record_files
+from airflow_provider_sfevents.hooks.run import describe_run, is_template, tell_assets
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.pubsub import publishing
+from airflow_provider_sfevents.pubsub.event_fields import abridged
+from airflow_provider_sfevents.pubsub.start import check_topic
+from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.published import Ledger, runs_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from airflow.sdk import Context
+
+    from airflow_provider_sfevents.pubsub.publishing import Given
+    from airflow_provider_sfevents.staging.area import StagingArea
+    from airflow_provider_sfevents.staging.manifest import Run
+
+
+class SfEventsPublishOperator(BaseOperator):
+    """Publish records as platform events.
+
+    Every record is checked against the topic's schema first; where one does not fit nothing is sent, and the error says all that is wrong.
+    Then they are sent over `PublishStream`, in requests of up to 200 events and 3 MB, several of them under way at once. Events that the service refuses
+    are sent again; the task fails only when all others are published.
+
+    At least once: where an answer is lost, be it with a stream or with the task, the event is sent again, and may be on the bus twice. It has the same
+    id both times and in every try of the task, since the id follows from DAG, run, task, map index, record number and content; so a consumer can
+    drop the repetition, as this package's landing does. A ledger in the staging area says what is accepted; a retry sends the rest.
+
+    Result: `records`, `published` (in this try), `before` (in earlier ones), `repeated` (times that an event was sent again), `failed`,
+    `first_replay_id` and `last_replay_id` (hex, of the first and the last record), `ledger` (URL of the folder with every event's id and replay id).
+
+    :param topic: a platform event: `/event/Order__e`. (templated)
+    :param records: list of field names with values; mostly another task's result. Times may be `datetime`, ISO 8601 or milliseconds; `CreatedDate`
+        and `CreatedById` are filled in. (templated)
+    :param files: in place of `records`: URL of a file, or of a folder of files, with JSON lines or Parquet, as `ObjectStoragePath` takes it. Read twice,
+        never kept in memory. (templated)
+    :param conn_id: connection of type `sfevents`. (templated)
+    :param id_field: field of a record that is its event's id, in place of one that is derived; for records whose order may differ between tries.
+        A field that the event does not have is used for that alone.
+    :param staging: URL of the staging area. Default: the folder `sfevents` below `AIRFLOW_HOME`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("topic", "records", "files", "conn_id", "staging")
+    ui_color = "#e8f0fb"
+
+    def __init__(
+        self,
+        *,
+        topic: str,
+        records: Any = None,
+        files: str | None = None,
+        conn_id: str = SfEventsHook.default_conn_name,
+        id_field: str | None = None,
+        staging: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.topic = topic
+        self.records = records
+        self.files = files
+        self.conn_id = conn_id
+        self.id_field = id_field
+        self.staging = staging
+        self._stopped = False
+        if (records is None) == (files is None):
+            raise ConfigurationError(
+                f"SfEventsPublishOperator {self.task_id!r} takes either `records` or `files`; give one of them."
+            )
+        _check_topic(topic)
+
+    @override
+    def execute(self, context: Context) -> dict[str, Any]:
+        with airflow_failures():
+            source = self._source()
+            area = open_staging(self.staging)
+            done = asyncio.run(self._publish(source, area, describe_run(context)))
+        tell_assets(context, self.outlets, done)
+        return done
+
+    def on_kill(self) -> None:
+        """Take no more records; the answers to what is under way are waited for. Airflow calls this on SIGTERM, in the task's process."""
+        self._stopped = True
+
+    async def _publish(
+        self, source: Callable[[], Iterator[Given]], area: StagingArea, run: Run
+    ) -> dict[str, Any]:
+        tally = Tally()
+        async with SfEventsHook(self.conn_id).client() as client:
+            session = await client.session()
+            of_run = publishing.run_namespace(
+                session.org_id, self.topic, run.dag, run.run, run.task, run.map_index
+            )
+            encoder = await client.publishing.encoder(
+                self.topic,
+                identify=publishing.derived_ids(of_run),
+                id_field=self.id_field or "",
+            )
+            checked = self._until_stopped(source())
+            tally.records = await asyncio.to_thread(publishing.check, encoder, checked)
+            ledger = Ledger(
+                runs_folder(area.root, session.org_id, self.topic, f"{run.dag}.{run.task}"),
+                run=run.run,
+                map_index=run.map_index,
+                writer=f"{run.try_number:03}-{secrets.token_hex(4)}",
+                now=datetime.now(UTC),
+            )
+            events = publishing.events(encoder, self._until_stopped(source()))
+            publisher = client.publishing.publisher(encoder)
+            try:
+                await publish_missing(
+                    publisher, events, encoder.schema_id, ledger, tally, time.monotonic
+                )
+            except SfEventsError:
+                self._tell(tally)
+                raise
+        self._tell(tally)
+        self._refuse_end(tally)
+        ledger.sweep(datetime.now(UTC))
+        return tally.result(self.topic, durable.url(ledger.folder))
+
+    def _refuse_end(self, tally: Tally) -> None:
+        """:raises SfEventsError: when not all is published, or nobody knows, since the task was ended."""
+        tally.refuse(self.topic)
+        if self._stopped:
+            raise Stopped(
+                f"The task was ended while it published to {self.topic}; {tally.published + tally.before} events are published. Trying it "
+                "again sends the rest."
+            )
+
+    def _tell(self, tally: Tally) -> None:
+        self.log.info(
+            "%d of %d events published to %s by this try, %d by earlier ones; %d refused; %d times an event was sent again.",
+            tally.published,
+            tally.records,
+            self.topic,
+            tally.before,
+            tally.refused,
+            tally.repeated,
+        )
+
+    def _until_stopped(self, given: Iterator[Given]) -> Iterator[Given]:
+        for one in given:
+            if self._stopped:
+                return
+            yield one
+
+    def _source(self) -> Callable[[], Iterator[Given]]:
+        """What gives the records, from the first on, each time it is called.
+
+        :raises ConfigurationError: for what is no list of records and no place with files.
+        """
+        if self.files is not None:
+            files = record_files(self.files)
+            return lambda: read_records(files)
+        records = self.records
+        if isinstance(records, str | bytes | Mapping) or not isinstance(records, Sequence):
+            raise ConfigurationError(
+                f"records={abridged(records)} is no list of records. Give a list of fields with values, such as the result of a "
+                "task that returns one; for many records write files, and give their place by `files`."
+            )
+        return lambda: publishing.numbered(records)
+
+
+def _check_topic(topic: Any) -> None:
+    """:raises ConfigurationError: when the DAG is parsed, for what is no topic; a template, and what comes from another task, is not rendered yet."""
+    if isinstance(topic, str) and not is_template(topic):
+        check_topic(topic)

@@ -1,0 +1,72 @@
+"""A managed event subscription as the org's setup has it: read over the Tooling API, since the Pub/Sub API does not tell."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.managed_rules import (
+    Config,
+    check_config,
+    check_reference,
+    is_id,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
+
+log = logging.getLogger(__name__)
+
+
+async def read_config(rest: RestCalls, reference: str) -> Config:
+    """Ask the org.
+
+    :param reference: id or developer name.
+    :raises ConfigurationError: there is none, or the user may not read it.
+    """
+    field = "Id" if is_id(check_reference(reference)) else "DeveloperName"
+    query = f"SELECT Id, DeveloperName, Metadata FROM ManagedEventSubscription WHERE {field}='{reference}' LIMIT 1"  # noqa: S608 - checked
+    doing = f"Reading managed event subscription {reference}"
+    try:
+        answer, _ = await rest.get("/tooling/query/", doing, {"q": query})
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"{error} Without it nobody knows of which topic the subscription is, and whether it loses events without a word "
+            "(errorRecoveryReplay): give the connection's user the permission View Setup and Configuration, and the app the scope `api`."
+        ) from error
+    if not answer.get("records"):
+        raise ConfigurationError(
+            f"{doing}: the org has none with this {'id' if field == 'Id' else 'developer name'}. Create one (Setup or Tooling API, object "
+            "ManagedEventSubscription, with errorRecoveryReplay EARLIEST), or correct managed_subscription."
+        )
+    record = answer["records"][0]
+    metadata = record.get("Metadata") or {}
+    return Config(
+        id=str(record["Id"]),
+        developer_name=str(record["DeveloperName"]),
+        topic=str(metadata.get("topicName") or ""),
+        default_replay=str(metadata.get("defaultReplay") or "LATEST"),
+        error_recovery_replay=str(metadata.get("errorRecoveryReplay") or "LATEST"),
+        state=str(metadata.get("state") or ""),
+    )
+
+
+async def checked_config(
+    rest: RestCalls, reference: str, topic: str, *, allow_latest_recovery: bool
+) -> Config | None:
+    """The subscription, fit for its use; None where it cannot be read, and the user has accepted what that may mean.
+
+    :raises ConfigurationError: it is not, or cannot be read.
+    """
+    try:
+        config = await read_config(rest, reference)
+    except ConfigurationError as error:
+        if not allow_latest_recovery:
+            raise ConfigurationError(
+                f"{error} Or accept it by allow_latest_recovery=True."
+            ) from error
+        log.warning("%s Going on all the same, as allow_latest_recovery says.", error)
+        return None
+    check_config(config, topic, allow_latest_recovery=allow_latest_recovery)
+    return config

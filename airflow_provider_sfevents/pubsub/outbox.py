@@ -1,0 +1,197 @@
+"""Events between "to be sent" and "answered": what goes next, what an answer means, what goes again. Pure.
+
+Rule 1. No more requests are unanswered than allowed; nothing more is taken from the source while so many are under way or wait.
+Rule 2. Answers are matched by event id, whatever the order they come in.
+Rule 3. What was sent and is unanswered when a stream ends goes again, first and under the same ids: it may have been accepted.
+Rule 4. An event that was refused goes again, a bounded number of times; then it is refused for good. Salesforce publishes no list of the
+reasons, so none is taken for final but a used-up allowance, after which nothing more is sent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.pubsub.publishing import PublishResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_sfevents.pubsub.publishing import Outgoing
+
+MAX_REQUESTS = 4
+"""Requests under way on a stream: enough to be busy for the length of a round trip; at most 12 MB that may have to go again."""
+MAX_TRIES = 3
+"""How often an event is sent that the service refuses."""
+FIRST_WAIT_SECONDS = 0.5
+"""Before a refused event is sent again; twice that before the next time."""
+MAX_LOSSES = 7
+"""How often an event may be under way when its stream ends, before it is taken for what ends it."""
+
+# What Salesforce's REST API calls the used-up hourly allowance, and Pub/Sub API with it (Platform Events guide, allocations).
+_LIMIT = "LIMIT_EXCEEDED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the service says of one event. :param error: empty where it was accepted."""
+
+    event_id: str
+    replay_id: bytes = b""
+    error: str = ""
+
+
+class Verdict(Enum):
+    """What an answer means for its event."""
+
+    ACCEPTED = "accepted"
+    AGAIN = "goes again"
+    REFUSED = "refused for good"
+    LIMIT = "an allowance is used up"
+
+
+def is_limit(said: str) -> bool:
+    """Whether the service says that the allowance of published events is used up."""
+    return _LIMIT in said.upper()
+
+
+def judge(error: str, tries: int, max_tries: int = MAX_TRIES) -> Verdict:
+    """:param error: of the answer. :param tries: how often the event was answered, this time included."""
+    if not error:
+        return Verdict.ACCEPTED
+    if is_limit(error):
+        return Verdict.LIMIT
+    return Verdict.AGAIN if tries < max_tries else Verdict.REFUSED
+
+
+@dataclass(slots=True)
+class _Waiting:
+    events: list[Outgoing]
+    due_at: float = 0.0
+
+
+class Outbox:
+    """Takes requests in, gives them out when they are due, and says what became of each event.
+
+    `limit` is what the service said of a used-up allowance; from then on nothing is given out.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_requests: int = MAX_REQUESTS,
+        max_tries: int = MAX_TRIES,
+        first_wait_seconds: float = FIRST_WAIT_SECONDS,
+    ) -> None:
+        self._max_requests = max_requests
+        self._max_tries = max_tries
+        self._first_wait_seconds = first_wait_seconds
+        self._waiting: deque[_Waiting] = deque()
+        self._under_way: dict[int, dict[str, Outgoing]] = {}
+        self._request_of: dict[str, int] = {}
+        self._requests = 0
+        self._tries: Counter[str] = Counter()
+        self._losses: Counter[str] = Counter()
+        self.repeated = 0
+        self.limit = ""
+
+    @property
+    def takes_more(self) -> bool:
+        return not self.limit and len(self._waiting) + len(self._under_way) < self._max_requests
+
+    @property
+    def unanswered(self) -> int:
+        """Events that are under way."""
+        return len(self._request_of)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is under way, and nothing will be before more is taken in."""
+        return not self._under_way and (not self._waiting or bool(self.limit))
+
+    @property
+    def due_at(self) -> float | None:
+        """When the next request may be given out, should there be one."""
+        if self.limit or len(self._under_way) >= self._max_requests:
+            return None
+        return min((one.due_at for one in self._waiting), default=None)
+
+    def add(self, events: Iterable[Outgoing]) -> None:
+        """Takes one request in, to be given out after those that wait already."""
+        self._waiting.append(_Waiting(list(events)))
+
+    def give(self, now: float) -> list[Outgoing] | None:
+        """The next request that is due; it is under way from here on."""
+        due_at = self.due_at
+        if due_at is None or due_at > now:
+            return None
+        at = next(at for at, one in enumerate(self._waiting) if one.due_at <= now)
+        events = self._waiting[at].events
+        del self._waiting[at]
+        self._requests += 1
+        self._under_way[self._requests] = {event.id: event for event in events}
+        self._request_of.update((event.id, self._requests) for event in events)
+        return events
+
+    def answered(self, answers: Iterable[Answer], now: float) -> list[PublishResult]:
+        """What is settled by these answers; what goes again is not, nor is what a used-up allowance keeps back.
+
+        An answer to what is not under way, such as the second one to an event, is left out.
+        """
+        settled, again = [], []
+        for answer in answers:
+            event = self._taken(answer.event_id)
+            if event is None:
+                continue
+            self._tries[event.id] += 1
+            verdict = judge(answer.error, self._tries[event.id], self._max_tries)
+            if verdict is Verdict.AGAIN:
+                again.append(event)
+                continue
+            if verdict is Verdict.LIMIT:
+                self.limit = answer.error
+                continue
+            del self._tries[event.id]
+            self._losses.pop(event.id, None)
+            settled.append(_result(event, answer))
+        if again:
+            self._repeat(again, now)
+        return settled
+
+    def lost(self) -> int:
+        """The stream has ended: what was under way goes again, in its order, before all else.
+
+        :returns: how often one of these events has been under way when a stream ended, at most.
+        """
+        events = [list(one.values()) for one in self._under_way.values()]
+        self._waiting.extendleft(_Waiting(one) for one in reversed(events))
+        self._under_way.clear()
+        self._request_of.clear()
+        ids = [event.id for one in events for event in one]
+        self._losses.update(ids)
+        self.repeated += len(ids)
+        return max((self._losses[one] for one in ids), default=0)
+
+    def _taken(self, event_id: str) -> Outgoing | None:
+        request = self._request_of.pop(event_id, None)
+        if request is None:
+            return None
+        events = self._under_way[request]
+        event = events.pop(event_id)
+        if not events:
+            del self._under_way[request]
+        return event
+
+    def _repeat(self, events: list[Outgoing], now: float) -> None:
+        tries = max(self._tries[event.id] for event in events)
+        due_at = now + self._first_wait_seconds * 2 ** (tries - 1)
+        self._waiting.append(_Waiting(events, due_at))
+        self.repeated += len(events)
+
+
+def _result(event: Outgoing, answer: Answer) -> PublishResult:
+    return PublishResult(
+        event_id=event.id, replay_id=answer.replay_id, error=answer.error, number=event.number
+    )

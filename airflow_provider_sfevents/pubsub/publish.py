@@ -1,0 +1,123 @@
+"""How a client publishes: a topic looked up, records held against its schema, events sent, results as they come."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_sfevents.exceptions import TopicError
+from airflow_provider_sfevents.pubsub.publish_lines import Requests, Streams
+from airflow_provider_sfevents.pubsub.publish_stream import (
+    Pace,
+    Publisher,
+    publish_whole,
+    stream_records,
+)
+from airflow_provider_sfevents.pubsub.publishing import Encoder, ids_of, random_ids
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from airflow_provider_sfevents.pubsub.calls import Calls
+    from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.publishing import Identify, PublishResult
+
+
+class _Topic(Protocol):
+    """What has to be known of a topic."""
+
+    @property
+    def can_publish(self) -> bool: ...
+
+    @property
+    def schema_id(self) -> str: ...
+
+    @property
+    def rpc_id(self) -> str: ...
+
+
+class Publishing:
+    """A client's way to publish; `PubSubClient.publishing`.
+
+    :param look_up: what a topic is. :param get_schema: as JSON, by its id.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        clock: Clock,
+        look_up: Callable[[str], Awaitable[_Topic]],
+        get_schema: Callable[[str], Awaitable[str]],
+    ) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._look_up = look_up
+        self._get_schema = get_schema
+
+    async def encoder(
+        self, topic: str, *, identify: Identify = random_ids, id_field: str = ""
+    ) -> Encoder:
+        """Makes events of records for a topic; it may be used in any thread.
+
+        :param identify: makes events' ids. :param id_field: see `Encoder`.
+        :raises TopicError: nothing can be published there.
+        """
+        info = await self._look_up(topic)
+        if not info.can_publish or not info.schema_id:
+            raise TopicError(
+                f"Nothing can be published to {topic} (rpc id {info.rpc_id}): publish to a platform event (/event/Name__e) that the user "
+                "the connection acts as may create."
+            )
+        return Encoder(
+            await self._get_schema(info.schema_id),
+            topic=topic,
+            schema_id=info.schema_id,
+            now=self._clock.now(),
+            user_id=(await self._calls.session()).user_id,
+            identify=identify,
+            id_field=id_field,
+        )
+
+    async def publish(
+        self, topic: str, records: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None
+    ) -> list[PublishResult]:
+        """Publishes records by `Publish`, one request after another; one result for each, in order.
+
+        All are encoded before the first is sent. What is refused is sent again, up to three times in all. A request whose fate is unknown is
+        not sent again by itself.
+
+        :param ids: the events' identities, so that a repetition can be recognised; made here where not given.
+        :raises ConfigurationError: what does not fit, all of it; nothing is sent.
+        :raises TransportError: says how far it came. :raises QuotaExceeded: so does this.
+        """
+        encoder = await self.encoder(topic, identify=ids_of(ids, records))
+        lines = Requests(self._calls, topic, encoder.schema_id, len(records))
+        publisher = Publisher(lines, topic, self._clock, Pace(max_requests=1))
+        return await publish_whole(publisher, encoder, records)
+
+    async def stream(
+        self,
+        topic: str,
+        records: Iterable[Mapping[str, Any]],
+        ids: Sequence[str] | None = None,
+        pace: Pace = Pace(),  # noqa: B008 - a frozen value
+    ) -> AsyncGenerator[PublishResult]:
+        """Publishes records by `PublishStream`, several requests under way at once; results as they come, not in order (`number` tells).
+
+        A stream that breaks is replaced, and what was unanswered is sent again under the same ids: it may be on the bus twice. Break out
+        of it within `contextlib.aclosing`; what is under way then has an unknown fate.
+
+        :param records: a sequence is checked as a whole before anything is sent; of another iterable each record is, as it is taken, in
+            another thread. :param ids: as for `publish`; only for a sequence.
+        :raises SfEventsError: as `publish` does, after the results of what was under way.
+        """
+        encoder = await self.encoder(topic, identify=ids_of(ids, records))
+        answered = stream_records(self.publisher(encoder, pace), encoder, records)
+        async with aclosing(answered):
+            async for result in answered:
+                yield result
+
+    def publisher(self, encoder: Encoder, pace: Pace = Pace()) -> Publisher:  # noqa: B008 - a frozen value
+        """Sends events of this encoder's topic by `PublishStream`; see `send_all`."""
+        lines = Streams(self._calls, encoder.topic, encoder.schema_id, pace)
+        return Publisher(lines, encoder.topic, self._clock, pace)

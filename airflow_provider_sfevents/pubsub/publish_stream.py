@@ -1,0 +1,275 @@
+"""Events onto the bus: requests pipelined over streams that may break, and the answers as they come.
+
+What to send and what an answer means is `outbox`'s to say; here it is sent and read. What carries it is a line (`publish_lines`): a
+`PublishStream`, or `Publish` calls one after another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_sfevents.exceptions import QuotaExceeded, SfEventsError, TransportError
+from airflow_provider_sfevents.pubsub.outbox import (
+    FIRST_WAIT_SECONDS,
+    MAX_LOSSES,
+    MAX_REQUESTS,
+    Answer,
+    Outbox,
+    is_limit,
+)
+from airflow_provider_sfevents.pubsub.publishing import (
+    check,
+    checked,
+    events,
+    numbered,
+    requests,
+)
+from airflow_provider_sfevents.pubsub.reconnect import next_step
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+
+    from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.publishing import Encoder, Outgoing, PublishResult
+
+    Take = Callable[[], Awaitable[list[Outgoing] | None]]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast a publisher goes, and how long it waits.
+
+    :param max_requests: unanswered ones at most.
+    :param answer_seconds: without any answer, while some are due, before the stream is given up.
+    :param first_wait_seconds: before a refused event is sent again; twice that before the next time.
+    """
+
+    max_requests: int = MAX_REQUESTS
+    answer_seconds: float = 60.0
+    first_wait_seconds: float = FIRST_WAIT_SECONDS
+
+
+class Line(Protocol):
+    """What carries requests to the service, and its answers back."""
+
+    async def send(self, events: list[Outgoing]) -> None: ...
+
+    async def answers(self, timeout_seconds: float) -> list[Answer] | None:
+        """None when nothing came in time. :raises SfEventsError: nothing will come any more."""
+
+    async def end(self) -> None:
+        """Takes leave; every answer has come."""
+
+    async def close(self) -> None:
+        """Leaves nothing open."""
+
+
+class Lines(Protocol):
+    """Where lines come from. :param outlives_loss: what was lost with a line may be sent again on another."""
+
+    outlives_loss: bool
+
+    async def open(self) -> Line: ...
+
+    async def renew(self, why: SfEventsError) -> None:
+        """Gets a session other than that of the last line, which was refused."""
+
+
+class Publisher:
+    """Sends what it is given until there is no more, and yields what became of it.
+
+    `repeated` counts the events that were sent again; each of them may be on the bus more than once, under its one id.
+    """
+
+    def __init__(self, lines: Lines, topic: str, clock: Clock, pace: Pace) -> None:
+        self._lines = lines
+        self._topic = topic
+        self._clock = clock
+        self._pace = pace
+        self._outbox = Outbox(
+            max_requests=pace.max_requests, first_wait_seconds=pace.first_wait_seconds
+        )
+        self._line: Line | None = None
+        self._tries = 0
+        self._renewed = False
+        self._heard_at = 0.0
+        self._accepted = 0
+
+    @property
+    def repeated(self) -> int:
+        return self._outbox.repeated
+
+    async def run(self, take: Take) -> AsyncGenerator[list[PublishResult]]:
+        """:param take: the next request; None: there is none any more. :raises QuotaExceeded: after the answers to what was under way."""
+        more = True
+        try:
+            while more or not self._outbox.is_done:
+                if more and self._wants_more():
+                    events = await take()
+                    more = events is not None
+                    if events:
+                        self._outbox.add(events)
+                if results := await self._step(more=more):
+                    self._accepted += sum(not result.error for result in results)
+                    yield results
+                if self._outbox.limit and not self._outbox.unanswered:
+                    raise self._limit(self._outbox.limit)
+            if self._line is not None:
+                await self._line.end()
+        finally:
+            await self._drop()
+
+    def _wants_more(self) -> bool:
+        due_at = self._outbox.due_at
+        is_due = due_at is not None and due_at <= self._clock.monotonic()
+        return self._outbox.takes_more and not is_due
+
+    async def _step(self, *, more: bool) -> list[PublishResult]:
+        """Sends what is due, reads what has come, or waits; what is settled thereby."""
+        try:
+            await self._send_due()
+            answers = await self._listen(more=more)
+        except SfEventsError as error:
+            await self._lost(error)
+            return []
+        if answers is None:
+            return []
+        self._tries, self._renewed = 0, False
+        if answers:
+            self._heard_at = self._clock.monotonic()
+        return self._outbox.answered(answers, self._clock.monotonic())
+
+    async def _send_due(self) -> None:
+        due_at = self._outbox.due_at
+        if due_at is None or due_at > self._clock.monotonic():
+            return
+        if not self._outbox.unanswered:
+            await self._leave_ended_line()
+            self._heard_at = self._clock.monotonic()
+        if self._line is None:
+            self._line = await self._lines.open()
+        if events := self._outbox.give(self._clock.monotonic()):
+            await self._line.send(events)
+
+    async def _leave_ended_line(self) -> None:
+        """A line that nothing was asked of for too long is ended by the service; nothing is lost with it."""
+        if self._line is None:
+            return
+        try:
+            await self._line.answers(0)
+        except SfEventsError as error:
+            logger.info("The stream had ended while there was nothing to publish: %s", error)
+            await self._drop()
+
+    async def _listen(self, *, more: bool) -> list[Answer] | None:
+        now, due_at = self._clock.monotonic(), self._outbox.due_at
+        until_due = max(0.0, due_at - now) if due_at is not None else None
+        if self._line is None or not self._outbox.unanswered:
+            if not more or not self._outbox.takes_more:
+                await asyncio.sleep(until_due or 0)
+            return None
+        patience = self._heard_at + self._pace.answer_seconds - now
+        waits = [0.0] if more and self._outbox.takes_more else [patience]
+        answers = await self._line.answers(
+            max(0.0, min([*waits, patience if until_due is None else until_due]))
+        )
+        if answers is None and patience <= 0:
+            raise TransportError(
+                f"Publishing to {self._topic}: no answer came for {self._pace.answer_seconds:.0f} s to {self._outbox.unanswered} events that "
+                "were sent. Try again; if it stays, check endpoint, network and proxy."
+            )
+        return answers
+
+    async def _lost(self, error: SfEventsError) -> None:
+        """Another line, where that helps; what was under way goes again. :raises SfEventsError: the error, where it does not."""
+        await self._drop()
+        under_way = self._outbox.unanswered
+        losses = self._outbox.lost()
+        if is_limit(str(error)):
+            raise self._limit(str(error)) from error
+        if under_way and not self._lines.outlives_loss:
+            raise error
+        step = next_step(
+            error, tries=self._tries, renewed=self._renewed, chance=self._clock.chance()
+        )
+        if step is None or losses >= MAX_LOSSES:
+            raise error
+        logger.info(
+            "%s The %d events under way are sent again, in %.1f s.",
+            error,
+            under_way,
+            step.wait_seconds,
+        )
+        if step.renew:
+            await self._lines.renew(error)
+        self._renewed, self._tries = self._renewed or step.renew, self._tries + (not step.renew)
+        await asyncio.sleep(step.wait_seconds)
+
+    async def _drop(self) -> None:
+        line, self._line = self._line, None
+        if line is not None:
+            await line.close()
+
+    def _limit(self, said: str) -> QuotaExceeded:
+        return QuotaExceeded(
+            f"Publishing to {self._topic} ended after {self._accepted} events: {said}. The org's allowance of published events for an hour is "
+            "used up: wait, publish less, or buy more.",
+            error_code="LIMIT_EXCEEDED",
+        )
+
+
+async def send_all(
+    publisher: Publisher, outgoing: Iterator[Outgoing], schema_id: str
+) -> AsyncGenerator[list[PublishResult]]:
+    """Sends events as they are made, in another thread, request by request; what became of them.
+
+    What `outgoing` raises comes out at the end, after the answers to what was made before.
+    """
+    failure: list[SfEventsError] = []
+
+    def until_failure() -> Iterator[Outgoing]:
+        try:
+            yield from outgoing
+        except SfEventsError as error:
+            failure.append(error)
+
+    batches = requests(until_failure(), schema_id)
+
+    async def take() -> list[Outgoing] | None:
+        return await asyncio.to_thread(next, batches, None)
+
+    async with aclosing(publisher.run(take)) as answered:
+        async for results in answered:
+            yield results
+    if failure:
+        raise failure[0]
+
+
+async def stream_records(
+    publisher: Publisher, encoder: Encoder, records: Iterable[Mapping[str, Any]]
+) -> AsyncGenerator[PublishResult]:
+    """Checks records, all of them first where that can be done, and sends them; what became of each."""
+    if isinstance(records, Sequence):
+        check(encoder, numbered(records))
+    made = events(encoder, numbered(records))
+    async with aclosing(send_all(publisher, made, encoder.schema_id)) as answered:
+        async for results in answered:
+            for result in results:
+                yield result
+
+
+async def publish_whole(
+    publisher: Publisher, encoder: Encoder, records: Sequence[Mapping[str, Any]]
+) -> list[PublishResult]:
+    """Makes events of all records, then sends them; what became of each, in order."""
+    made = iter(checked(encoder, numbered(records)))
+    async with aclosing(send_all(publisher, made, encoder.schema_id)) as answered:
+        found = [result async for results in answered for result in results]
+    return sorted(found, key=lambda result: result.number)

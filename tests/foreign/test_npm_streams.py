@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator import Emulator
+    from tests.foreign.conftest import Start
+    from tests.harness.foreign_clients import ForeignClient
+
+pytestmark = pytest.mark.full
+
+
+def number(replay_id: bytes) -> int:
+    """A replay id as the client has it: the number in the first eight bytes."""
+    return int.from_bytes(replay_id[:8], "big")
+
+
+def publish(bus: Emulator, topic: str, first: int, count: int) -> list[int]:
+    """Events numbered on; their replay ids as the client has them."""
+    records = [{"Number__c": f"A-{n}", "Amount__c": n / 2} for n in range(first, first + count)]
+    return [number(replay_id) for replay_id in bus.publish(topic, records)]
+
+
+def replay_ids(client: ForeignClient, count: int) -> list[int]:
+    return [event["data"]["replayId"] for event in client.wait("event", count)]
+
+
+def test_bounded_from_earliest(bus: Emulator, topic: str, npm: Start) -> None:
+    """As many as were asked for, oldest first, then more of them on the same stream; never one beyond."""
+    published = publish(bus, topic, 1, 8)
+    client = npm()
+    client.order("subscribeFromEarliest", topic=topic, count=3)
+    client.wait("lastEvent")
+    assert replay_ids(client, 3) == published[:3]
+    client.order("requestMore", topic=topic, count=4)
+    client.wait("lastEvent", 2)
+    assert replay_ids(client, 7) == published[:7]
+    assert bus.deliveries(topic) == 7
+
+
+@pytest.mark.parametrize(("order", "skipped"), [("subscribe", 3), ("subscribeFromEarliest", 0)])
+def test_endless(bus: Emulator, topic: str, npm: Start, order: str, skipped: int) -> None:
+    """From latest without what was there before, from earliest with it: past the hundred that the client asks for at a time, in order and once."""
+    published = publish(bus, topic, 0, 3)
+    client = npm()
+    client.order(order, topic=topic)
+    bus.wait_open_streams(1)
+    published += publish(bus, topic, 3, 130)
+    wanted = published[skipped:]
+    assert replay_ids(client, len(wanted)) == wanted
+    payloads = [event["data"]["payload"] for event in client.wait("event")]
+    assert [one["Number__c"] for one in payloads] == [f"A-{n}" for n in range(skipped, 133)]
+    assert bus.deliveries(topic) == len(wanted)
+
+
+def test_after_a_replay_id(bus: Emulator, topic: str, npm: Start) -> None:
+    """The client's eight bytes of a replay id name the place: what follows strictly after it is delivered."""
+    published = publish(bus, topic, 1, 5)
+    client = npm()
+    client.order("subscribeFromReplayId", topic=topic, count=3, replayId=published[1])
+    client.wait("lastEvent")
+    assert replay_ids(client, 3) == published[2:]
+
+
+def test_an_endless_subscription_after_a_replay_id(bus: Emulator, topic: str, npm: Start) -> None:
+    """It goes on with what is published later."""
+    published = publish(bus, topic, 1, 2)
+    client = npm()
+    client.order("subscribeFromReplayId", topic=topic, replayId=published[0])
+    client.wait("event")
+    published += publish(bus, topic, 3, 2)
+    assert replay_ids(client, 3) == published[1:]
+
+
+def test_a_replay_id_nobody_gave_out(topic: str, npm: Start) -> None:
+    """The client is told by the code that its users look for."""
+    client = npm()
+    client.order("subscribeFromReplayId", topic=topic, count=1, replayId=4711)
+    [error] = client.wait("error")
+    assert error["status"] == 3
+    assert error["code"].endswith("subscription.fetch.replayid.corrupted")
+
+
+def test_a_topic_nobody_has(npm: Start) -> None:
+    """Refused by either of the two codes that this client's own integration tests accept."""
+    client = npm()
+    client.order("subscribe", topic="/event/NotThere__e", count=1)
+    [error] = client.wait("error")
+    assert error["status"] == 7
+    assert error["code"].endswith("topic.meta.permission")
+
+
+def test_keepalives_reach_the_callback(topic: str, npm: Start) -> None:
+    """Silence is filled with keepalives whose replay id the client can read."""
+    client = npm()
+    client.order("subscribe", topic=topic, count=1)
+    first, second = client.wait("grpcKeepAlive", 2)[:2]
+    assert first["last"] is not None
+    assert first["last"] <= second["last"]
+
+
+def test_a_stream_that_breaks_off(bus: Emulator, topic: str, npm: Start) -> None:
+    """The client hears of it with status and code, and goes on behind its last event."""
+    client = npm()
+    event = {"CreatedDate": 0, "CreatedById": "005", "Number__c": None, "Amount__c": None}
+    result = client.order("publish", topic=topic, payload=event)  # from here on it has the schema
+    published = [result["replayId"], *publish(bus, topic, 1, 3)]
+    bus.fail_next("Subscribe", error_code="service.unavailable", after=2)
+    client.order("subscribeFromEarliest", topic=topic, count=4)
+    [error] = client.wait("error")
+    assert (error["status"], error["last"]) == (13, published[1])
+    assert error["code"].endswith("service.unavailable")
+    client.wait("end")
+    client.order("subscribeFromReplayId", topic=topic, count=2, replayId=error["last"])
+    client.wait("lastEvent")
+    assert replay_ids(client, 4) == published
+
+
+def test_several_schemas_on_a_channel(bus: Emulator, topic: str, npm: Start) -> None:
+    """Two event types on a custom channel, one of them in two versions: the client reads each event by its own schema."""
+    name, other = topic.rpartition("/")[2], bus.define_event("Other__e", {"Note__c": "Text"})
+    channel = bus.define_channel("/event/Both__chn", [name, "Other__e"])
+    publish(bus, topic, 1, 1)
+    bus.publish(other, [{"Note__c": "n"}])
+    bus.evolve(name, {"Later__c": "Boolean"})
+    bus.publish(topic, [{"Number__c": "A-2", "Later__c": True}])
+    client = npm()
+    client.order("subscribeFromEarliest", topic=channel, count=3)
+    client.wait("lastEvent")
+    first, second, third = (event["data"]["payload"] for event in client.wait("event"))
+    assert (first["Number__c"], "Later__c" in first) == ("A-1", False)
+    assert second["Note__c"] == "n"
+    assert (third["Number__c"], third["Later__c"]) == ("A-2", True)
+
+
+def test_change_events_are_read_with_their_bitmaps(bus: Emulator, npm: Start) -> None:
+    """The client's own reading of bitmaps and compounds finds the fields that were changed."""
+    bus.define_object("Account")
+    client = npm()
+    client.order("subscribe", topic="/data/AccountChangeEvent", count=2)
+    bus.wait_open_streams(1)
+    record = bus.create("Account", {"Name": "Nord", "BillingCity": "Porto", "Phone": "1"})
+    bus.update(record, {"BillingCity": "Braga", "Phone": None, "NumberOfEmployees": 7})
+    client.wait("lastEvent")
+    created, updated = (event["data"]["payload"] for event in client.wait("event"))
+    assert header(created) == ("CREATE", [record], [], [])
+    assert (created["Name"], created["BillingAddress"]["City"]) == ("Nord", "Porto")
+    changed = ["Phone", "NumberOfEmployees", "LastModifiedDate", "BillingAddress.City"]
+    assert header(updated) == ("UPDATE", [record], changed, ["Phone"])
+    assert (updated["NumberOfEmployees"], updated["BillingAddress"]["City"]) == (7, "Braga")
+
+
+def header(payload: dict[str, Any]) -> tuple[str, list[str], list[str], list[str]]:
+    """Type, ids, changed and nulled fields."""
+    said = payload["ChangeEventHeader"]
+    return (said["changeType"], said["recordIds"], said["changedFields"], said["nulledFields"])

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from tests.harness.foreign_clients import ForeignClient, ForeignError, Program, python_program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.foreign.conftest import Start
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Emulator]:
+    """Reached by name: aiohttp keeps no cookies of an address. Polls of two seconds, since the client ends no sooner."""
+    with Emulator(tls=True, host="localhost", knobs=Knobs(cometd_time_scale=0.02)) as bus:
+        yield bus
+        bus.check()
+
+
+def _program(driver: str, folder: Path, ca_file: str) -> Program:
+    """Its HTTP library trusts what Python's `ssl` does, which is told by its variable."""
+    made = python_program(driver, folder, ca_file)
+    return replace(made, environment={**made.environment, "SSL_CERT_FILE": ca_file})
+
+
+@pytest.fixture
+def client(start: Start) -> ForeignClient:
+    """`aiosfstream-ng`, not logged in."""
+    return start(_program, "aiosfstream_client.py")
+
+
+def _config(bus: Emulator, **changed: str) -> dict[str, str]:
+    org = bus.org
+    return {
+        "login_url": bus.login_url,
+        "consumer_key": org.consumer_key,
+        "consumer_secret": org.consumer_secret,
+        "username": org.username,
+        "password": f"{org.password}{org.security_token}",
+        **changed,
+    }
+
+
+def _publish(bus: Emulator, topic: str, *numbers: str) -> list[int]:
+    """Events with these numbers; their replay ids as CometD has them."""
+    found = bus.publish(topic, [{"Number__c": one} for one in numbers])
+    return [int.from_bytes(one[:8], "big") for one in found]
+
+
+def _numbers(client: ForeignClient, count: int) -> list[Any]:
+    return [event["payload"]["Number__c"] for event in client.wait("event", count)]
+
+
+def test_what_is_there_and_what_comes(bus: Emulator, topic: str, client: ForeignClient) -> None:
+    """A replay id that nobody gave out is refused, so the client falls back on all there is; its markers are the bus's replay ids."""
+    places = _publish(bus, topic, "1", "2")
+    client.order("open", config=_config(bus), replay_ids={topic: 82})
+    client.order("subscribe", topic=topic)
+    assert _numbers(client, 2) == ["1", "2"]
+    places += _publish(bus, topic, "3")
+    assert _numbers(client, 3) == ["1", "2", "3"]
+    assert [event["replay_id"] for event in client.wait("event")] == places
+    assert client.order("replay_ids") == {topic: places[-1]}
+    assert bus.deliveries(topic) == 3
+
+
+def test_after_a_replay_id(bus: Emulator, topic: str, client: ForeignClient) -> None:
+    """A later run of the client goes on where it was."""
+    places = _publish(bus, topic, "1", "2", "3")
+    client.order("open", config=_config(bus), replay_ids={topic: places[0]})
+    client.order("subscribe", topic=topic)
+    assert _numbers(client, 2) == ["2", "3"]
+
+
+def test_a_token_that_is_revoked(bus: Emulator, topic: str, client: ForeignClient) -> None:
+    """The client logs in again and goes on; nothing is lost."""
+    client.order("open", config=_config(bus), replay_ids={})
+    client.order("subscribe", topic=topic)
+    bus.expire_tokens()
+    _publish(bus, topic, "1")
+    assert _numbers(client, 1) == ["1"]
+
+
+def test_a_session_that_is_lost(bus: Emulator, topic: str, client: ForeignClient) -> None:
+    """The client shakes hands again and subscribes after the last event it had; nothing is lost and nothing comes twice."""
+    client.order("open", config=_config(bus), replay_ids={})
+    client.order("subscribe", topic=topic)
+    _publish(bus, topic, "1")
+    assert _numbers(client, 1) == ["1"]
+    bus.fail_next("cometd", status="NOT_FOUND")
+    _publish(bus, topic, "2")
+    _numbers(client, 2)
+    _publish(bus, topic, "3")
+    assert _numbers(client, 3) == ["1", "2", "3"]
+    assert bus.faults() == ()
+
+
+def test_a_refused_login(bus: Emulator, client: ForeignClient) -> None:
+    """The reason of the login reaches the caller."""
+    with pytest.raises(ForeignError, match="AuthenticationError"):
+        client.order("open", config=_config(bus, password="wrong"), replay_ids={})

@@ -1,0 +1,100 @@
+"""Other people's clients, got by this machine's own npm and pip in the versions that `tests/foreign/clients` pins, and kept in a folder.
+
+Where they cannot be had, whoever asked is told why, and the test fails: an emulator that was not tried with them is not known to work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CLIENTS = Path(__file__).parents[1] / "foreign/clients"
+_NPM_FILES = ("package.json", "package-lock.json")
+_REQUIREMENTS = "requirements.txt"
+_COMPLETE = "complete"
+_SECONDS = 600
+
+
+class NoClients(Exception):  # noqa: N818 - what is the case
+    """npm or pip could not get them; the message says why."""
+
+
+def cache_folder() -> Path:
+    """Where clients stay between runs; `SFEVENTS_CLIENTS` names another place."""
+    home = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    return Path(os.environ.get("SFEVENTS_CLIENTS", f"{home}/sfevents-clients"))
+
+
+def node_modules() -> Path:
+    """The folder `node_modules` with the client for Node.
+
+    :raises NoClients: without Node 20 or npm, or when npm cannot get a package.
+    """
+
+    def make(folder: Path) -> None:
+        for name in _NPM_FILES:
+            shutil.copy(CLIENTS / name, folder)
+        # Scripts of packages are not run: none of these needs one.
+        options = ("--engine-strict", "--ignore-scripts", "--no-audit", "--no-fund")
+        _run("npm", "ci", *options, cwd=folder)
+
+    lock = b"".join((CLIENTS / name).read_bytes() for name in _NPM_FILES)
+    return _made("node", lock, make) / "node_modules"
+
+
+def python() -> Path:
+    """The interpreter of an environment with the clients for Python, and nothing of ours.
+
+    :raises NoClients: when pip cannot get a package.
+    """
+
+    def make(folder: Path) -> None:
+        _run(sys.executable, "-m", "venv", "venv", cwd=folder)
+        options = ("--disable-pip-version-check", "--no-input", "--no-deps", "--quiet")
+        requirements = str(CLIENTS / _REQUIREMENTS)
+        _run("venv/bin/python", "-m", "pip", "install", *options, "-r", requirements, cwd=folder)
+
+    lock = (CLIENTS / _REQUIREMENTS).read_bytes() + sys.version.encode()
+    return _made("python", lock, make) / "venv/bin/python"
+
+
+def _made(name: str, lock: bytes, make: Callable[[Path], None]) -> Path:
+    """A folder made from this lock: by whoever comes first, again where it was left half made."""
+    folder = cache_folder() / f"{name}-{hashlib.sha256(lock).hexdigest()[:16]}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        if not (folder / _COMPLETE).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            make(folder)
+            (folder / _COMPLETE).touch()
+    return folder
+
+
+def _run(*command: str, cwd: Path) -> None:
+    what = " ".join(command[:3])
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except FileNotFoundError as missing:
+        raise NoClients(
+            f"There is no {command[0]} on this machine to get the packages of {CLIENTS}."
+        ) from missing
+    except subprocess.TimeoutExpired as late:
+        raise NoClients(
+            f"`{what}` did not end within {_SECONDS} s; is the registry there?"
+        ) from late
+    if done.returncode:
+        said = " ".join((done.stdout + done.stderr).split())
+        raise NoClients(f"`{what}` could not get the packages of {CLIENTS}: {said[-800:]}")

@@ -1,0 +1,87 @@
+"""A task that stages a batch of a managed subscription, in a process of its own that dies at a named step without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from upath import UPath
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.batches.stage import stage_batch
+from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.manifest import Run
+
+if TYPE_CHECKING:
+    from tests.integration.batches.managing import ManagedConsumer
+
+DEAD = 9
+
+
+def kill_at(consumer: ManagedConsumer, step: str, nth: int = 1) -> None:
+    """Let a first try of the consumer's next run die there; the position has begun already."""
+    settings = consumer.settings
+    login = settings.login
+    assert isinstance(login, ClientCredentials)
+    told = {
+        "login": [login.login_url, login.client_id, login.client_secret],
+        "endpoint": settings.endpoint,
+        "root": str(consumer.root),
+        "topic": consumer.topic,
+        "managed": consumer.managed,
+        "positions": consumer.positions,
+        "step": step,
+        "nth": nth,
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", __name__], input=json.dumps(told), text=True, check=False, timeout=60
+    )
+    assert done.returncode == DEAD
+
+
+def _die_at(step: str, nth: int) -> None:
+    seen: Counter[object] = Counter()
+
+    def hear(event: str, said: tuple[object, ...]) -> None:
+        if event == steps.EVENT:
+            seen[said[0]] += 1
+            if said[0] == step and seen[step] == nth:
+                os._exit(DEAD)
+
+    sys.addaudithook(hear)
+
+
+async def _stage(told: dict[str, Any]) -> None:
+    url, name, secret = told["login"]
+    settings = Settings(
+        login=ClientCredentials(login_url=url, client_id=name, client_secret=secret),
+        endpoint=told["endpoint"],
+        plaintext=True,
+    )
+    request = BatchRequest(
+        topic=told["topic"],
+        consumer="orders",
+        bounds=Bounds(idle_seconds=0.3),
+        run=Run(dag="orders", run="r1", task="land"),
+        managed=told["managed"],
+    )
+    store = MappingStore(told["positions"], "orders")
+    async with PubSubClient(settings) as client:
+        area = StagingArea(UPath(told["root"]))
+        await stage_batch(request, client, area, lambda _: store, asyncio.Event())
+
+
+if __name__ == "__main__":
+    told = json.load(sys.stdin)
+    _die_at(told["step"], told["nth"])
+    asyncio.run(_stage(told))

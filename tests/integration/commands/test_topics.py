@@ -1,0 +1,101 @@
+"""`airflow sfevents topics` and `limits`: what an org offers and has left, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.emulator import ChannelMember, Emulator, Knobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.commands.conftest import Hands
+
+
+@pytest.fixture(scope="module")
+def org() -> Iterator[Emulator]:
+    with Emulator(knobs=Knobs(delivery_allocation=100)) as bus:
+        bus.define_event("Order__e", {"Amount__c": "Double"})
+        bus.define_entity("Account", {"Name": "Text"})
+        bus.define_entity("Case", {"Subject": "Text"}, selected=False)
+        account = ChannelMember(topic="Account", enriched_fields=("Name",), filter="Name != null")
+        bus.define_channel("/data/Own__chn", [account])
+        yield bus
+        bus.check()
+
+
+@pytest.fixture
+def ask(hands: Hands, org: Emulator, monkeypatch: pytest.MonkeyPatch) -> Hands:
+    monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(org.connection()))
+    return hands
+
+
+def rows(hands: Hands, *words: str) -> list[dict[str, Any]]:
+    """What a program gets."""
+    answer = hands.airflow("sfevents", *words, "-o", "json")
+    assert answer.refused == ""
+    found: list[dict[str, Any]] = json.loads(answer.said)
+    return found
+
+
+def test_topics_are_listed(ask: Hands) -> None:
+    """A row for each topic; those whose changes are not sent with `--all`."""
+    listed = rows(ask, "topics", "list")
+    assert [(one["topic"], one["kind"], one["selected"], one["members"]) for one in listed] == [
+        ("/event/Order__e", "platform event", "", ""),
+        ("/data/AccountChangeEvent", "change events", "yes", ""),
+        ("/data/ChangeEvents", "channel of change events", "", "AccountChangeEvent"),
+        ("/data/Own__chn", "channel of change events", "", "AccountChangeEvent"),
+    ]
+    every = {one["topic"]: one["selected"] for one in rows(ask, "topics", "list", "--all")}
+    assert every["/data/CaseChangeEvent"] == "no"
+    assert "/event/Order__e" in ask.airflow("sfevents", "topics", "list").said
+
+
+def test_a_topic_is_described(ask: Hands, org: Emulator) -> None:
+    """For people the fields in a table, and around it what they may do; for programs the whole."""
+    said = ask.airflow("sfevents", "topics", "describe", "/event/Order__e").words
+    assert "/event/Order__e: platform event." in said
+    assert "may subscribe and publish; deliveries count" in said
+    assert "Amount__c | double | Double" in said
+    assert f"Order__e: schema {org.schema_id('Order__e')}" in said
+    [whole] = rows(ask, "topics", "describe", "/event/Order__e")
+    assert whole["events"][0]["fields"][2]["name"] == "Amount__c"
+    shown = ask.airflow("sfevents", "topics", "describe", "/event/Order__e", "-o", "yaml").said
+    assert "kind: platform event" in shown
+    assert "!!python" not in shown
+
+
+def test_a_channel_is_described(ask: Hands) -> None:
+    """Its members with filter and enriched fields."""
+    said = ask.airflow("sfevents", "topics", "describe", "/data/Own__chn").words
+    assert "may subscribe; deliveries count" in said
+    assert "only where Name != null; always with Name" in said
+
+
+def test_limits_are_shown(ask: Hands) -> None:
+    """The allowance of deliveries first."""
+    first, *others = rows(ask, "limits")
+    assert (first["limit"], first["most"], first["left"]) == (
+        "DailyDeliveredPlatformEvents",
+        "100",
+        "100",
+    )
+    assert "HourlyPublishedPlatformEvents" in [one["limit"] for one in others]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("topics", "describe", "Order__e"), "'Order__e' is no topic of the Pub/Sub API"),
+        (("topics", "describe", "/event/Oder__e"), "/event/Oder__e"),
+        (("topics", "list", "--conn-id", "nowhere"), "'nowhere' is not defined"),
+        (("limits", "--conn-id", "nowhere"), "'nowhere' is not defined"),
+    ],
+)
+def test_a_refusal_is_one_message(ask: Hands, words: tuple[str, ...], said: str) -> None:
+    """As with every command of ours."""
+    assert said in ask.airflow("sfevents", *words).refused

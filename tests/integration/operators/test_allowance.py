@@ -1,0 +1,106 @@
+"""`min_allowance`: nothing is asked for while the org has fewer deliveries left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.operators.sfevents import (
+    SfEventsFetchOperator,
+    SfEventsToSparkOperator,
+)
+from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
+from tests.integration.operators.conftest import ORDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.operators.conftest import Task
+
+MOST = 10
+
+
+@pytest.fixture
+def small() -> Iterator[Emulator]:
+    """An org that may have ten deliveries a day, with three events."""
+    knobs = Knobs(delivery_allocation=MOST, half_close_seconds=0.01, keepalive_seconds=0.3)
+    with Emulator(sample=True, knobs=knobs) as bus:
+        bus.publish(ORDERS, [{"Order_Number__c": "A-1"}] * 3)
+        yield bus
+        bus.check()
+
+
+@pytest.fixture
+def org(small: Emulator, task: Task) -> Emulator:
+    task.connect("sfevents_default", small.connection())
+    return small
+
+
+KINDS = [
+    pytest.param(SfEventsFetchOperator, {}, id="fetch"),
+    pytest.param(SfEventsToSparkOperator, {}, id="to spark"),
+    pytest.param(SfEventsSensor, {"poke_interval": 0.05, "timeout": 5}, id="sensor"),
+    pytest.param(SfEventsSensor, {"deferrable": True, "timeout": 5}, id="deferred sensor"),
+]
+
+
+@pytest.mark.parametrize(("kind", "arguments"), KINDS)
+def test_too_few_deliveries_are_left(
+    org: Emulator, task: Task, kind: type[Any], arguments: dict[str, Any]
+) -> None:
+    """The task fails for good with the figures; nothing is delivered."""
+    with pytest.raises(
+        AirflowFailException, match=r"has 10 of 10 deliveries left.*min_allowance=11"
+    ):
+        task.execute(kind, min_allowance=MOST + 1, **arguments)
+    assert org.deliveries() == 0
+
+
+@pytest.mark.parametrize(("kind", "arguments"), KINDS)
+def test_an_allowance_that_cannot_be_read(
+    org: Emulator, task: Task, kind: type[Any], arguments: dict[str, Any]
+) -> None:
+    """Not knowing is no leave; the message says what could not be read."""
+    org.fail_next("rest", status="RESOURCE_EXHAUSTED")
+    with pytest.raises(
+        AirflowException, match=r"cannot be read, so nothing was asked for \(min_allowance=1\)"
+    ):
+        task.execute(kind, min_allowance=1, **arguments)
+    assert org.deliveries() == 0
+
+
+def test_enough_are_left(org: Emulator, task: Task) -> None:
+    """A task with enough left runs as without; the next one sees what it took."""
+    assert task.execute(SfEventsFetchOperator, min_allowance=MOST)["events"] == 3
+    assert org.deliveries() == 3
+
+
+def test_a_staged_batch_needs_no_deliveries(org: Emulator, task: Task) -> None:
+    """What is paid for is handed on, however few are left."""
+    first = task.execute(SfEventsFetchOperator)
+    again = task.execute(SfEventsFetchOperator, min_allowance=MOST)
+    assert (again["batch_id"], again["adopted"]) == (first["batch_id"], True)
+    waited = task.execute(SfEventsSensor, min_allowance=MOST, min_events=3, timeout=5)
+    assert waited["events"] == 3
+    assert [call.rpc for call in org.requests].count("rest") == 0
+
+
+def test_a_stream_that_does_not_count(org: Emulator, task: Task) -> None:
+    """Deliveries of real-time event monitoring are exempt."""
+    org.define_event("LoginEventStream", {"Username": "Text"})
+    org.publish("/event/LoginEventStream", [{"Username": "a"}])
+    fetched = task.execute(
+        SfEventsFetchOperator, topic="/event/LoginEventStream", min_allowance=MOST + 1
+    )
+    assert fetched["events"] == 1
+
+
+@pytest.mark.parametrize("kind", [SfEventsFetchOperator, SfEventsToSparkOperator, SfEventsSensor])
+def test_what_is_no_number(task: Task, kind: type[Any]) -> None:
+    """Refused when the DAG is parsed."""
+    with pytest.raises(ConfigurationError, match="min_allowance='many'"):
+        task.prepare(kind, min_allowance="many")

@@ -1,0 +1,180 @@
+"""Publishing over streams to the emulator, which fails as Salesforce does; what arrives is read back."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import QuotaExceeded
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.patience import Patience
+from airflow_provider_sfevents.pubsub.publish_stream import Pace, stream_records
+from tests.integration.pubsub.emulated import QUICK, TOPIC, running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.publishing import PublishResult
+
+pytestmark = pytest.mark.anyio
+AT_ONCE = Pace(first_wait_seconds=0.0)
+
+
+def records(count: int) -> list[dict[str, Any]]:
+    return [{"Number__c": float(number)} for number in range(1, count + 1)]
+
+
+async def publish(client: PubSubClient, given: Any) -> list[PublishResult]:
+    results = client.publishing.stream(TOPIC, given, pace=AT_ONCE)
+    return sorted([one async for one in results], key=lambda one: one.number)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits in the thread of a source, for what the emulator has no event for."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+async def read_back(client: PubSubClient) -> list[tuple[str, bytes]]:
+    """Ids and replay ids of all that is on the bus."""
+    found: list[tuple[str, bytes]] = []
+
+    async def receive(delivery: Delivery) -> None:
+        found.extend(zip(delivery.ids, delivery.replay_ids, strict=True))
+
+    await client.fetch(TOPIC, "earliest", Bounds(max_events=10_000, **QUICK), receive)
+    return found
+
+
+async def test_what_is_published_arrives() -> None:
+    """Every record once, in order, with the id and the replay id that its result says."""
+    async with running() as (bus, client):
+        results = await publish(client, records(1_000))
+        assert await read_back(client) == [(one.event_id, one.replay_id) for one in results]
+        assert [call.rpc for call in bus.requests].count("PublishStream") == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"how": "rst_stream"},
+        {"how": "goaway"},
+        {"status": "OK"},
+        {"error_code": "service.unavailable"},
+        {"error_code": "service.auth.error"},
+        {"error_code": "publish.stream.sweeper.timeout"},
+    ],
+    ids=lambda fault: ",".join(fault.values()),
+)
+async def test_a_stream_that_breaks_mid_way(fault: dict[str, Any]) -> None:
+    """All of it arrives; what is on the bus twice, since its answer was lost, has one id, and its result is one of the two."""
+    async with running() as (bus, client):
+        bus.fail_next("PublishStream", after=300, **fault)
+        results = await publish(client, records(600))
+        found = await read_back(client)
+    assert Counter(one.event_id for one in results) == Counter({key for key, _ in found})
+    assert {(one.event_id, one.replay_id) for one in results} <= set(found)
+    assert [one.error for one in results] == [""] * 600
+
+
+async def test_an_answer_that_is_lost_with_its_connection() -> None:
+    """What the service had accepted is on the bus twice, under one id; the result is of the answer that came."""
+    async with running() as (bus, client):
+
+        def source() -> Iterator[dict[str, Any]]:
+            for number, record in enumerate(records(600)):
+                if number == 400:
+                    until(lambda: len(bus.events(TOPIC)) >= 200)
+                    bus.drop_connections("reset")
+                    bus.trickle("PublishStream", bytes_per_second=None)
+                yield record
+
+        encoder = await client.publishing.encoder(TOPIC)
+        publisher = client.publishing.publisher(encoder, AT_ONCE)
+        bus.trickle("PublishStream", bytes_per_second=1)
+        answered = stream_records(publisher, encoder, source())
+        results = sorted([one async for one in answered], key=lambda one: one.number)
+        found = await read_back(client)
+    assert [one.number for one in results] == list(range(1, 601))
+    assert publisher.repeated >= 400
+    assert len(found) >= 800
+    assert {key for key, _ in found} == {one.event_id for one in results}
+    assert [(one.event_id, one.replay_id) for one in results] == found[-600:]
+
+
+async def test_a_connection_that_dies_without_a_word() -> None:
+    """It is noticed by pings; what was unanswered goes over another one."""
+    quick = Patience(ping_every_seconds=0.3, ping_timeout_seconds=0.3)
+    async with running(patience=quick) as (bus, client):
+
+        def source() -> Iterator[dict[str, Any]]:
+            for number, record in enumerate(records(600)):
+                if number == 200:
+                    bus.drop_connections("half_open")
+                yield record
+
+        results = await publish(client, source())
+        found = await read_back(client)
+    assert [one.number for one in results] == list(range(1, 601))
+    assert {key for key, _ in found} == {one.event_id for one in results}
+
+
+async def test_a_token_that_expires_mid_way() -> None:
+    """The client logs in again and goes on."""
+    async with running(expiry_ends_streams=True) as (bus, client):
+
+        def source() -> Iterator[dict[str, Any]]:
+            for number, record in enumerate(records(800)):
+                if number == 500:
+                    bus.expire_tokens(in_stream=True)
+                yield record
+
+        assert len(await publish(client, source())) == 800
+        assert len({key for key, _ in await read_back(client)}) == 800
+
+
+async def test_an_event_that_is_too_large_for_this_org() -> None:
+    """The service's own bound, should it be lower than the documented one: named in the result, with the rest published."""
+    async with running(max_event_bytes=100) as (bus, client):
+        bus.define_event("Note__e", {"Text__c": "Text"})
+        given = [{"Text__c": "short"}, {"Text__c": "x" * 200}, {"Text__c": "short"}]
+        results = [
+            one async for one in client.publishing.stream("/event/Note__e", given, pace=AT_ONCE)
+        ]
+    by_number = {one.number: one for one in results}
+    assert "bytes; the limit is 100" in by_number[2].error
+    assert [bool(by_number[number].replay_id) for number in (1, 2, 3)] == [True, False, True]
+
+
+@pytest.mark.parametrize("over", ["result", "status"])
+async def test_the_hourly_allowance(over: str) -> None:
+    """What it allows is published; then the error names it, and no try is wasted on it."""
+    async with running(publish_allocation=300, publish_over=over) as (_, client):
+        with pytest.raises(QuotaExceeded, match="LIMIT_EXCEEDED"):
+            await publish(client, records(1_000))
+        assert len(await read_back(client)) == (300 if over == "result" else 200)
+
+
+async def test_a_stream_swept_while_there_was_nothing_to_send() -> None:
+    """It is left without a word, and another opened; nothing is on the bus twice."""
+    async with running(publish_idle_seconds=0.1) as (bus, client):
+
+        def source() -> Iterator[dict[str, Any]]:
+            for number, record in enumerate(records(600)):
+                if number == 450:
+                    while any(bus.streams_by_connection):
+                        time.sleep(
+                            0.01
+                        )  # in a thread of its own; the emulator has no event to wait for
+                yield record
+
+        assert len(await publish(client, source())) == 600
+        assert len(await read_back(client)) == 600
+        assert [call.rpc for call in bus.requests].count("PublishStream") == 2

@@ -1,0 +1,226 @@
+"""Every order of deaths, refused commits and cleared places that some runs can meet, with the package's own decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches import redelivery
+from airflow_provider_sfevents.batches.redelivery import Before
+from airflow_provider_sfevents.pubsub.managed_rules import leading_known
+from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+from tests.unit.batches.building import manifest as made, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EVENTS = 4
+CLOSED, MANIFEST, COMMITTED, LANDED = "closed files", "manifest", "committed", "landed"
+
+
+@dataclass(frozen=True)
+class World:
+    """One consumer of a managed subscription.
+
+    :param place: what the service starts after. :param staged: batches, each the numbers of its events.
+    :param marks: of which batches the service has said that it keeps their end. :param kept: events in closed files without a manifest.
+    :param recognises: what comes again is left out; without it the rules are broken. :param waits: the last batch is staged and has not landed. :param cleared: the place may still be cleared so often.
+    """
+
+    place: int = 0
+    staged: tuple[tuple[int, ...], ...] = ()
+    marks: frozenset[int] = frozenset()
+    kept: tuple[int, ...] = ()
+    waits: bool = False
+    cleared: int = 0
+    was_cleared: bool = False
+    recognises: bool = True
+
+
+def a_manifest() -> Manifest:
+    return made(1, run(1))
+
+
+def a_part(start: str, end: str, events: int) -> Part:
+    return Part(
+        path="attempts/0001/part-0000000000.parquet",
+        start=start,
+        end=end,
+        first_ordinal=0,
+        events=events,
+        bytes=events,
+        sha256="",
+        schemas=("S",),
+    )
+
+
+def hex_of(number: int) -> str:
+    return f"{number:02x}"
+
+
+def before(world: World) -> list[Before]:
+    return [
+        Before(
+            manifest=replace(a_manifest(), end=hex_of(events[-1])),
+            committed=index in world.marks,
+        )
+        for index, events in reversed(list(enumerate(world.staged)))
+    ]
+
+
+def told(world: World, place: int, batch: int, outcome: str) -> World:
+    """A commit, which the service takes, refuses, or takes without an answer that arrives."""
+    if outcome == "refused":
+        return world
+    marks = world.marks | {batch} if outcome == "taken" else world.marks
+    return replace(world, place=max(world.place, place), marks=marks)
+
+
+def runs(world: World, size: int) -> Iterator[World]:
+    """What a run may leave."""
+    if world.cleared:
+        yield replace(world, place=0, cleared=world.cleared - 1, was_cleared=True)
+    last = len(world.staged) - 1
+    if world.waits:
+        for outcome in ("taken", "refused", "unanswered"):
+            yield replace(told(world, world.staged[-1][-1], last, outcome), waits=False)
+        return
+    for late, outcome, death in product(
+        ("taken", "refused"),
+        ("taken", "refused", "unanswered"),
+        (CLOSED, MANIFEST, COMMITTED, LANDED),
+    ):
+        yield from fetched(world, size, late, outcome, death)
+
+
+def fetched(world: World, size: int, late: str, outcome: str, death: str) -> Iterator[World]:
+    start = hex_of(world.staged[-1][-1]) if world.staged else "earliest"
+    batches = before(world)
+    owed = redelivery.to_commit_first(
+        start, kept_parts(world, start), next(iter(batches), None), anchored=False, placed=False
+    )
+    if owed:
+        world = told(world, int(owed, 16), len(world.staged) - 1, late)
+    known = {hex_of(one): "" for one in world.kept} | {
+        hex_of(one): ""
+        for index in range(len(redelivery.may_come_again(batches)))
+        for one in world.staged[-1 - index]
+    }
+    delivered = range(world.place + 1, EVENTS + 1)
+    drop = world.recognises and leading_known(
+        [hex_of(one).encode() for one in delivered],
+        ["" for _ in delivered],
+        {key.encode(): value for key, value in known.items()},
+    )
+    taken = tuple(delivered[drop:][: max(0, size - len(world.kept))])
+    batch = world.kept + taken
+    if not batch:
+        return
+    if death == CLOSED:
+        yield replace(world, kept=batch)
+        return
+    world = replace(world, staged=(*world.staged, batch), kept=(), waits=True)
+    if death == MANIFEST:
+        yield world
+        return
+    world = told(world, batch[-1], len(world.staged) - 1, outcome)
+    yield replace(world, waits=death == COMMITTED)
+
+
+def kept_parts(world: World, start: str) -> tuple[Part, ...]:
+    if not world.kept:
+        return ()
+    return (a_part(start=start, end=hex_of(world.kept[-1]), events=len(world.kept)),)
+
+
+def explored(first: World, size: int, depth: int) -> set[World]:
+    found, edge = {first}, {first}
+    for _ in range(depth):
+        edge = {after for world in edge for after in runs(world, size)} - found
+        found |= edge
+    return found
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_every_event_is_staged_once_and_in_order(size: int) -> None:
+    """Whatever dies, and whichever commits are refused or not answered: the batches hold each event once, none is missing."""
+    worlds = explored(World(), size, depth=7)
+    assert len(worlds) > 20
+    for world in worlds:
+        held = [one for batch in (*world.staged, world.kept) for one in batch]
+        assert held == list(range(1, len(held) + 1))
+        assert world.place <= max([0, *(batch[-1] for batch in world.staged)])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_cleared_place_loses_nothing(size: int) -> None:
+    """With `EARLIEST` all comes again; what is staged a second time is left to landing, and nothing is passed over."""
+    worlds = explored(World(cleared=1), size, depth=7)
+    assert any(world.was_cleared and world.staged for world in worlds)
+    for world in worlds:
+        held = [one for batch in (*world.staged, world.kept) for one in batch]
+        assert set(held) == set(range(1, max(held, default=0) + 1))
+
+
+def test_without_recognising_events_come_twice() -> None:
+    """The exploration finds the rule broken: each event would be staged as often as it is delivered."""
+    worlds = explored(World(recognises=False), size=2, depth=4)
+    held = [[one for batch in world.staged for one in batch] for world in worlds]
+    assert any(len(set(one)) < len(one) for one in held)
+
+
+def test_only_what_may_come_again_is_read() -> None:
+    """The last batch always; those before it as long as nobody knows that Salesforce keeps their end."""
+    batches = [Before(manifest=a_manifest(), committed=committed) for committed in (True, False)]
+    assert redelivery.may_come_again(batches) == (batches[0],)
+    assert redelivery.may_come_again(batches[::-1]) == tuple(batches[::-1])
+    assert redelivery.may_come_again([]) == ()
+
+
+def test_a_form_that_did_not_land_says_nothing() -> None:
+    """Another form of the batch, with another end, is what counts: dropping by this one might lose what lies between."""
+    manifest = a_manifest()
+    receipt = Receipt(
+        batch_id=manifest.batch_id,
+        events=1,
+        tables={},
+        quarantined=0,
+        written_at="2026-01-01T00:00:00+00:00",
+        end="ff",
+    )
+    other = Before(manifest=manifest, receipt=receipt)
+    assert redelivery.may_come_again([other]) == ()
+    assert redelivery.to_commit_first("01", (), other, anchored=False, placed=False) == ""
+
+
+def test_what_is_committed_before_a_fetch() -> None:
+    """The end of the last batch, unless it is known to be kept; at `latest` the first file's, as there is no other place."""
+    manifest = a_manifest()
+    last = Before(manifest=manifest)
+    kept = (a_part(start="latest", end="0a", events=1),)
+    first = redelivery.to_commit_first
+    assert first("01", (), last, anchored=False, placed=False) == manifest.end
+    assert first("01", kept, last, anchored=False, placed=False) == manifest.end
+    assert first("01", (), last, anchored=True, placed=False) == ""
+    assert first("01", (), replace(last, committed=True), anchored=False, placed=False) == ""
+    assert first("earliest", kept, None, anchored=False, placed=False) == ""
+    assert first("latest", kept, None, anchored=False, placed=False) == "0a"
+    assert first("latest", kept, None, anchored=False, placed=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("start", "anchor", "place"),
+    [
+        ("earliest", "", ""),
+        ("latest", "", ""),
+        ("01", "", "01"),
+        ("01", "02", "02"),
+        ("latest", "02", "02"),
+    ],
+)
+def test_only_a_place_that_is_staged_is_repeated(start: str, anchor: str, place: str) -> None:
+    """What keeps the stream open must not move the place beyond what is staged."""
+    assert redelivery.place_of(start, anchor) == place

@@ -1,0 +1,168 @@
+"""Connections of Airflow's own type `salesforce`: which login they mean, and where they mean none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.stock_connection import stock_settings
+from airflow_provider_sfevents.pubsub.settings import (
+    ClientCredentials,
+    JwtBearer,
+    Login,
+    SoapLogin,
+    UsernamePassword,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----"
+LOGIN = "https://login.salesforce.com"
+SECRET = {"consumer_key": "k", "consumer_secret": "hush-2"}
+
+
+@dataclass
+class Stock:
+    extra_dejson: dict[str, Any] = field(default_factory=dict)
+    login: str | None = "u@acme.example"
+    password: str | None = "hush-1"
+    host: str | None = None
+    conn_id: str = "salesforce_default"
+
+
+def soap(**changes: str) -> SoapLogin:
+    return SoapLogin(
+        **{"login_url": LOGIN, "username": "u@acme.example", "password": "hush-1", **changes}
+    )
+
+
+def by_password(**changes: str) -> UsernamePassword:
+    values = {"username": "u@acme.example", "password": "hush-1", "client_id": "k"}
+    return UsernamePassword(**{"login_url": LOGIN, **values, "client_secret": "hush-2", **changes})
+
+
+def by_key(**changes: str) -> JwtBearer:
+    values = {"username": "u@acme.example", "client_id": "k", "private_key": f"{KEY}"}
+    return JwtBearer(**{"login_url": LOGIN, **values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("stock", "login"),
+    [
+        pytest.param(
+            Stock({"security_token": "T", "version": "59.0"}),
+            soap(security_token="T", api_version="59.0"),
+            id="security token",
+        ),
+        pytest.param(
+            Stock({"security_token": "T", "version": 59.0, **SECRET}),
+            soap(security_token="T", api_version="59.0"),
+            id="security token before consumer secret",
+        ),
+        pytest.param(Stock({"organization_id": "00D000000000001"}), soap(), id="trusted network"),
+        pytest.param(Stock(SECRET), by_password(), id="consumer secret"),
+        pytest.param(Stock({"consumer_key": "k", "private_key": KEY}), by_key(), id="private key"),
+        pytest.param(
+            Stock({"client_id": "k", "private_key": KEY}, password=None),
+            by_key(),
+            id="private key with the client id",
+        ),
+        pytest.param(
+            Stock({**SECRET, "domain": "acme.my"}, login=None, password=None),
+            ClientCredentials(
+                login_url="https://acme.my.salesforce.com", client_id="k", client_secret="hush-2"
+            ),
+            id="client credentials",
+        ),
+    ],
+)
+def test_what_is_filled_in_says_the_login(stock: Stock, login: Login) -> None:
+    """In the order in which that provider's own hook looks."""
+    assert stock_settings(stock).login == login
+
+
+@pytest.mark.parametrize(
+    ("extra", "host"),
+    [
+        ({}, LOGIN),
+        ({"domain": "test"}, "https://test.salesforce.com"),
+        ({"domain": "acme.my"}, "https://acme.my.salesforce.com"),
+        ({"domain": "acme.my.salesforce.com"}, "https://acme.my.salesforce.com"),
+        ({"instance_url": "https://acme.my.salesforce.com/"}, "https://acme.my.salesforce.com"),
+        ({"instance": "acme.my.salesforce.com"}, "https://acme.my.salesforce.com"),
+        ({"domain": "test", "instance": "acme.my.salesforce.com"}, "https://test.salesforce.com"),
+        ({"domain": ""}, LOGIN),
+    ],
+)
+def test_where_it_logs_in(extra: dict[str, str], host: str) -> None:
+    """By the domain as that form has it, else at the org's own host, else at the one for all orgs."""
+    assert stock_settings(Stock({"security_token": "T", **extra})).login.login_url == host
+
+
+def test_older_names_are_read() -> None:
+    """Connections made in Airflow 2 have a prefix before each extra; a name without it counts before one with it."""
+    prefixed = {f"extra__salesforce__{name}": value for name, value in SECRET.items()}
+    assert stock_settings(Stock(prefixed)).login == by_password()
+    assert stock_settings(Stock({**prefixed, "consumer_key": "new"})).login == by_password(
+        client_id="new"
+    )
+
+
+def test_a_key_from_a_file(tmp_path: Path) -> None:
+    """The file is read on the machine that connects; where it is not there, the error shows neither path nor key."""
+    file = tmp_path / "server.key"
+    file.write_text(KEY)
+    extra = {"consumer_key": "k", "private_key_file_path": str(file)}
+    assert stock_settings(Stock(extra)).login == by_key()
+    file.unlink()
+    with pytest.raises(ConfigurationError, match="cannot be read on this machine: No such file"):
+        stock_settings(Stock(extra))
+
+
+def test_our_own_extras_are_read() -> None:
+    """Endpoint and authorities may stand in the extra of such a connection too."""
+    settings = stock_settings(
+        Stock({**SECRET, "pubsub_endpoint": "api.deu.pubsub.salesforce.com:443", "ca_file": "/ca"})
+    )
+    assert (settings.endpoint, settings.ca_file) == ("api.deu.pubsub.salesforce.com:443", "/ca")
+
+
+@pytest.mark.parametrize(
+    ("stock", "said"),
+    [
+        pytest.param(Stock(), "makes no login", id="no security token"),
+        pytest.param(Stock({"client_id": "app"}), "makes no login", id="client id alone"),
+        pytest.param(Stock({**SECRET, "consumer_secret": ""}), "makes no login", id="no secret"),
+        pytest.param(
+            Stock({"consumer_key": "k", "private_key": KEY}, login=None),
+            "makes no login",
+            id="key without user",
+        ),
+        pytest.param(
+            Stock({"security_token": "T", "version": "65.0"}), "API 65.0", id="version too new"
+        ),
+        pytest.param(
+            Stock({"security_token": "T", "instance_url": "http://acme.my.salesforce.com"}),
+            "not HTTPS",
+            id="no tls",
+        ),
+    ],
+)
+def test_what_cannot_be_mapped_is_one_error(stock: Stock, said: str) -> None:
+    """It names the connection and what each login needs, and shows no secret."""
+    with pytest.raises(
+        ConfigurationError, match=f"connection 'salesforce_default': .*{said}"
+    ) as raised:
+        stock_settings(stock)
+    assert "hush" not in str(raised.value)
+
+
+def test_proxies_are_not_taken_over(caplog: pytest.LogCaptureFixture) -> None:
+    """That hook takes its proxies from the connection, this one from the environment: the log says so, without the address."""
+    stock_settings(Stock({**SECRET, "proxies": "http://user:hush@proxy"}))
+    assert "HTTPS_PROXY" in caplog.text
+    assert "hush" not in caplog.text

@@ -1,0 +1,19 @@
+"""The page of errors is made, not written."""
+
+from __future__ import annotations
+
+from airflow_provider_sfevents.pubsub.error_codes import CODES
+from scripts.errors_page import PAGE, page
+
+
+def test_the_page_is_what_the_tables_say() -> None:
+    """docs/errors.md is the script's work of today: after a change of a table, `make docs-errors`."""
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_code_has_its_row_once() -> None:
+    """No code is left out between the sections, or stands in two."""
+    written = page().splitlines()
+    assert {
+        one.suffix: sum(f"| `{one.suffix}` |" in line for line in written) for one in CODES
+    } == {one.suffix: 1 for one in CODES}
