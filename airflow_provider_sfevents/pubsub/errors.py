@@ -53,6 +53,11 @@ def is_transient(error: SfEventsError) -> bool:
     return isinstance(error, TransportError) and not isinstance(error, (QuotaExceeded, OwnFault))
 
 
+def may_pass(error: SfEventsError) -> bool:
+    """Whether the same call may succeed later without anybody's doing: in a moment, or with another session."""
+    return is_transient(error) or isinstance(error, TokenRefused)
+
+
 def from_rpc(
     error: grpc.aio.AioRpcError, doing: str, secret: str, *, rpc: str = "", rpc_id: str = ""
 ) -> SfEventsError:

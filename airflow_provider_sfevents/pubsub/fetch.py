@@ -15,6 +15,7 @@ from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.pubsub import bounds as rules
 from airflow_provider_sfevents.pubsub.bounds import Bounds, EndedBy, Progress, Tally
 from airflow_provider_sfevents.pubsub.delivery import Delivery
+from airflow_provider_sfevents.pubsub.errors import may_pass
 from airflow_provider_sfevents.pubsub.event_time import EventTime
 
 if TYPE_CHECKING:
@@ -125,7 +126,14 @@ class Fetch:
                 await self._tell(delivery)
         finally:
             await self._subscription.close()
-        return await self._result(ended)
+        return await self._result(self._unless_refused(ended))
+
+    def _unless_refused(self, ended: EndedBy) -> EndedBy:
+        """Silence is none on a stream that the service, slower than our patience, was about to refuse for good."""
+        failure = self._subscription.failure
+        if ended != "idle_seconds" or failure is None or may_pass(failure):
+            return ended
+        return self._failed(failure)
 
     async def _take_until_ended(self) -> EndedBy:
         while (ended := self._ended_by()) is None:

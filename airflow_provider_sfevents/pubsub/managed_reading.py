@@ -15,7 +15,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import SfEventsError
-from airflow_provider_sfevents.pubsub.errors import TokenRefused, is_transient
+from airflow_provider_sfevents.pubsub.errors import may_pass
 from airflow_provider_sfevents.pubsub.managed_rules import leading_known
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class ManagedReading:
         )
 
     def _is_cut(self, error: SfEventsError | None) -> bool:
-        passes = error is None or is_transient(error) or isinstance(error, TokenRefused)
+        passes = error is None or may_pass(error)
         if self.received and passes:
             self.cut = error or SfEventsError("The stream was lost.")
         return self.cut is not None

@@ -81,6 +81,7 @@ class Subscription:
         self._open_at = clock.monotonic()
         self._heard_at = self._open_at
         self._rpc_id = ""
+        self._has_answered = False
         self.failure: SfEventsError | None = None
         self.losses = 0
 
@@ -139,7 +140,7 @@ class Subscription:
     async def rest(self) -> AsyncIterator[Delivery]:
         """Half-closes and reads to the end of the stream. What was delivered is paid for, so it is read.
 
-        An error now ends it like the end does: all that was wanted had come.
+        An error now ends it like the end does: all that was wanted had come. Where nothing had come, it is a `failure`.
         """
         await self.half_close()
         until = self._clock.monotonic() + self._patience.rest_seconds
@@ -156,6 +157,7 @@ class Subscription:
             except SfEventsError as error:
                 if not isinstance(error, StreamEnded):
                     logger.info("The stream failed after the batch had ended: %s", error)
+                    self.failure = None if self._has_answered else error
                 break
             if delivery is not None:
                 yield delivery
@@ -201,6 +203,7 @@ class Subscription:
             await self._source.reach()
         self._stream = await self._source.open(self._start)
         self._open_at = self._heard_at = self._clock.monotonic()
+        self._has_answered = False
         await self.ask_up_to(self._wanted)
 
     async def _heard(self, stream: EventStream, timeout_seconds: float) -> Delivery | None:
@@ -218,7 +221,7 @@ class Subscription:
             reported=delivery.pending,
             waited_seconds=now - listening_from,
         )
-        self._heard_at, self._rpc_id = now, delivery.rpc_id
+        self._heard_at, self._rpc_id, self._has_answered = now, delivery.rpc_id, True
         self._start = delivery.resume_after.hex() or self._start
         self._tries, self._renewed, self.failure = 0, False, None
         return delivery

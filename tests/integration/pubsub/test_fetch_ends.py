@@ -135,6 +135,37 @@ async def test_a_terminal_error_before_the_first_event_is_raised(
     assert len(bus.streams) == 1
 
 
+async def test_a_refusal_that_is_slower_than_our_patience_is_raised(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """A stream that never said a word and is refused in the end was not silent: no run is skipped for it."""
+
+    async def slow(stream: SeenStream) -> AsyncIterator[Any]:
+        await stream.closed()
+        await stream.fail("INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted")
+        yield
+
+    bus.scripts = [slow]
+    with pytest.raises(ReplayIdRefused, match="rpc-9"):
+        await fetch(client, Received(), start="00ff", idle_seconds=0.1)
+    assert len(bus.streams) == 1
+
+
+async def test_an_error_behind_a_batch_that_has_ended_is_none_of_its(
+    bus: ScriptedBus, client: PubSubClient
+) -> None:
+    """Once a stream has answered, what it ends with after the silence changes nothing."""
+
+    async def late(stream: SeenStream) -> AsyncIterator[Any]:
+        yield stream.deliver([1])
+        await stream.closed()
+        await stream.fail("RESOURCE_EXHAUSTED", "subscription.limit.exceeded")
+
+    bus.scripts, received = [late], Received()
+    result = await fetch(client, received, idle_seconds=0.1)
+    assert (result.ended_by, received.numbers, result.error) == ("idle_seconds", [1], None)
+
+
 async def test_a_terminal_error_after_the_first_event_ends_the_batch(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
