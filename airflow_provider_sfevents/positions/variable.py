@@ -31,6 +31,8 @@ class VariableStore:
         try:
             record = Variable.get(self._key, default=None)
             there = record is not None or self._key in list(Variable.keys(prefix=self._key))
+            if there and record is None:  # another task may have begun it between the two looks
+                record = Variable.get(self._key, default=None)
         except Exception as error:
             raise TransportError(
                 f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched; try again when Airflow's API server answers."

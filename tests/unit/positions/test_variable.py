@@ -14,6 +14,8 @@ from airflow_provider_sfevents.positions.opening import open_store
 from tests.unit.positions.building import ORG, TOPIC, begun
 
 if TYPE_CHECKING:
+    from airflow.sdk.execution_time import comms
+
     from airflow_provider_sfevents.positions.stores import PositionStore
     from tests.unit.positions.supervisor import Supervisor
 
@@ -63,6 +65,20 @@ def test_a_variable_that_is_listed_but_cannot_be_read_is_no_first_run(
     supervisor._GetVariable = broken  # type: ignore[method-assign]
     with pytest.raises(TransportError, match="is there but could not be read"):
         stores.read(store)
+
+
+def test_a_position_begun_between_two_looks_is_read(
+    store: PositionStore, supervisor: Supervisor
+) -> None:
+    """Of two first runs at once the second finds none, then the other's among the keys: it is read, and nobody fails."""
+    keys = supervisor._GetVariableKeys
+
+    def begun_by_then(asked: comms.GetVariableKeys) -> object:
+        supervisor.variables[KEY] = begun().to_json()
+        return keys(asked)
+
+    supervisor._GetVariableKeys = begun_by_then  # type: ignore[method-assign]
+    assert stores.read(store) == begun()
 
 
 def test_a_position_that_cannot_be_written_is_told(
