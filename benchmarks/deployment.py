@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.harness.airflow_home import AirflowHome, make_database
 from tests.harness.airflow_runs import wait_until
 from tests.harness.airflow_services import QUICK, WITH_TRIGGERER, AirflowServices
@@ -78,7 +78,10 @@ class Deployment:
         :param spark: or else the stand-in.
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # or else nothing is ended
-        with tempfile.TemporaryDirectory() as name, Emulator() as bus:
+        with (
+            tempfile.TemporaryDirectory() as name,
+            Emulator(knobs=Knobs(delivery_allocation=None)) as bus,
+        ):
             folder = Path(name)
             (folder / "database").mkdir()
             home = AirflowHome.create(folder / "airflow", make_database(folder / "database"))

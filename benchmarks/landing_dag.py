@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.harness.airflow_home import AirflowHome, make_database
 from tests.harness.spark import environment
 
@@ -104,7 +104,10 @@ def seconds(home: AirflowHome, dag: str, day: int) -> float:
 
 def measure(rounds: int) -> dict[str, list[float]]:
     took: dict[str, list[float]] = {"events": [], "rows": []}
-    with tempfile.TemporaryDirectory() as folder, Emulator() as bus:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Emulator(knobs=Knobs(delivery_allocation=None)) as bus,
+    ):
         home = prepare(Path(folder), bus)
         before: dict[str, Callable[[], object]] = {
             "events": lambda: bus.publish("/event/Bench__e", some_events()),

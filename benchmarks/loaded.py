@@ -30,7 +30,7 @@ class Loaded:
 
     def __init__(self, folder: str = "") -> None:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        knobs = Knobs(keepalive_seconds=120)
+        knobs = Knobs(keepalive_seconds=120, delivery_allocation=None, publish_allocation=None)
         began = time.perf_counter()
         self._emulator = Emulator(folder=folder or None, knobs=knobs).start()
         self._started = time.perf_counter() - began

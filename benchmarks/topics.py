@@ -23,7 +23,9 @@ class Topics:
 
     def __init__(self, keepalive_seconds: float) -> None:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        self._emulator = Emulator(knobs=Knobs(keepalive_seconds=keepalive_seconds)).start()
+        self._emulator = Emulator(
+            knobs=Knobs(keepalive_seconds=keepalive_seconds, delivery_allocation=None)
+        ).start()
 
     def connection(self) -> dict[str, Any]:
         return self._emulator.connection()

@@ -79,7 +79,7 @@ class Knobs:
     """A PublishStream without a request for so long is swept: 1,800 s (Handle Errors page); the .proto says 70 s."""
     publish_keepalive_seconds: float = 270.0
     """Silence on a PublishStream before a response without results: within 270 s (Salesforce's Node client)."""
-    publish_allocation: int | None = None
+    publish_allocation: int | None = 250_000
     """Events published per hour, by all clients together. Real: 250,000 (Developer: 50,000). None: no limit."""
     publish_over: Literal["result", "status"] = "result"
     """Where LIMIT_EXCEEDED is said then: in each event's result, or as the status of the call. Not documented."""
@@ -130,7 +130,7 @@ class Knobs:
     keepalive_drift: bool = True
     """A keepalive's replay id lies ahead of the last event, since the bus mixes several orgs' streams (Subscribe RPC
     page). False: it is the last id that was given out."""
-    delivery_allocation: int | None = None
+    delivery_allocation: int | None = 50_000
     """Events delivered per 24 hours, all subscribers together, before `subscription.limit.exceeded`. Real: 50,000
     (Unlimited), 25,000 (Enterprise), 10,000 (Developer). None: no limit."""
 

@@ -95,6 +95,7 @@ class Records:
         self._subscriptions: list[Subscription] = []
         self._delivered: Counter[tuple[str, str]] = Counter()
         self._recent: dict[str, deque[tuple[float, int]]] = {}
+        self._in_a_day: Counter[str] = Counter()
 
     def call(self, call: Call) -> None:
         with self._changed:
@@ -145,6 +146,7 @@ class Records:
         recent = self._recent.setdefault(org_id, deque())
         before = recent.pop() if recent and at - recent[-1][0] < 1 else (at, 0)
         recent.append((before[0], before[1] + events))
+        self._in_a_day[org_id] += events
 
     def ended(self, subscription: Subscription, status: str) -> None:
         with self._changed:
@@ -156,8 +158,8 @@ class Records:
         with self._changed:
             recent = self._recent.get(org_id, deque())
             while recent and recent[0][0] <= now - _DAY:
-                recent.popleft()
-            return sum(events for _, events in recent)
+                self._in_a_day[org_id] -= recent.popleft()[1]
+            return self._in_a_day[org_id]
 
     def deliveries(self, org_id: str, topic: str | None = None) -> int:
         with self._changed:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.harness.airflow_home import AirflowHome
 from tests.scale import flights
 
@@ -76,7 +76,7 @@ def landed(
     home = AirflowHome.create(folder / "airflow", airflow_database_file)
     home.environment.update(spark_environment)
     home.connect("spark_default", {"conn_type": "spark", "host": "local[2]"})
-    with Emulator() as bus:
+    with Emulator(knobs=Knobs(delivery_allocation=None)) as bus:
         topic = flights.publish(bus)
         home.connect("sfevents_default", bus.connection())
         (home.dags / "flights.py").write_text(

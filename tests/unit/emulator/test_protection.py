@@ -63,7 +63,7 @@ def test_events_of_an_hour() -> None:
 
 def test_without_an_allocation_events_are_counted_only() -> None:
     """The limits that REST shows know them all the same."""
-    allocation = PublishAllocation(clock=Clock(), knobs=Knobs())
+    allocation = PublishAllocation(clock=Clock(), knobs=Knobs(publish_allocation=None))
     assert (allocation.take("a", 1_000_000), allocation.used("a")) == (1_000_000, 1_000_000)
 
 
