@@ -142,6 +142,16 @@ class EmulatedSalesforce:
         """Define a platform event; its topic."""
         return str(self.remote.post("definitions", kind="event", name=name, fields=fields)["topic"])
 
+    def define_managed(self, name: str, topic: str) -> None:
+        """Define a managed subscription that loses nothing by itself."""
+        replays = {"default_replay": "EARLIEST", "error_recovery_replay": "EARLIEST"}
+        self.remote.post("managed/define", name=name, topic=topic, **replays)
+
+    def committed(self, name: str) -> str:
+        """Replay id in hex that a managed subscription's next stream starts after; empty for none."""
+        found = self.remote.get("managed")["managed"]
+        return next(str(one["committed"]) for one in found if one["developer_name"] == name)
+
     def publish(self, topic: str, events: list[dict[str, Any]], ids: list[str]) -> list[str]:
         """Publish platform events under these ids; their replay ids in hex, oldest first."""
         return list(self.remote.post("events", topic=topic, events=events, ids=ids)["replay_ids"])

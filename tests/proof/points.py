@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark import landing_steps
-from tests.proof.world import OWN, SPARK, STAND_IN, STORES
+from tests.proof.world import MANAGED, OWN, SPARK, STAND_IN, STORES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +80,12 @@ LISTENING = (steps.CLAIMED, steps.DELIVERED, steps.PART_CLOSED, steps.HEARD)
 REWRITES = frozenset({landing_steps.CLEAR, landing_steps.REMOVE})
 """Steps on the way of a landing that finds an older form of its batch; only the real job takes them."""
 
-_BEFORE_THE_JOB = steps.WORKER_STEPS[: steps.WORKER_STEPS.index(steps.MANIFEST_WRITTEN) + 1]
+MANAGED_WORKER_STEPS = (
+    *(step for step in steps.WORKER_STEPS if step not in FALLBACKS),
+    *steps.MANAGED_STEPS,
+)
+"""No replay id of ours is asked for, so none is refused."""
+
 _STREAMING = (
     steps.AUTHENTICATED,
     steps.CLAIMED,
@@ -94,7 +99,13 @@ _JOB_STEPS = tuple(step for step in landing_steps.SPARK_STEPS if step not in REW
 
 def crash_points() -> list[CrashPoint]:
     """All of them."""
-    return [*_worker_points(), *_wait_points(), *_stand_in_points(), *_spark_points()]
+    return [
+        *_worker_points(),
+        *_wait_points(),
+        *_managed_points(),
+        *_stand_in_points(),
+        *_spark_points(),
+    ]
 
 
 def quick_points() -> list[CrashPoint]:
@@ -155,6 +166,18 @@ def _poke_points() -> Iterator[CrashPoint]:
         (steps.DELIVERED, Victim.EMULATOR),
     ):
         yield CrashPoint(front=Front.POKE, step=step, victim=victim, again=True)
+
+
+def _managed_points() -> Iterator[CrashPoint]:
+    """Where Salesforce keeps the place: each step of the worker that is on the way then, and of a sensor that hears something."""
+    for column, step in enumerate(MANAGED_WORKER_STEPS):
+        nth = ":2" if step == steps.DELIVERED else ""
+        yield CrashPoint(step=step + nth, store=MANAGED, again=column % 2 == 0)
+    for step in (steps.DELIVERED, *steps.MANAGED_STEPS):
+        yield CrashPoint(step=step, store=MANAGED, victim=Victim.EMULATOR)
+        yield CrashPoint(step=step, store=MANAGED, victim=Victim.WORKER, again=True)
+    for column, step in enumerate(LISTENING):
+        yield CrashPoint(front=Front.POKE, step=step, store=MANAGED, again=column % 2 == 0)
 
 
 def _stand_in_points() -> Iterator[CrashPoint]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 KNOBS = {
     "half_close_seconds": "0.02",  # quick ends; nothing else depends on it
     "response_events": "4",  # so that twelve events are three deliveries
+    "slot_hold_seconds": "0",  # of a managed subscription: a client that is gone is gone
+    "commit_response_seconds": "0.05",
     "keepalive_seconds": "1.0",  # what a wait on a quiet topic hears; a fetch is over by then
 }
 AIRFLOW = {

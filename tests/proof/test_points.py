@@ -14,7 +14,7 @@ from tests.proof.points import (
     crash_points,
     quick_points,
 )
-from tests.proof.world import SPARK, STAND_IN, STORES
+from tests.proof.world import MANAGED, SPARK, STAND_IN, STORES
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -26,6 +26,16 @@ def test_every_step_of_the_worker_is_killed_in_every_store(store: str) -> None:
         if (point.store, point.victim, point.front) == (store, Victim.TASK, Front.NOBODY)
     }
     assert killed == set(steps.WORKER_STEPS)
+
+
+def test_every_step_is_killed_where_salesforce_keeps_the_place() -> None:
+    """Those of its own too; but for the fallbacks, which there are none of then."""
+    killed = {
+        point.step_name
+        for point in crash_points()
+        if (point.store, point.victim, point.front) == (MANAGED, Victim.TASK, Front.NOBODY)
+    }
+    assert killed == {*steps.WORKER_STEPS, *steps.MANAGED_STEPS} - FALLBACKS
 
 
 def test_every_step_of_a_wait_is_killed() -> None:

@@ -188,6 +188,10 @@ def _reckon(world: World, trial: Trial) -> None:
     trial.deliveries = world.bus.deliveries(world.topic)
     trial.attempts = len(world.attempts)
     explained = sum(trial.causes.values())
+    again = trial.deliveries - len(world.replay_ids) - explained
+    if 0 < again <= world.may_come_again:
+        trial.causes["kept here, and not yet by Salesforce"] = again
+        explained += again
     trial.wrong += [
         *invariants.doubled(world),
         *invariants.lost(world),

@@ -32,6 +32,8 @@ STORES = {
     "xcom": "xcom",
     OWN: "tests.proof.own_positions.Files",
 }
+MANAGED = "managed"
+"""Salesforce keeps the place, and what lies beside it is in the Variable."""
 TWO_DAYS = 2 * 24 * 3600.0
 STAND_IN, SPARK = "stand-in", "spark"
 
@@ -61,6 +63,8 @@ class Stage:
         shutil.copy(self.database, folder / "airflow.db")
         unique = f"P{uuid.uuid4().hex[:12]}__e"
         topic = self.bus.define_event(unique, Number__c="Text")
+        if store == MANAGED:
+            self.bus.define_managed(unique.removesuffix("__e"), topic)
         return World(
             name=name, folder=folder, store=store, job=job, stage=self, topic=topic, options=options
         )
@@ -74,6 +78,7 @@ class World:
     :ivar replay_ids: of all that was published, in hex.
     :ivar runs: how many runs have been made.
     :ivar extra_deliveries: for whoever keeps count.
+    :ivar may_come_again: events that Salesforce, where it keeps the place, may have delivered again though they were kept here.
     """
 
     name: str
@@ -89,6 +94,7 @@ class World:
     runs: int = 0
     attempts: list[Attempt] = field(default_factory=list)
     extra_deliveries: int = 0
+    may_come_again: int = 0
     _connection: str = ""
     _kept: set[str] = field(default_factory=set)
     _deliveries: int = 0
@@ -104,6 +110,11 @@ class World:
     @property
     def staging(self) -> Path:
         return self.folder / "staging"
+
+    @property
+    def _managed(self) -> str:
+        """Developer name of its managed subscription, where it has one."""
+        return self.topic.rpartition("/")[2].removesuffix("__e")
 
     @property
     def batches(self) -> list[Path]:
@@ -160,6 +171,9 @@ class World:
         return self._attempt(stop_at, options or {}, program="tests.proof.triggerer")
 
     def _attempt(self, stop_at: str, options: Mapping[str, str], **order: Any) -> Attempt:
+        if self.store == MANAGED:
+            committed = self.bus.committed(self._managed)
+            self.may_come_again += sum(one > committed for one in self.note_kept())
         attempt = self.stage.airflow.attempt(
             self.folder / "attempts" / f"{len(self.attempts) + 1:03}",
             stop_at=stop_at,
@@ -186,7 +200,8 @@ class World:
             "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
             "SFEVENTS_PROOF_REPORT": str(report),
             "SFEVENTS_PROOF_STOP_AT": stop_at,
-            "PROOF_STORE": STORES[self.store],
+            "PROOF_STORE": STORES.get(self.store, self.store),
+            "PROOF_MANAGED": self._managed,
             "PROOF_TOPIC": self.topic,
             "PROOF_ORG": self.bus.org_id,
             "PROOF_STAGING": self.staging.as_uri(),
@@ -240,6 +255,7 @@ class World:
             return [path.read_text() for path in own.glob("sfevents*")]
         statement = {
             "variable": "SELECT val FROM variable WHERE key LIKE 'sfevents.%'",
+            MANAGED: "SELECT val FROM variable WHERE key LIKE 'sfevents.%'",
             "asset": "SELECT value FROM asset_state_store WHERE key LIKE 'sfevents.%' AND key NOT LIKE '%.probe'",
             "xcom": "SELECT value FROM xcom WHERE key LIKE 'sfevents%'",
         }[self.store]

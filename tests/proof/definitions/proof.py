@@ -17,6 +17,8 @@ TOPIC = os.environ["PROOF_TOPIC"]
 OPTIONS: dict[str, Any] = {}
 if STORE == "asset":
     OPTIONS["inlets"] = [topic_asset(os.environ["PROOF_ORG"], TOPIC)]
+if STORE == "managed":
+    OPTIONS["managed_subscription"] = os.environ["PROOF_MANAGED"]
 if fallback := os.environ.get("PROOF_FALLBACK"):
     OPTIONS["replay_fallback"] = fallback
 if initial := os.environ.get("PROOF_INITIAL"):
