@@ -22,6 +22,12 @@ from airflow_provider_sfevents.spark.submitting import Way
 BESIDE_PYTHON = str(Path(sys.executable).parent)
 
 
+@pytest.fixture(autouse=True)
+def no_python_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests with a Spark of their own, which may have run in this process, leave one in the environment."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+
 @pytest.fixture
 def java_only(tmp_path: Path) -> str:
     """A PATH with a Java and without `spark-submit`."""
