@@ -169,7 +169,7 @@ def _poke_points() -> Iterator[CrashPoint]:
 
 
 def _managed_points() -> Iterator[CrashPoint]:
-    """Where Salesforce keeps the place: each step of the worker that is on the way then, and of a sensor that hears something."""
+    """Where Salesforce keeps the place: each step of the worker that is on the way then, and of a sensor or trigger that hears something."""
     for column, step in enumerate(MANAGED_WORKER_STEPS):
         nth = ":2" if step == steps.DELIVERED else ""
         yield CrashPoint(step=step + nth, store=MANAGED, again=column % 2 == 0)
@@ -178,6 +178,9 @@ def _managed_points() -> Iterator[CrashPoint]:
         yield CrashPoint(step=step, store=MANAGED, victim=Victim.WORKER, again=True)
     for column, step in enumerate(LISTENING):
         yield CrashPoint(front=Front.POKE, step=step, store=MANAGED, again=column % 2 == 0)
+        yield CrashPoint(
+            front=Front.TRIGGER, step=step, store=MANAGED, victim=Victim.TRIGGERER, again=True
+        )
 
 
 def _stand_in_points() -> Iterator[CrashPoint]:
