@@ -17,6 +17,7 @@ import pytest
 from grpc import aio
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb, pubsub_api_pb2_grpc as rpc
+from tests.integration.emulator.event_calls import EventCall
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -35,11 +36,11 @@ class Refused(NamedTuple):
     trailers: dict[str, str]
 
 
-class Stream:
+class Stream(EventCall):
     """A Subscribe call."""
 
     def __init__(self, call: Any, topic: str) -> None:
-        self.call = call
+        super().__init__(call)
         self.topic = topic
 
     async def ask(self, num: int, *, topic: str | None = None, **first: Any) -> None:
@@ -48,25 +49,6 @@ class Stream:
                 topic_name=self.topic if topic is None else topic, num_requested=num, **first
             )
         )
-
-    async def read(self) -> Any:
-        return await asyncio.wait_for(self.call.read(), 10)
-
-    async def take(self, count: int) -> list[Any]:
-        """Read until so many events came."""
-        events: list[Any] = []
-        while len(events) < count:
-            response = await self.read()
-            assert response is not aio.EOF, await self.call.code()
-            events += response.events
-        return events
-
-    async def end(self) -> str:
-        """Half-close, read to the end; the status."""
-        await self.call.done_writing()
-        while await self.read() is not aio.EOF:
-            pass
-        return str((await self.call.code()).name)
 
 
 class Client:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from grpc import aio
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.integration.emulator.event_calls import EventCall
 
 
-class ManagedCall:
+class ManagedCall(EventCall):
     """One ManagedSubscribe stream; the first request goes out with `opened`."""
-
-    def __init__(self, call: Any) -> None:
-        self.call = call
 
     @classmethod
     async def opened(cls, client: Any, num: int = 100, **first: Any) -> ManagedCall:
@@ -31,18 +28,6 @@ class ManagedCall:
         asked = pb.CommitReplayRequest(commit_request_id=request_id, replay_id=replay_id)
         await self.ask(0, commit_replay_id_request=asked)
 
-    async def read(self) -> Any:
-        return await asyncio.wait_for(self.call.read(), 10)
-
-    async def take(self, count: int) -> list[Any]:
-        """Read until so many events came."""
-        events: list[Any] = []
-        while len(events) < count:
-            response = await self.read()
-            assert response is not aio.EOF, await self.call.code()
-            events += response.events
-        return events
-
     async def answer(self) -> Any:
         """Next response that is about a commit."""
         while True:
@@ -50,13 +35,6 @@ class ManagedCall:
             assert response is not aio.EOF, await self.call.code()
             if response.HasField("commit_response"):
                 return response
-
-    async def end(self) -> str:
-        """Half-close, read to the end; the status."""
-        await self.call.done_writing()
-        while await self.read() is not aio.EOF:
-            pass
-        return str((await self.call.code()).name)
 
 
 async def refused(client: Any, num: int = 1, **first: Any) -> Any:

@@ -1,0 +1,34 @@
+"""A bare call that delivers events, whichever RPC it is of: generated messages, nothing of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from grpc import aio
+
+
+class EventCall:
+    """What is read of a call, and how it ends."""
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+
+    async def read(self) -> Any:
+        return await asyncio.wait_for(self.call.read(), 10)
+
+    async def take(self, count: int) -> list[Any]:
+        """Read until so many events came."""
+        events: list[Any] = []
+        while len(events) < count:
+            response = await self.read()
+            assert response is not aio.EOF, await self.call.code()
+            events += response.events
+        return events
+
+    async def end(self) -> str:
+        """Half-close, read to the end; the status."""
+        await self.call.done_writing()
+        while await self.read() is not aio.EOF:
+            pass
+        return str((await self.call.code()).name)
