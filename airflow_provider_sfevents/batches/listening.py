@@ -15,28 +15,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import fallback, restart
 from airflow_provider_sfevents.batches.aside import until_wanted
-from airflow_provider_sfevents.batches.coming import look
 from airflow_provider_sfevents.batches.fetch import hand_over
 from airflow_provider_sfevents.batches.heard import (
     HELD,
     MAX_WAIT,
-    MOVED,
-    OVERTAKEN,
     STOPPED,
     Heard,
 )
 from airflow_provider_sfevents.batches.supply import Supply, supplied
+from airflow_provider_sfevents.batches.waits_batch import WaitsBatch, whole
 from airflow_provider_sfevents.exceptions import BatchClaimed, ReplayIdRefused, StagingError
 from airflow_provider_sfevents.pubsub.start import LATEST
-from airflow_provider_sfevents.staging import claims
-from airflow_provider_sfevents.staging.holders import Holder
-from airflow_provider_sfevents.staging.marks import Anchor
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.coming import Coming
@@ -45,14 +39,10 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.delivery import Delivery
     from airflow_provider_sfevents.pubsub.fetch import FetchResult
     from airflow_provider_sfevents.staging.area import StagingArea
-    from airflow_provider_sfevents.staging.claims import Claim
     from airflow_provider_sfevents.staging.manifest import Run
     from airflow_provider_sfevents.staging.writer import PartWriter
 
 log = logging.getLogger(__name__)
-
-PART_SECONDS = 2.0
-"""Age of its first event at which a wait's file is closed: what a kill may cost. Waits get few events, so files stay few."""
 
 ANCHOR_SECONDS = 3600.0
 """Between two keepalives that are written down; 72 of them fit into what the bus keeps."""
@@ -85,7 +75,7 @@ async def listen(
     :raises SfEventsError: of other kinds, as `PubSubClient.fetch` does.
     """
     if not isinstance(plan, restart.Fetch):
-        return _whole(coming, plan)
+        return whole(coming, plan)
 
     def wait(plan: restart.Fetch) -> _Wait:
         return _Wait(coming, plan, area, bounds, run, max_wait, until_enough, unstaged)
@@ -94,10 +84,6 @@ async def listen(
         return await wait(plan).run(client, stop)
     except ReplayIdRefused as refused:
         return await wait(fallback.without_anchor(plan, refused)).run(client, stop)
-
-
-def _whole(coming: Coming, plan: restart.Commit | restart.Adopt) -> Heard:
-    return Heard(batch_id=coming.batch_id, events=plan.manifest.events, ended_by=OVERTAKEN)
 
 
 class _Wait:
@@ -117,9 +103,8 @@ class _Wait:
         self._coming = coming
         self._plan = plan
         self._topic_folder = coming.topic_folder(area)
-        self._folder = coming.folder(area)
+        self._batch = WaitsBatch(coming, area, run)
         self._bounds = bounds
-        self._run = run
         self._max_wait = max_wait
         self._until_enough = until_enough
         self._at_a_moment = plan.ask == LATEST
@@ -129,11 +114,8 @@ class _Wait:
         self._is_quiet = True
         self._received = 0
         self._supply: Supply | None = None
-        self._claim: Claim | None = None
-        self._claims_no_more = False
         self._writer: PartWriter | None = None
         self._unstaged = unstaged
-        self._elsewhere: Heard | None = None
         self._anchor_due_at = 0.0
 
     async def run(self, client: PubSubClient, stop: asyncio.Event | None) -> Heard:
@@ -182,30 +164,31 @@ class _Wait:
                     aside.cancel()
 
     async def _step_aside(self) -> None:
-        await until_wanted(self._folder, lambda: self._is_quiet and self._claim is None)
-        self._elsewhere = await asyncio.to_thread(self._as_held)
+        await until_wanted(self._batch.folder, lambda: self._is_quiet and not self._batch.is_ours)
+        await asyncio.to_thread(self._batch.leave_to_holder)
         self._end(HELD)
 
     async def _hold(self) -> None:
         """Claim the batch before anything is asked for; not needed any more where another has learned the place by now."""
         try:
-            plan = await asyncio.to_thread(self._take)
+            plan = await asyncio.to_thread(self._batch.take, self._plan)
         except StagingError as error:
             raise self._place_lost(error) from error
         if isinstance(plan, restart.Fetch):
-            self._plan, self._elsewhere = plan, None
+            # Where another has gone on meanwhile, nothing has been asked for yet, and so nothing is a second delivery.
+            self._plan, self._batch.elsewhere = plan, None
             if plan.ask != LATEST:
                 self._at_a_moment = False
-                await self._release()
-        if self._elsewhere is not None:
-            self._end(self._elsewhere.ended_by)
+                await self._batch.release()
+        if self._batch.elsewhere is not None:
+            self._end(self._batch.elsewhere.ended_by)
 
     async def _receive(self, delivery: Delivery) -> None:
-        steps.reached(steps.DELIVERED, self._folder.batch_id)
+        steps.reached(steps.DELIVERED, self._coming.batch_id)
         if self._is_quiet:
             self._is_quiet = False
             await self._begin()
-        if self._elsewhere is not None:
+        if self._batch.elsewhere is not None:
             return
         self._received += len(delivery)
         if self._writer is not None and not self._unstaged:
@@ -215,24 +198,28 @@ class _Wait:
                     await self._supply.keep(await self._writer.sealed())
             except StagingError as error:
                 self._not_staged(error)
-                await self._release()  # it may be long until the rest has come
+                await self._batch.release()  # it may be long until the rest has come
 
     async def _begin(self) -> None:
         """The first event has come: claim the batch, look at it again, and begin a file."""
+        came_at = asyncio.get_running_loop().time()
+        if not self._unstaged:
+            try:
+                await asyncio.to_thread(self._batch.take_or_check, self._plan)
+                if self._batch.elsewhere is not None:
+                    self._end(self._batch.elsewhere.ended_by)
+                    return
+                self._writer = await asyncio.to_thread(self._batch.open_writer, self._plan)
+            except StagingError as error:
+                self._not_staged(error)
+                await self._batch.release()
+        # Only now is it known whether a wait may end by it at all: a store may take longer than that to refuse.
+        self._set_timer(came_at)
+
+    def _set_timer(self, came_at: float) -> None:
         if self._max_wait is not None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._max_wait, self._waited)
-        if self._unstaged:
-            return
-        try:
-            await asyncio.to_thread(self._take if self._claim is None else self._check)
-            if self._elsewhere is not None:
-                self._end(self._elsewhere.ended_by)
-                return
-            self._writer = await asyncio.to_thread(self._open_writer)
-        except StagingError as error:
-            self._not_staged(error)
-            await self._release()
+            self._timer = loop.call_at(came_at + self._max_wait, self._waited)
 
     async def _keepalive(self, replay_id: str) -> None:
         # An event that was left to somebody else lies before a later keepalive too, and its file may never be closed.
@@ -240,7 +227,7 @@ class _Wait:
             return
         self._anchor_due_at = time.monotonic() + ANCHOR_SECONDS
         try:
-            await asyncio.to_thread(self._write_anchor, replay_id)
+            await asyncio.to_thread(self._batch.write_anchor, replay_id, self._plan)
         except StagingError as error:
             if self._at_a_moment:
                 raise self._place_lost(error) from error
@@ -251,11 +238,11 @@ class _Wait:
             )
             return
         except BatchClaimed:  # somebody took us for dead
-            self._elsewhere = await asyncio.to_thread(self._as_held)
+            await asyncio.to_thread(self._batch.leave_to_holder)
             self._end(HELD)
             return
         self._at_a_moment = False
-        await self._release()
+        await self._batch.release()
 
     def _end(self, why: str) -> None:
         self._ended_by = self._ended_by or why
@@ -274,13 +261,8 @@ class _Wait:
         except StagingError as error:
             self._not_staged(error)
         finally:
-            self._claims_no_more = True
-            await self._release()
-
-    async def _release(self) -> None:
-        claim, self._claim = self._claim, None
-        if claim is not None:
-            await asyncio.to_thread(claim.release)
+            self._batch.claims_no_more = True
+            await self._batch.release()
 
     def _not_staged(self, error: StagingError) -> None:
         if self._at_a_moment:
@@ -300,8 +282,8 @@ class _Wait:
         )
 
     def _heard(self, result: FetchResult | None) -> Heard:
-        if self._elsewhere is not None:
-            return self._elsewhere
+        if self._batch.elsewhere is not None:
+            return self._batch.elsewhere
         if self._received and not self._unstaged:
             log.info(
                 "%d events of %s are staged for batch %s.",
@@ -317,76 +299,6 @@ class _Wait:
             ended_by=self._ended_by or (result.ended_by if result else ""),
             why=self._unstaged or (str(error) if error else ""),
         )
-
-    # From here on in a thread.
-
-    def _take(self) -> restart.Commit | restart.Adopt | restart.Fetch | None:
-        """Claim the batch, and see what has become of it; `_elsewhere` is set where it is no more as it was."""
-        batch_id = self._coming.batch_id
-        if any(
-            one > self._coming.sequence for one in self._topic_folder.sequences(self._coming.epoch)
-        ):
-            self._elsewhere = Heard(batch_id=batch_id, ended_by=MOVED)
-            return None
-        try:
-            claim = self._folder.claim(Holder.here(self._run, datetime.now(UTC).isoformat()))
-        except BatchClaimed:
-            self._elsewhere = self._as_held()
-            return None
-        self._claim = claim
-        if self._claims_no_more:  # we were cancelled meanwhile, and nobody waits for this thread
-            claim.release()
-        steps.reached(steps.CLAIMED, batch_id)
-        plan = restart.plan(look(self._coming, self._topic_folder, sound=False))
-        if not isinstance(plan, restart.Fetch):
-            self._elsewhere = _whole(self._coming, plan)
-        elif _end_of(plan) != _end_of(self._plan):
-            self._elsewhere = Heard(batch_id=batch_id, events=plan.events, ended_by=OVERTAKEN)
-        return plan
-
-    def _check(self) -> None:
-        """Whoever takes us for dead asks later. So while the batch is ours, now that we have heard something, no other `latest` missed less."""
-        try:
-            if self._claim is not None:
-                self._claim.check()
-        except BatchClaimed:
-            self._elsewhere = self._as_held()
-
-    def _as_held(self) -> Heard:
-        found = claims.holder_of(self._folder.folder)
-        who = found[1].describe() if found else "somebody who has just let go"
-        return Heard(batch_id=self._coming.batch_id, held_by=who, ended_by=HELD)
-
-    def _open_writer(self) -> PartWriter | None:
-        if self._claim is None:
-            return None
-        from airflow_provider_sfevents.staging.writer import Limits
-
-        limits = Limits(part_seconds=PART_SECONDS)
-        return self._folder.writer(self._claim, self._plan.resume, self._plan.events, limits)
-
-    def _write_anchor(self, replay_id: str) -> None:
-        """A keepalive of a position that others have moved meanwhile does not count, and takes no other's place."""
-        coming = self._coming
-        there = self._topic_folder.read_anchor()
-        if there and there.epoch == coming.epoch and there.sequence >= coming.sequence:
-            return
-        if self._claim is not None:
-            self._claim.check()
-        self._topic_folder.write_anchor(
-            Anchor(
-                epoch=coming.epoch,
-                sequence=coming.sequence - 1,
-                replay_id=replay_id,
-                seen_at=datetime.now(UTC).isoformat(),
-                after=self._plan.kept[-1].end if self._plan.kept else "",
-            )
-        )
-        steps.reached(steps.ANCHOR_WRITTEN, self._coming.batch_id)
-
-
-def _end_of(plan: restart.Fetch) -> tuple[Any, ...]:
-    return plan.start, plan.resume, plan.events, plan.loss
 
 
 async def _to_the_end(work: asyncio.Task[Heard]) -> None:

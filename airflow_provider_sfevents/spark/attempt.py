@@ -79,9 +79,10 @@ class LandingAttempt:
             return self._receipt(self._given_way(other.landed))
         except Exception:
             now = before
+            # What went wrong is worth more than that the store is out of reach for these, too.
             with suppress(StagingError):
-                # What went wrong is worth more than that the store is out of reach for this, too.
                 self._clean_up()
+            with suppress(StagingError):
                 now = self._fence.landed()
             if now is None or (now == before and not self._fence.is_other_form(now)):
                 raise

@@ -7,7 +7,7 @@ the files they belong to, and a reader that meets a stale one fails; and only th
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ _PARQUET = "org.apache.parquet.hadoop"
 _MISSING = "java.io.FileNotFoundException"
 
 _FOOTERS_AT_ONCE = 8
+_MAKINGS = 5
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
 """Hadoop 3.4.2 on S3: `If-None-Match: *`. Without it a store that knows no folders looks, and writes later."""
@@ -146,9 +147,17 @@ class Files:
             stream.close()
 
     def make_folder(self, url: str) -> None:
-        with _named(url):
-            path, fs = self._at(url)
-            fs.mkdirs(path)
+        """Make a folder and those above it; once more where another landing removes one of them, empty as it is, in that moment."""
+        for tries_left in reversed(range(_MAKINGS)):
+            try:
+                with _named(url):
+                    path, fs = self._at(url)
+                    fs.mkdirs(path)
+            except StagingError:
+                if not tries_left:
+                    raise
+            else:
+                return
 
     def move(self, source: str, target: str) -> None:
         """Rename a file, replacing what is there: in one step where the store can (disks, HDFS), by copying elsewhere."""
@@ -211,17 +220,24 @@ class Files:
             return self._gateway.new_array(self._java(f"{_FS}.FileStatus"), 0)
 
     def remove(self, url: str) -> None:
-        """Delete a file, or a folder with all in it; nothing there is fine."""
-        with _named(url):
-            path, fs = self._at(url)
-            fs.delete(path, True)
+        """Delete a file, or a folder with all in it; nothing there is fine, and so is a twin that is quicker."""
+        try:
+            self._delete(url, recursive=True)
+        except StagingError:
+            if self.exists(url):
+                raise
 
     def remove_if_empty(self, url: str) -> None:
         """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
         if not self.names(url):
-            with _named(url):
-                path, fs = self._at(url)
-                fs.delete(path, False)
+            # What fails here is the other's being quicker, and a folder that stays though it is empty harms nobody.
+            with suppress(StagingError):
+                self._delete(url, recursive=False)
+
+    def _delete(self, url: str, *, recursive: bool) -> None:
+        with _named(url):
+            path, fs = self._at(url)
+            fs.delete(path, recursive)
 
     def _at(self, url: str) -> tuple[Any, Any]:
         path = self._java(f"{_FS}.Path")(url)

@@ -40,6 +40,7 @@ def test_a_half_open_client_keeps_its_slot() -> None:
                 return condition, said, await call.take(1)
 
         condition, said, _ = asyncio.run(scenario())
+        bus.wait_open_streams(0)
         bus.check()
         assert (condition.how, said.code) == ("half_open", "managed.subscription.already.active")
         assert [one.ended for one in bus.subscriptions] == ["CANCELLED", "CANCELLED"]

@@ -105,9 +105,9 @@ def plan(area: StagingArea, coming: Coming = COMING) -> restart.Fetch:
 
 def heard_of(area: StagingArea, *moments: Any, **how: Any) -> Heard:
     """One wait at what lies there when it begins."""
-    service: Any = how.get("service") or Service(list(moments))
-    found = how.get("plan") or plan(area)
-    return asyncio.run(listen(COMING, found, service, area, Bounds(), run=SENSOR))
+    service: Any = how.pop("service", None) or Service(list(moments))
+    found = how.pop("plan", None) or plan(area)
+    return asyncio.run(listen(COMING, found, service, area, Bounds(), run=SENSOR, **how))
 
 
 def anchor(area: StagingArea) -> Anchor | None:
@@ -289,3 +289,13 @@ def test_what_is_heard_fits_into_a_triggers_event(area: StagingArea) -> None:
     """Plain JSON, and the same when it is read back."""
     heard = heard_of(area, Came(1, 2))
     assert type(heard)(**json.loads(json.dumps(asdict(heard)))) == heard
+
+
+def test_a_wait_whose_claim_fails_late_goes_on_until_it_has_enough(tmp_path: Path) -> None:
+    """Its time was over before the store refused; ended by that, it would have had what came delivered once more."""
+    area = StagingArea(UPath(tmp_path))
+    folder = COMING.folder(area).folder
+    folder.mkdir(parents=True)
+    (folder / "claims").write_text("a file where a folder must be")
+    heard = heard_of(area, Came(1, 2), Came(3, 1), max_wait=0.0, until_enough=True)
+    assert (heard.events, heard.staged, heard.ended_by) == (3, False, "idle_seconds")

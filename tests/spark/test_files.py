@@ -1,0 +1,70 @@
+"""Files through Hadoop while other landings are at work in the same folders."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typing_extensions import override
+
+from airflow_provider_sfevents.spark.hadoop import Files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+pytestmark = pytest.mark.spark
+
+
+class Between(Files):
+    """Another landing acts right after this one has looked into a folder."""
+
+    def __init__(self, spark: Any, act: Callable[[], object]) -> None:
+        super().__init__(spark)
+        self._act = act
+
+    @override
+    def names(self, url: str) -> list[str]:
+        found = super().names(url)
+        self._act()
+        return found
+
+
+def test_a_folder_that_another_fills_in_that_moment_stays(spark: Any, tmp_path: Path) -> None:
+    """It was empty when it was looked at; Hadoop says then that it is not, which is no failure."""
+    folder = tmp_path / "_landing"
+    folder.mkdir()
+    files = Between(spark, partial((folder / "0f3c-2").mkdir, exist_ok=True))
+    files.remove_if_empty(str(folder))
+    assert [path.name for path in folder.iterdir()] == ["0f3c-2"]
+
+
+def test_a_folder_that_another_removes_in_that_moment_is_gone(spark: Any, tmp_path: Path) -> None:
+    """Both wanted that."""
+    folder = tmp_path / "_landing"
+    folder.mkdir()
+    files = Between(spark, partial(shutil.rmtree, folder, ignore_errors=True))
+    files.remove_if_empty(str(folder))
+    assert not folder.exists()
+
+
+def test_folders_come_and_go_below_a_folder_that_goes_when_empty(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Two batches that land at once: one makes its folder while the other removes its own, and what is empty without it."""
+    root = tmp_path / "_landing"
+
+    def come_and_go(batch: int) -> None:
+        files, folder = Files(spark), f"{root}/{batch}"
+        for _ in range(40):
+            files.make_folder(folder)
+            files.remove(folder)
+            files.remove_if_empty(str(root))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(come_and_go, range(2))) == [None, None]
+    Files(spark).remove_if_empty(str(root))
+    assert not root.exists()
