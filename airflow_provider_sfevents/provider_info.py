@@ -71,13 +71,13 @@ _STANDARD_FIELDS: dict[str, Any] = {
     "hidden-fields": ["schema", "port"],
     "relabeling": {
         "host": "My Domain URL",
-        "login": "Consumer key (soap: user name)",
-        "password": "Consumer secret (soap: password)",
+        "login": "Consumer key",
+        "password": "Consumer secret",
     },
     "placeholders": {
         "host": "https://acme.my.salesforce.com",
-        "login": "Consumer key of the external client app; soap: integration@acme.com",
-        "password": "client_credentials, password; refresh_token where the app asks for it; soap: the user's password",
+        "login": "of the external client app; for soap the user name",
+        "password": "of the same app; for soap the user's password",
     },
 }
 
@@ -85,13 +85,15 @@ _STANDARD_FIELDS: dict[str, Any] = {
 _EXTRA_FIELDS: dict[str, Any] = {
     "auth": {
         "label": "Login with",
-        "description": "client_credentials: My Domain URL, consumer key and secret."
-        " jwt_bearer: consumer key, user name and private key."
-        " refresh_token: consumer key and refresh token, with the secret where the app asks for it."
-        " password: consumer key and secret, user name and user password."
-        " soap: user name and password in the two fields above; it ends with Summer '27."
-        " session: a session token you already have.",
+        # The form shows it as a list, which a `description` cannot be; and it draws `code` over the line above.
         "schema": {
+            "description_md": "What each needs, beside the My Domain URL:\n"
+            "- **client_credentials**: consumer key and secret.\n"
+            "- **jwt_bearer**: consumer key, user name, private key.\n"
+            "- **refresh_token**: consumer key, refresh token; some apps: the secret.\n"
+            "- **password**: consumer key and secret, user name, user password.\n"
+            "- **soap**: user name as key, password as secret. Ends with Summer '27.\n"
+            "- **session**: a session token that you already have.",
             "type": "string",
             "enum": [
                 "client_credentials",

@@ -89,7 +89,8 @@ def _run(port: int, every: int) -> None:
             airflow.migrate()
             airflow.connect(
                 {
-                    "sfevents_default": salesforce.connection(),
+                    # The form's test button of Airflow 3.3 sends port 0 where there is none, which its server takes for another host.
+                    "sfevents_default": salesforce.connection() | {"port": 0},
                     "spark_default": {"conn_type": "spark", "host": "local[2]"},
                 }
             )

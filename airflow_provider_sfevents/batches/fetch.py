@@ -21,6 +21,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.pubsub.event_time import event_time_reader
+from airflow_provider_sfevents.pubsub.start import EARLIEST
 from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
 from airflow_provider_sfevents.staging.marks import Anchor
@@ -59,6 +60,17 @@ class Ended:
     error: str = ""
 
 
+def announcement(topic: str, plan: Fetch, bounds: Bounds) -> str:
+    """What the log says before the first event: from where, and how long it may be silent now."""
+    where = f"from {plan.ask}" if plan.ask in (EARLIEST, LATEST) else f"after {plan.ask}"
+    first = f" ({bounds.learn_seconds:g} s for the first)" if bounds.learn_seconds else ""
+    staged = f"; {plan.events} staged already" if plan.kept else ""
+    return (
+        f"Fetching {topic} {where}, until nothing comes for {bounds.idle_seconds:g} s{first}, "
+        f"{bounds.max_events:,} events or {bounds.max_seconds:g} s at most{staged}."
+    )
+
+
 class BatchFetch:
     """Fetches one batch into its folder; the claim is the caller's.
 
@@ -94,12 +106,7 @@ class BatchFetch:
         :raises Stopped: `stopping` was set; what has been received is kept.
         """
         topic, plan = self._request.topic, self._plan
-        log.info(
-            "Fetching %s after %s%s.",
-            topic,
-            plan.ask,
-            f"; {plan.events} events are staged already" * bool(plan.kept),
-        )
+        log.info("%s", announcement(topic, plan, self._bounds))
         coming = Coming.after(self._position, self._request.managed)
         async with supplied(client, coming, self._topic_folder) as supply:
             staged = await self._stage(client, supply, stopping)

@@ -124,7 +124,7 @@ class Bus:
         """Put events of several topics on the bus, in this order and all or none; their replay ids.
 
         :param note: kept in the log with them, for whoever publishes; see `take_notes`.
-        :raises EmulatorError: for a topic nobody defined, or a channel.
+        :raises EmulatorError: for a topic nobody defined, or a channel; when the folder's disk is full.
         """
         with self.lock:
             for topic, _ in events:
@@ -135,10 +135,10 @@ class Bus:
                 for topic, event in events
                 for copy in self._copies(topic, self.dress(topic, event), at)
             ]
-            for one in stored:
-                self.restore_event(one)
             if self.journal:
                 self.journal.events(stored, note)
+            for one in stored:
+                self.restore_event(one)
             reached = {carrier for topic, _ in events for carrier in self._carriers[topic]}
         self.wake(reached)
         return [self.replay_id(one.position) for one in stored if not one.channel]

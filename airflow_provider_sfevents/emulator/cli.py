@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
+from difflib import get_close_matches
 from typing import Any
 
 from airflow_provider_sfevents.emulator import fault_cli, managed_cli
@@ -149,8 +150,10 @@ def knobs(settings: list[str], keepalive: float | None) -> Knobs:
     for setting in settings:
         name, _, text = setting.partition("=")
         if name not in known:
+            near = get_close_matches(name, known)
             raise EmulatorError(
-                f"--knob {setting!r}: no knob {name!r}; there are {', '.join(known)}"
+                f"--knob {setting!r}: no knob {name!r}; "
+                + (f"is it {' or '.join(near)}?" if near else f"there are {', '.join(known)}")
             )
         try:
             values[name] = _value(text, known[name])

@@ -26,6 +26,7 @@ from airflow_provider_sfevents.emulator.replay_log import StoredEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from io import FileIO
     from pathlib import Path
 
 _ORGS = "orgs.json"
@@ -39,12 +40,17 @@ _COPY, _NOTED = b"V", b"C"  # a channel's own copy of an event; a note with the 
 
 
 class BusLog:
-    """Appends to the log of one bus. Each write reaches the operating system before the publisher hears of it."""
+    """Appends to the log of one bus. Each write reaches the operating system before the publisher hears of it.
+
+    Every method that writes raises `EmulatorError` when the disk does not take it; then nothing of it is in the log.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._file: BinaryIO = path.open("ab")
+        # Unbuffered: a buffer would try again later what was refused.
+        self._file: FileIO = path.open("ab", buffering=0)
+        self._size = self._file.tell()
 
     def topic(self, topic: Topic) -> None:
         self._write(_TOPIC + json.dumps(asdict(topic)).encode())
@@ -71,10 +77,17 @@ class BusLog:
         self._file.close()
 
     def _write(self, *bodies: bytes) -> None:
-        self._file.write(
-            b"".join(_FRAME.pack(len(body), zlib.crc32(body)) + body for body in bodies)
-        )
-        self._file.flush()
+        frames = b"".join(_FRAME.pack(len(body), zlib.crc32(body)) + body for body in bodies)
+        left = memoryview(frames)
+        try:
+            while left:  # a disk that is nearly full takes a part
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            self._file.truncate(self._size)
+            raise EmulatorError(
+                f"cannot write to {self._path}: {error.strerror}; make room there, or begin a new folder"
+            ) from error
+        self._size += len(frames)
 
 
 def read_into(bus: Bus, path: Path) -> None:
@@ -96,10 +109,15 @@ def read_into(bus: Bus, path: Path) -> None:
 def lock(folder: Path) -> BinaryIO:
     """Keep other emulators off a folder, until what is returned is closed or this process ends.
 
-    :raises EmulatorError: when another one has it.
+    :raises EmulatorError: when another one has it, or it cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / _LOCK).open("ab")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / _LOCK).open("ab")
+    except OSError as error:
+        raise EmulatorError(
+            f"cannot write to folder {folder}: {error.strerror}; make it writable, or name another folder"
+        ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

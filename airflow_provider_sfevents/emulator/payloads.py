@@ -46,7 +46,7 @@ class Codec:
             raise EmulatorError(
                 f"{self.schema['name']} has no field {wrong!r}; it has {', '.join(sorted(self._names))}"
             )
-        record = {name: _to_avro(value, self._kinds[name]) for name, value in values.items()}
+        record = {name: self._fitted(name, value) for name, value in values.items()}
         out = io.BytesIO()
         try:
             schemaless_writer(out, self._parsed, record)
@@ -55,6 +55,12 @@ class Codec:
                 f"an event of {self.schema['name']} does not fit its schema: {error}"
             ) from error
         return out.getvalue()
+
+    def _fitted(self, name: str, value: Any) -> Any:
+        try:
+            return _to_avro(value, self._kinds[name])
+        except EmulatorError as error:
+            raise EmulatorError(f"{name}: {error}") from error
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Payload's fields, times as ISO-8601.

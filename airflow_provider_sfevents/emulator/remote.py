@@ -48,7 +48,7 @@ class Whereabouts:
             return cls(**json.loads(path.read_text()))
         except FileNotFoundError as error:
             raise EmulatorError(
-                f"no running emulator found: {path} does not exist; start one, or say where it is with --url or --state"
+                f"no running emulator found: {path} does not exist; start one, or say where it is with --folder, --state or --url"
             ) from error
         except (OSError, ValueError, TypeError) as error:
             raise EmulatorError(f"{path} is not an emulator's state file: {error}") from error

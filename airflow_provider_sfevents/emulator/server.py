@@ -227,7 +227,12 @@ def take_port(host: str, port: int, what: str) -> socket.socket:
     """Make a socket that has a port, 0 for a free one, and refuses connections until it listens.
 
     :raises PortInUse: when it is taken.
+    :raises EmulatorError: when it is no port, or not one for us.
     """
+    if not 0 <= port < 65536:
+        raise EmulatorError(
+            f"{what} port {port} is no port; give one up to 65535, or 0 for a free one"
+        )
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

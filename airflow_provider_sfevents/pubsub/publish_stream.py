@@ -219,7 +219,7 @@ class Publisher:
 
     def _limit(self, said: str) -> QuotaExceeded:
         return QuotaExceeded(
-            f"Publishing to {self._topic} ended after {self._accepted} events: {said}. The org's allowance of published events for an hour is "
+            f"Publishing to {self._topic} ended after {self._accepted} events: {said.rstrip('.')}. The org's allowance of published events for an hour is "
             "used up: wait, publish less, or buy more.",
             error_code="LIMIT_EXCEEDED",
         )

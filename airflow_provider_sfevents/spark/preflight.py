@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.version import Version
+
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.java import find_java
 
@@ -53,10 +55,12 @@ def check_versions(version: Callable[[str], str] = importlib.metadata.version) -
         except importlib.metadata.PackageNotFoundError:
             return  # one alone cannot disagree
     if len(set(found.values())) > 1:
+        # pip takes the newest of each, and of the newer one the other may not be published yet.
+        both = min(found.values(), key=Version)
         raise ConfigurationError(
             f"pyspark is {found['pyspark']} and pyspark-client is {found['pyspark-client']}, but both install into one folder, so that "
-            f"Spark breaks at run time. Install one version of both: pip install --force-reinstall 'pyspark=={found['pyspark']}' "
-            f"'pyspark-client=={found['pyspark']}'."
+            "Spark breaks at run time. Install one version of both: pip install --force-reinstall --no-deps "
+            f"'pyspark=={both}' 'pyspark-client=={both}'."
         )
 
 

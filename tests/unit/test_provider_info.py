@@ -116,7 +116,7 @@ def test_field_of_the_form_explains_itself(name: str) -> None:
     """Every field has a label, a help text that is a sentence, and a type."""
     field = FIELDS[name]
     assert field["label"]
-    assert field["description"].endswith(".")
+    assert _help(field).endswith(".")
     assert field["schema"]["type"]
     assert "__" not in name, "Airflow splits the form's keys at double underscores"
 
@@ -179,13 +179,21 @@ def test_choices_of_login_are_the_hooks() -> None:
 )
 def test_the_form_says_what_each_login_needs(auth: str, fields: set[str]) -> None:
     """Who chooses a login reads beside the choice what to fill in, and each field that is for some logins alone names them."""
-    assert f"{auth}: " in FIELDS["auth"]["description"]
+    assert f"- **{auth}**: " in _help(FIELDS["auth"])
     assert {name for name in FIELDS if name != "auth" and auth in _logins(FIELDS[name])} == fields
+
+
+def _help(field: dict[str, Any]) -> str:
+    """What the form says below a field: Airflow shows the Markdown only where there is no description."""
+    markdown = field["schema"].get("description_md", "")
+    assert not ("description" in field and markdown)
+    said: str = field.get("description", markdown)
+    return said
 
 
 def _logins(field: dict[str, Any]) -> list[str]:
     """Logins that a field is for, as its help text begins."""
-    named, mark, _ = field["description"].partition(": ")
+    named, mark, _ = _help(field).partition(": ")
     return [one.strip() for one in named.split(",")] if mark else []
 
 

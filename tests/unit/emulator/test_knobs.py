@@ -102,3 +102,13 @@ def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
     """A knob that does not exist, or a value it does not take, is one clear error."""
     with pytest.raises(EmulatorError, match=setting.partition("=")[0]):
         cli.knobs([setting], None)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("keepalive_second", "is it keepalive_seconds"), ("nope", "there are keepalive_seconds, ")],
+)
+def test_a_misspelt_knob_is_answered_with_the_right_one(name: str, said: str) -> None:
+    """What is near, or else all there are."""
+    with pytest.raises(EmulatorError, match=f"no knob '{name}'; {said}"):
+        cli.knobs([f"{name}=1"], None)

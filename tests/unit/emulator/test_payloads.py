@@ -93,9 +93,9 @@ def test_decoding_shows_times_as_text() -> None:
     ("values", "message"),
     [
         ({"Nope__c": 1}, "no field 'Nope__c'"),
-        ({"Place__c": {"Planet": "Mars"}}, "no member 'Planet'"),
-        ({"Day__c": "tomorrow"}, "'tomorrow' is no DateOnly; write it as ISO-8601"),
-        ({"Number__c": "many"}, "'many' is no double"),
+        ({"Place__c": {"Planet": "Mars"}}, "Place__c: no member 'Planet'"),
+        ({"Day__c": "tomorrow"}, "Day__c: 'tomorrow' is no DateOnly; write it as ISO-8601"),
+        ({"Number__c": "many"}, "Number__c: 'many' is no double"),
         ({"Text__c": 5}, "Text__c"),
         ({"CreatedDate": None}, "does not fit its schema"),
     ],

@@ -1,0 +1,41 @@
+"""What a fetch says before it begins."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.batches.fetch import announcement
+from airflow_provider_sfevents.batches.restart import Fetch
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.manifest import Part
+
+PART = Part(
+    path="a", start="0a", end="0b", first_ordinal=0, events=7, bytes=1, sha256="", schemas=()
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "bounds", "said"),
+    [
+        (
+            Fetch(start="earliest"),
+            Bounds(),
+            "Fetching /event/A__e from earliest, until nothing comes for 30 s, 10,000 events or 600 s at most.",
+        ),
+        (
+            Fetch(start="latest"),
+            Bounds(idle_seconds=0.5, learn_seconds=280, max_events=5),
+            "Fetching /event/A__e from latest, until nothing comes for 0.5 s (280 s for the first), 5 events or 600 s at most.",
+        ),
+        (
+            Fetch(start="0a", kept=(PART,)),
+            Bounds(),
+            "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10,000 events or 600 s at most; 7 staged already.",
+        ),
+    ],
+)
+def test_the_log_says_from_where_and_how_long_it_may_be_silent(
+    plan: Fetch, bounds: Bounds, said: str
+) -> None:
+    """Whoever looks at a silent log sees what the task waits for, and for how long."""
+    assert announcement("/event/A__e", plan, bounds) == said
