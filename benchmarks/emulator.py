@@ -144,7 +144,7 @@ def keep(events: int) -> Kept:
             [topic] = emulator.define(1)
             seconds = emulator.fill(topic, events)
             emulator.stop()
-        disk = sum(file.stat().st_size for file in Path(folder).rglob("bus.log"))
+        disk = sum(file.stat().st_size for file in Path(folder).rglob("bus*.log"))
         with loaded.running(folder) as emulator:
             kept = Kept(
                 publishing=events / seconds,

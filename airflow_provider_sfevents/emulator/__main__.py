@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; 0 when it did what it was asked, 2 when it could not."""
+    """Run one command; 0 when it did what it was asked, 2 when it could not, 130 when it was interrupted."""
     args = cli.parser().parse_args(argv)
     try:
         if args.command == "start":
@@ -30,6 +30,8 @@ def main(argv: list[str] | None = None) -> int:
     except EmulatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130  # as shells say it
     except BrokenPipeError:
         # Whoever read our output has seen enough, say `head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.untrusted import json_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -25,11 +25,7 @@ def answering(answer: Callable[[Facts], Any]) -> Callable[[Request], Awaitable[R
 
     async def handle(request: Request) -> Response:
         try:
-            asked = (
-                dict(request.query_params)
-                if request.method == "GET"
-                else json.loads(await request.body())
-            )
+            asked = await _asked(request)
             return JSONResponse(await asyncio.to_thread(answer, asked))
         except KeyError as error:
             return JSONResponse({"error": f"{error} is missing"}, status_code=400)
@@ -37,3 +33,12 @@ def answering(answer: Callable[[Facts], Any]) -> Callable[[Request], Awaitable[R
             return JSONResponse({"error": str(error)}, status_code=400)
 
     return handle
+
+
+async def _asked(request: Request) -> Facts:
+    if request.method == "GET":
+        return dict(request.query_params)
+    found = json_of(await request.body())
+    if not isinstance(found, dict):
+        raise TypeError("the body is not a JSON object")
+    return found

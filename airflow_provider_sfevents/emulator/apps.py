@@ -15,6 +15,7 @@ from airflow_provider_sfevents.emulator.logins import Logins
 from airflow_provider_sfevents.emulator.managed_admin import ManagedAdmin
 from airflow_provider_sfevents.emulator.record_admin import RecordAdmin
 from airflow_provider_sfevents.emulator.rest.routes import rest_routes
+from airflow_provider_sfevents.emulator.untrusted import bounded
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -50,7 +51,8 @@ def _app(state: State, routes: list[Any]) -> Any:
         state.defect(error)
         return PlainTextResponse(f"an error in the emulator: {error!r}", status_code=500)
 
-    return _dated(Starlette(routes=routes, exception_handlers={Exception: defect}), state.clock)
+    app = Starlette(routes=routes, exception_handlers={Exception: defect})
+    return _dated(bounded(app), state.clock)
 
 
 def _dated(app: Any, clock: Clock) -> Any:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import random
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator import ids, storing
 from airflow_provider_sfevents.emulator.chance import Chance
 from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
+from airflow_provider_sfevents.emulator.listeners import Listeners
 from airflow_provider_sfevents.emulator.replay_log import IssuedPositions, StoredEvent, TopicLog
-from airflow_provider_sfevents.emulator.topics import Encoded, Journal, Topic, with_member
+from airflow_provider_sfevents.emulator.topics import Encoded, Journal, Standing, Topic
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.knobs import Knobs
 
-__all__ = ["Bus", "Encoded", "Journal", "Topic", "with_member"]
+__all__ = ["Bus", "Encoded", "Topic"]
 
 _HOUR = 3600.0
 
@@ -50,6 +50,7 @@ class Bus:
         self._carriers: dict[str, tuple[str, ...]] = {}
         self._left_out: dict[str, TopicLog] = {}
         self.dress: Callable[[str, Encoded], Encoded] = lambda _topic, event: event
+        self.notes_now: Callable[[], list[bytes]] = list
         self._issued = IssuedPositions()
         self._issued_before: list[IssuedPositions] = []
         self._forgotten: set[str] = set()
@@ -57,8 +58,9 @@ class Bus:
         self._chance = Chance(f"{knobs.seed}:{name}:duplicates")
         self._random = random.Random(f"{knobs.seed}:{name}")  # noqa: S311 - repeatable, guards nothing
         self._position = self._random.randint(1_000_000, 20_000_000)
-        self._listeners: dict[str, set[Callable[[], None]]] = {}
+        self._listeners = Listeners()
         self._next_purge = 0.0
+        self._newest_at = 0.0
         self._notes: list[bytes] = []
 
     # --- what exists -------------------------------------------------------------------------------------------------
@@ -129,11 +131,14 @@ class Bus:
         with self.lock:
             for topic, _ in events:
                 self._check_target(topic)
-            at = self._clock.timestamp()
+            self._purge()
+            at, size = self._at(), self.knobs.replay_id_bytes
             stored = [
                 copy
                 for topic, event in events
-                for copy in self._copies(topic, self.dress(topic, event), at)
+                for copy in storing.stored(
+                    topic, self.dress(topic, event), self._next_position(), at, size
+                )
             ]
             if self.journal:
                 self.journal.events(stored, note)
@@ -157,25 +162,6 @@ class Bus:
                 f"topic {topic!r} {what}; defined: {', '.join(self._topics) or 'none'}"
             )
 
-    def _copies(self, topic: str, event: Encoded, at: float) -> list[StoredEvent]:
-        position = self._next_position()
-        own = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=event.payload)
-        copies = [self._stored(position, topic, own, at)]
-        for channel, payload in event.on_channels.items():
-            if payload is None:
-                copies.append(StoredEvent(position, at, topic, b"", channel))
-                continue
-            other = pb.ProducerEvent(id=event.id, schema_id=event.schema_id, payload=payload)
-            copies.append(self._stored(position, topic, other, at, channel))
-        return copies
-
-    def _stored(
-        self, position: int, topic: str, event: pb.ProducerEvent, at: float, channel: str = ""
-    ) -> StoredEvent:
-        consumed = pb.ConsumerEvent(event=event, replay_id=self.replay_id(position))
-        wire = pb.FetchResponse(events=[consumed]).SerializeToString()
-        return StoredEvent(position, at, topic, wire, channel)
-
     def renumber(self, position: int, *, old_valid: bool) -> None:
         """Give all retained events new places, from this one on, as when an org moves.
 
@@ -194,19 +180,13 @@ class Bus:
             # An event comes before the copies that channels have of it.
             past.sort(key=lambda one: (one.position, one.channel))
             places = {old: self._next_position() for old in sorted({e.position for e in past})}
-            moved = [self._moved(event, places[event.position]) for event in past]
+            size = self.knobs.replay_id_bytes
+            moved = [storing.moved(event, places[event.position], size) for event in past]
             for event in moved:
                 self.restore_event(event)
             if self.journal:
-                self.journal.renumbered(position, old_valid=old_valid)
-                self.journal.events(moved)
+                self.journal.renumbered(position, moved, old_valid=old_valid)
         self.wake()
-
-    def _moved(self, event: StoredEvent, to: int) -> StoredEvent:
-        if not event.wire:
-            return replace(event, position=to)
-        [consumed] = pb.FetchResponse.FromString(event.wire).events
-        return self._stored(to, event.topic, consumed.event, event.published_at, event.channel)
 
     def _next_position(self) -> int:
         # Live ids step by one more often than not, and by a few otherwise.
@@ -274,8 +254,7 @@ class Bus:
                 return None
             newest = self._issued.newest
             if self.knobs.keepalive_drift or newest is None:
-                newest = self._next_position()
-                at = self._clock.timestamp()
+                newest, at = self._next_position(), self._at()
                 self._issued.add(newest, at)
                 if self.journal:
                     self.journal.position(newest, at)
@@ -294,26 +273,42 @@ class Bus:
 
     def listen(self, listener: Callable[[], None], topic: str = "") -> Callable[[], None]:
         """Call this, from any thread, when there may be something new, on this topic or on any; returns what ends it."""
-        with self.lock:
-            self._listeners.setdefault(topic, set()).add(listener)
-
-        def end() -> None:
-            with self.lock:
-                self._listeners[topic].discard(listener)
-
-        return end
+        return self._listeners.add(listener, topic)
 
     def wake(self, topics: Iterable[str] | None = None) -> None:
         """Call who listens to these topics; everybody where none are named."""
-        with self.lock:
-            named = self._listeners if topics is None else ("", *topics)
-            woken = [listener for name in named for listener in self._listeners.get(name, ())]
-        for listener in woken:
-            listener()
+        self._listeners.wake(topics)
 
-    # --- reading the journal back ------------------------------------------------------------------------------------
+    # --- its journal, and reading it back ----------------------------------------------------------------------------
+
+    def standing(self) -> Standing:
+        """What does not age. The caller locks."""
+        topics, schemas = tuple(self._topics.values()), tuple(self._schemas.items())
+        return topics, schemas, self.notes_now(), self._position
+
+    def kept_since(self) -> float:
+        """When the oldest event was published that may still be here."""
+        knobs = self.knobs
+        return self._clock.timestamp() - (knobs.retention_hours + knobs.purge_late_hours) * _HOUR
+
+    def sweep(self) -> None:
+        """Forget what has expired, on disk too."""
+        with self.lock:
+            self._next_purge = 0.0
+            self._purge()
+
+    def restore_head(self, position: int) -> None:
+        """Begin with what does not age; it is all told anew."""
+        self._notes.clear()
+        self._position = position
+
+    def restore_passed(self, position: int) -> None:
+        """Go on after an event that has expired."""
+        self._position = max(self._position, position)
 
     def restore_topic(self, topic: Topic) -> None:
+        if self._topics.get(topic.name) == topic:
+            return
         self._topics[topic.name] = topic
         if topic.removed:
             del self._topics[topic.name]
@@ -354,7 +349,11 @@ class Bus:
             self._left_out.setdefault(copy.channel, TopicLog()).append(copy)
 
     def restore_position(self, position: int, at: float) -> None:
-        self._position = max(self._position, position)
+        # Compared rather than `max`: a day of events comes this way when an emulator starts.
+        if position > self._position:
+            self._position = position
+        if at > self._newest_at:
+            self._newest_at = at
         self._issued.add(position, at)
 
     def restore_numbering(self, position: int, *, old_valid: bool) -> None:
@@ -378,6 +377,11 @@ class Bus:
                 log.append(own.get(event.position, event))
         return log
 
+    def _at(self) -> float:
+        """What time it is, and no earlier than what is here: a clock that was moved stands where it was after a restart."""
+        self._newest_at = max(self._newest_at, self._clock.timestamp())
+        return self._newest_at
+
     def _purge(self) -> None:
         now = self._clock.timestamp()
         if now < self._next_purge:
@@ -389,5 +393,8 @@ class Bus:
         aging += [(log, late) for log in (*self._logs.values(), *self._left_out.values())]
         for one, age in aging:
             one.drop_before(now - age)
+        self._issued_before = [one for one in self._issued_before if one.newest is not None]
         due = [one.oldest + age for one, age in aging if one.oldest is not None]
         self._next_purge = min(due, default=now + kept)
+        if self.journal:
+            self.journal.sweep(now, now - late)

@@ -41,21 +41,21 @@ class Calls:
     def rpc_id(self) -> str:
         return ids.rpc_id(self._state.knobs.rpc_id_style)
 
+    def check_headers(self, rpc: str, context: Context) -> None:
+        """Look at the headers of a stream that has no request.
+
+        :raises Refusal: when they are not good.
+        """
+        self._session(self._call(rpc, context, ""), context)
+
     def authentic(self, rpc: str, rpc_id: str, context: Context, subject: str) -> Authentic:
         """Record the call, check its headers.
 
         :raises Refusal: when they are not good, or the org makes too many calls.
         """
         self._state.carries(context.peer(), rpc)
-        metadata = dict(context.invocation_metadata() or ())
-        call = Call(
-            rpc=rpc, at=self._state.clock.now(), metadata=tuple(sorted(metadata)), subject=subject
-        )
-        try:
-            session = self._state.sessions.authenticate(metadata)
-        except Refusal:
-            self._state.records.call(call)
-            raise
+        call = self._call(rpc, context, subject)
+        session = self._session(call, context)
         self._state.records.call(replace(call, org_id=session.org_id, client=session.client))
         self._state.protection.call(session.org_id, asyncio.get_running_loop().time())
         return Authentic(session=session, bus=self._state.bus(session.org_id), rpc_id=rpc_id)
@@ -78,10 +78,26 @@ class Calls:
             f"{name}. Ensure the credentials and topic name are correct.",
         )
 
+    def _call(self, rpc: str, context: Context, subject: str) -> Call:
+        metadata = tuple(sorted(_metadata(context)))
+        return Call(rpc=rpc, at=self._state.clock.now(), metadata=metadata, subject=subject)
+
+    def _session(self, call: Call, context: Context) -> Session:
+        """Session of the headers; a call that has none is recorded too."""
+        try:
+            return self._state.sessions.authenticate(_metadata(context))
+        except Refusal:
+            self._state.records.call(call)
+            raise
+
     async def round_trip(self) -> None:
         """Take the time a call takes on its way."""
         if self._state.knobs.round_trip_seconds:
             await asyncio.sleep(self._state.knobs.round_trip_seconds)
+
+
+def _metadata(context: Context) -> dict[str, Any]:
+    return dict(context.invocation_metadata() or ())
 
 
 class Refusing:

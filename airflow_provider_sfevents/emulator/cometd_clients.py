@@ -57,7 +57,7 @@ class Client:
     client_id: str
     org_id: str
     user_id: str
-    token: str
+    token: str = field(repr=False)
     browser: str
     server: str
     numbering: int

@@ -14,15 +14,10 @@ from airflow_provider_sfevents.emulator.connections import connection
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.extras import require
 from airflow_provider_sfevents.emulator.fault_verbs import FaultVerbs
+from airflow_provider_sfevents.emulator.folder import read_orgs, write_orgs
 from airflow_provider_sfevents.emulator.hosting import Hosting
 from airflow_provider_sfevents.emulator.identities import Identity
-from airflow_provider_sfevents.emulator.journal import (
-    BusLog,
-    lock,
-    read_into,
-    read_orgs,
-    write_orgs,
-)
+from airflow_provider_sfevents.emulator.journal import open_log
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
 from airflow_provider_sfevents.emulator.oauth import Tenant, TokenEndpoint
@@ -228,10 +223,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         from airflow_provider_sfevents.emulator.apps import login_app
         from airflow_provider_sfevents.emulator.servicer import Servicer
 
-        saved = {}
-        if self._folder:
-            hosting.on_close(lock(self._folder).close)
-            saved = read_orgs(self._folder)
+        saved = read_orgs(self._folder) if self._folder else {}
         self._login = hosting.bind(self._port("login_port", saved))
         hosting.mount(
             self._login,
@@ -272,6 +264,7 @@ class Emulator(OrgVerbs, FaultVerbs):
             records=self._state.records,
             managed=managed,
         )
+        bus.sweep()
         org = Org(parts=parts, instance_url=tenant.instance_url)
         self._state.add(tenant, bus, managed)
         self._orgs.append(org)
@@ -284,9 +277,7 @@ class Emulator(OrgVerbs, FaultVerbs):
     def _bus(self, org_id: str) -> Bus:
         bus = Bus(name=org_id, clock=self.clock, knobs=self.knobs)
         if self._folder:
-            path = self._folder / org_id / "bus.log"
-            read_into(bus, path)
-            bus.journal = journal = BusLog(path)
+            journal = open_log(bus, self._folder / org_id / "bus.log")
             self._here().on_close(journal.close)
         return bus
 

@@ -5,11 +5,17 @@ The numbers are those of RFC 9113. Headers stay as they are (compressed): only f
 
 from __future__ import annotations
 
+import re
 import secrets
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+UNSUPPORTED = (
+    b"HTTP/1.1 415 Unsupported Media Type\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+)
+"""What the service's front says to who comes with HTTP/1.1 (live service); with which body is not known."""
+_HTTP1 = re.compile(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n")
 HOWS = ("reset", "goaway", "rst_stream", "half_open")
 """How a connection, or a stream of it, can be cut."""
 ERRORS = {
@@ -41,6 +47,11 @@ _ORDERS = {
     b"\0" + len(order(how)).to_bytes(_MESSAGE_HEADER - 1, "big") + order(how): how for how in HOWS
 }
 _ORDER_BYTES = _MESSAGE_HEADER + len(_MARK) + 1
+
+
+def is_http1(received: bytes) -> bool:
+    """Whether a connection's first bytes are a request of a browser or the like."""
+    return _HTTP1.match(received) is not None
 
 
 class FrameBuffer:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.folder import lock
 from airflow_provider_sfevents.emulator.relay import Relay
 from airflow_provider_sfevents.emulator.server import (
     GrpcHost,
@@ -30,19 +31,23 @@ _WILDCARD = "0.0.0.0"  # noqa: S104 - compared with, to name an address that can
 class Hosting:
     """Takes ports first, serves later, and gives everything back in `close`.
 
-    :param folder: where certificates are kept; a temporary one where it is not given.
+    :param folder: kept for this emulator alone, and where certificates are; a temporary one for these where it is not given.
+    :raises EmulatorError: when another emulator has the folder, or it cannot be written.
     """
 
     def __init__(self, *, host: str, folder: Path | None, tls: bool) -> None:
         self._host = host
-        self._undo = ExitStack()
         self._https: list[HttpHost] = []
         self._waiting: list[tuple[HttpHost, Any]] = []
         self._grpc = GrpcHost()
         self._relay: Relay | None = None
         self._thread: LoopThread | None = None
         self.grpc_port = 0
-        self._certificates = self._make_certificates(folder) if tls else None
+        with ExitStack() as undo:
+            if folder:
+                undo.callback(lock(folder).close)
+            self._certificates = _certificates(undo, folder, self._name) if tls else None
+            self._undo = undo.pop_all()
 
     @property
     def endpoint(self) -> str:
@@ -149,19 +154,19 @@ class Hosting:
     def close(self) -> None:
         """Stop the servers, whatever of them runs, and free the ports."""
         thread, self._thread = self._thread, None
-        if thread:
-            thread.run(self._stop())
-            thread.stop()
-        for http in self._https:
-            http.release()
-        self._undo.close()
+        with self._undo:
+            for http in self._https:
+                self._undo.callback(http.release)
+            if thread:
+                self._undo.callback(thread.stop)
+                thread.run(self._stop())
 
     @property
     def _name(self) -> str:
         return "127.0.0.1" if self._host == _WILDCARD else self._host
 
-    def _make_certificates(self, folder: Path | None) -> Certificates:
-        if folder is None:
-            folder = Path(self._undo.enter_context(TemporaryDirectory(prefix="sfevents-emulator-")))
-        folder.mkdir(parents=True, exist_ok=True)
-        return make_certificates(folder, self._name)
+
+def _certificates(undo: ExitStack, folder: Path | None, name: str) -> Certificates:
+    if folder is None:
+        folder = Path(undo.enter_context(TemporaryDirectory(prefix="sfevents-emulator-")))
+    return make_certificates(folder, name)

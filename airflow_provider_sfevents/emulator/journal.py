@@ -1,213 +1,216 @@
-"""The folder of an emulator: what must be there again after a restart.
+"""Where a bus writes down what must survive a restart: files, one after the other, of which the oldest go.
 
-    lock                    held by the emulator that runs with this folder
-    orgs.json               who the orgs are, and the ports their addresses name
-    <org id>/bus.log        what happened on the bus, one record after another
-    <org id>/managed.json   managed subscriptions and what is committed, see `managed.registry`
-
-A record of the log is its length, its CRC-32 and its body; the body is a letter for its kind and what belongs to it.
-A process killed while writing leaves half a record at the end: it was never acknowledged, and is cut off.
+1. `bus.log` is the first; when it is long or old enough, `bus.000001.log` follows, and so on;
+2. each but the first begins with all that does not age (topics, schemas, the org's records), so that those before it can go
+   as soon as their events and replay ids are past retention;
+3. a file is made whole under another name and then renamed, and only the last one is written to: whenever a process is
+   killed, what is missing was never acknowledged, or is past retention.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import mmap
-import struct
-import sys
-import zlib
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, BinaryIO
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.emulator.bus import Bus, Topic
+from airflow_provider_sfevents.emulator import log_records
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.replay_log import StoredEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from io import FileIO
     from pathlib import Path
 
-_ORGS = "orgs.json"
-_LOCK = "lock"
-_VERSION = 1
-_FRAME = struct.Struct(">II")  # length of the body, its CRC-32
-_PLACE = struct.Struct(">qdH")  # position, seconds since the epoch, length of the topic's name
-_LENGTH = struct.Struct(">I")
-_TOPIC, _SCHEMA, _EVENT, _POSITION, _NUMBERING = b"T", b"S", b"E", b"P", b"N"
-_COPY, _NOTED = b"V", b"C"  # a channel's own copy of an event; a note with the events it belongs to
+    from airflow_provider_sfevents.emulator.bus import Bus
+    from airflow_provider_sfevents.emulator.replay_log import StoredEvent
+    from airflow_provider_sfevents.emulator.topics import Topic
+
+FILE_BYTES = 64 * 1024 * 1024
+_HOUR, _MINUTE = 3600.0, 60.0
+_FILES_IN_RETENTION = 8  # how finely what has expired can go
+_DIGITS = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class LogFile:
+    """One file of a log.
+
+    :param head: bytes at its beginning that say what does not age.
+    :param oldest: when the first of its events and replay ids was given out, in seconds since the epoch; None without any.
+    :param newest: likewise the newest.
+    """
+
+    path: Path
+    size: int = 0
+    head: int = 0
+    oldest: float | None = None
+    newest: float | None = None
+
+    def holds(self, at: float) -> None:
+        """Note when something in it was given out."""
+        self.oldest = at if self.oldest is None else min(self.oldest, at)
+        self.newest = at if self.newest is None else max(self.newest, at)
+
+    def is_before(self, moment: float) -> bool:
+        """Whether everything in it that ages is older."""
+        return self.newest is None or self.newest < moment
 
 
 class BusLog:
-    """Appends to the log of one bus. Each write reaches the operating system before the publisher hears of it.
+    """The log of one bus. Each write reaches the operating system before the publisher hears of it. The bus locks.
 
-    Every method that writes raises `EmulatorError` when the disk does not take it; then nothing of it is in the log.
+    :param files: what is there, oldest first.
+    :param file_bytes: how long a file becomes before another one follows.
     """
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        # Unbuffered: a buffer would try again later what was refused.
-        self._file: FileIO = path.open("ab", buffering=0)
-        self._size = self._file.tell()
+    def __init__(self, bus: Bus, files: list[LogFile], *, file_bytes: int = FILE_BYTES) -> None:
+        self._bus = bus
+        self._files = files
+        self._file_bytes = file_bytes
+        self._span = max(_MINUTE, bus.knobs.retention_hours * _HOUR / _FILES_IN_RETENTION)
+        self._file: FileIO = files[-1].path.open("ab", buffering=0)
 
     def topic(self, topic: Topic) -> None:
-        self._write(_TOPIC + json.dumps(asdict(topic)).encode())
+        self._write([log_records.topic_body(topic)])
 
     def schema(self, schema_id: str, schema_json: str) -> None:
-        self._write(_SCHEMA + json.dumps([schema_id, schema_json]).encode())
+        self._write([log_records.schema_body(schema_id, schema_json)])
 
     def events(self, events: Sequence[StoredEvent], note: bytes = b"") -> None:
-        bodies = [_event_body(event) for event in events]
+        times = [event.published_at for event in events]
         if note:
-            # One record: after a kill the note is there with all its events, or neither is.
-            parts = (_LENGTH.pack(len(part)) + part for part in (note, *bodies))
-            self._write(_NOTED + b"".join(parts))
+            self._write([log_records.noted_body(note, events)], times)
         else:
-            self._write(*bodies)
+            self._write(map(log_records.event_body, events), times)
 
     def position(self, position: int, at: float) -> None:
-        self._write(_POSITION + _PLACE.pack(position, at, 0))
+        self._write([log_records.position_body(position, at)], [at])
 
-    def renumbered(self, position: int, *, old_valid: bool) -> None:
-        self._write(_NUMBERING + json.dumps([position, old_valid]).encode())
+    def renumbered(self, position: int, events: Sequence[StoredEvent], *, old_valid: bool) -> None:
+        body = log_records.moved_body(position, events, old_valid=old_valid)
+        self._write([body], [event.published_at for event in events])
+
+    def sweep(self, now: float, since: float) -> None:
+        """Remove files in which nothing is younger than `since`."""
+        if self._file.closed:
+            return  # who looks at a bus that has stopped leaves its folder alone
+        last = self._files[-1]
+        if self._is_old(last, now) or (last.newest is not None and last.is_before(since)):
+            self._begin_file()
+        while len(self._files) > 1 and self._files[0].is_before(since):
+            self._files[0].path.unlink(missing_ok=True)
+            del self._files[0]
 
     def close(self) -> None:
         self._file.close()
 
-    def _write(self, *bodies: bytes) -> None:
-        frames = b"".join(_FRAME.pack(len(body), zlib.crc32(body)) + body for body in bodies)
-        left = memoryview(frames)
+    def _write(self, bodies: Iterable[bytes], times: Sequence[float] = ()) -> None:
+        """:raises EmulatorError: when nothing can be written; then nothing was."""
+        if self._file.closed:
+            raise EmulatorError("the emulator has stopped; nothing more goes into its folder")
+        last = self._files[-1]
+        # A head that is long itself must not be written again all the time.
+        is_long = last.size - last.head >= max(self._file_bytes, last.head)
+        if is_long or (times and self._is_old(last, times[0])):
+            last = self._begin_file()
+        content = memoryview(log_records.framed(bodies))
+        written = 0
         try:
-            while left:  # a disk that is nearly full takes a part
-                left = left[self._file.write(left) :]
+            while written < len(content):
+                written += self._file.write(content[written:]) or 0
         except OSError as error:
-            self._file.truncate(self._size)
+            os.truncate(last.path, last.size)  # half a record would hide what comes after it
             raise EmulatorError(
-                f"cannot write to {self._path}: {error.strerror}; make room there, or begin a new folder"
+                f"cannot write to {last.path}: {error.strerror}; nothing was published; make room there, or begin a new folder"
             ) from error
-        self._size += len(frames)
+        last.size += written
+        for at in (times[0], times[-1]) if times else ():
+            last.holds(at)
+
+    def _is_old(self, file: LogFile, now: float) -> bool:
+        return file.oldest is not None and now - file.oldest >= self._span
+
+    def _begin_file(self) -> LogFile:
+        head = log_records.head(self._bus)
+        made = LogFile(path=_next(self._files[-1].path), size=len(head), head=len(head))
+        new = made.path.with_suffix(".new")
+        try:
+            new.write_bytes(head)
+            opened = new.open("ab", buffering=0)
+            new.replace(made.path)  # last: once it has its name, all that comes goes into it
+        except OSError as error:
+            raise EmulatorError(
+                f"cannot write to {made.path}: {error.strerror}; make room there, or begin a new folder"
+            ) from error
+        self._file.close()
+        self._file = opened
+        self._files.append(made)
+        return made
 
 
-def read_into(bus: Bus, path: Path) -> None:
-    """Bring a bus back to where its log ends; cut off half a record there."""
-    if not path.exists() or not path.stat().st_size:
-        return
-    whole = 0
-    with path.open("r+b") as file:
+def open_log(bus: Bus, first: Path, *, file_bytes: int = FILE_BYTES) -> BusLog:
+    """Bring a bus back to where its log ends, cut off half a record there, and go on writing.
+
+    :param first: path of the first file; those after it lie beside it.
+    :raises EmulatorError: when a file is damaged, or the folder cannot be written.
+    """
+    try:
+        first.parent.mkdir(parents=True, exist_ok=True)
+        for left in first.parent.glob(f"{first.stem}.*.new"):
+            left.unlink()  # of an emulator that was killed while it began a file
+        paths = sorted(first.parent.glob(f"{first.stem}.{'[0-9]' * _DIGITS}{first.suffix}"))
+        if first.exists() or not paths:
+            first.touch()
+            paths.insert(0, first)
+        with bus.lock:
+            files = [_read(bus, path, is_last=path == paths[-1]) for path in paths]
+            log = bus.journal = BusLog(bus, files, file_bytes=file_bytes)
+    except OSError as error:
+        raise EmulatorError(f"{error.filename} cannot be used: {error.strerror}") from error
+    return log
+
+
+def _next(path: Path) -> Path:
+    """`bus.000001.log` after `bus.log`."""
+    name, _, number = path.stem.partition(".")
+    return path.with_name(f"{name}.{int(number or 0) + 1:0{_DIGITS}}{path.suffix}")
+
+
+def _read(bus: Bus, path: Path, *, is_last: bool) -> LogFile:
+    """Tell a bus what a file says.
+
+    :raises EmulatorError: when it ends in half a record and is not the last one, where a kill leaves that.
+    """
+    found = LogFile(path=path)
+    length = path.stat().st_size
+    if length:
         # Mapped: a day of events need not fit into memory a second time.
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content, bus.lock:
-            for body, end in _bodies(content):
-                _restore(bus, body)
-                whole = end
-            size = len(content)
-        if whole < size:
-            file.truncate(whole)
-
-
-def lock(folder: Path) -> BinaryIO:
-    """Keep other emulators off a folder, until what is returned is closed or this process ends.
-
-    :raises EmulatorError: when another one has it, or it cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / _LOCK).open("ab")
-    except OSError as error:
+        with (
+            path.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+        ):
+            _restore(bus, content, found)
+    if found.size == length:
+        return found
+    if not is_last:
         raise EmulatorError(
-            f"cannot write to folder {folder}: {error.strerror}; make it writable, or name another folder"
-        ) from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        raise EmulatorError(
-            f"folder {folder} is in use by another emulator; stop that one, or name another folder"
-        ) from error
-    return file
-
-
-def read_orgs(folder: Path) -> dict[str, Any]:
-    """Read what was written about orgs and ports; empty for a new folder.
-
-    :raises EmulatorError: when the file is not one of ours.
-    """
-    path = folder / _ORGS
-    if not path.exists():
-        return {}
-    try:
-        value = json.loads(path.read_text())
-        known = value["version"] == _VERSION
-    except (ValueError, KeyError, TypeError) as error:
-        raise EmulatorError(
-            f"{path} is not an emulator's: {error}; name another folder, or remove it"
-        ) from error
-    if not known:
-        raise EmulatorError(
-            f"{path} has version {value['version']!r}; this release reads {_VERSION}"
+            f"{path} is damaged at byte {found.size} of {length}; without it and those before it, which may be removed, "
+            "the folder holds what came after"
         )
-    return dict(value)
+    os.truncate(path, found.size)
+    return found
 
 
-def write_orgs(folder: Path, value: dict[str, Any]) -> None:
-    """Replace what is written about orgs and ports, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    new = folder / f"{_ORGS}.new"
-    new.touch(mode=0o600)  # it holds the secrets of orgs that do not exist; all the same
-    new.write_text(json.dumps({"version": _VERSION, **value}, indent=1))
-    new.replace(folder / _ORGS)
-
-
-def _event_body(event: StoredEvent) -> bytes:
-    kind = _COPY if event.channel else _EVENT
-    names = (f"{event.channel}\0{event.topic}" if event.channel else event.topic).encode()
-    return kind + _PLACE.pack(event.position, event.published_at, len(names)) + names + event.wire
-
-
-def _parts(content: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(content):
-        start = at + _LENGTH.size
-        [length] = _LENGTH.unpack_from(content, at)
-        at = start + length
-        yield content[start:at]
-
-
-def _bodies(content: bytes | mmap.mmap) -> Iterator[tuple[bytes, int]]:
-    """Every whole record's body, and where the record ends."""
-    at = 0
-    while at + _FRAME.size <= len(content):
-        length, checksum = _FRAME.unpack_from(content, at)
-        start, at = at + _FRAME.size, at + _FRAME.size + length
-        body = content[start:at]
-        if len(body) < length or not body or zlib.crc32(body) != checksum:
-            return
-        yield body, at
-
-
-def _restore(bus: Bus, body: bytes) -> None:
-    match body[:1]:
-        case b"E" | b"V":
-            position, at, length = _PLACE.unpack_from(body, 1)
-            name_at = 1 + _PLACE.size
-            channel, _, topic = body[name_at : name_at + length].decode().rpartition("\0")
-            wire = body[name_at + length :]
-            # One name for all events of a topic, not one each.
-            bus.restore_event(StoredEvent(position, at, sys.intern(topic), wire, channel))
-        case b"C":
-            note, *events = _parts(body[1:])
-            bus.restore_note(note)
-            for event in events:
-                _restore(bus, event)
-        case b"P":
-            position, at, _ = _PLACE.unpack_from(body, 1)
-            bus.restore_position(position, at)
-        case b"S":
-            bus.restore_schema(*json.loads(body[1:]))
-        case b"N":
-            position, old_valid = json.loads(body[1:])
-            bus.restore_numbering(position, old_valid=old_valid)
-        case _:
-            value = json.loads(body[1:])
-            bus.restore_topic(Topic(**{**value, "members": tuple(value["members"])}))
+def _restore(bus: Bus, content: mmap.mmap, found: LogFile) -> None:
+    since, oldest, newest = bus.kept_since(), 0.0, 0.0
+    for body, end in log_records.whole_bodies(content):
+        at = log_records.restore(bus, body, since)
+        if at > newest:
+            newest = at
+            oldest = oldest or at
+        elif not at and (behind := log_records.head_size(body)):
+            found.head = end + behind
+        found.size = end
+    if newest:
+        found.oldest, found.newest = oldest, newest

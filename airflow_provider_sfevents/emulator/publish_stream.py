@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator.errors import Refusal
 from airflow_provider_sfevents.emulator.flow import Keepalive, Wait
-from airflow_provider_sfevents.emulator.frames import order
+from airflow_provider_sfevents.emulator.open_call import OpenCall
 from airflow_provider_sfevents.emulator.protection import TOO_MANY_FETCHES, RateLimit
 from airflow_provider_sfevents.emulator.publish_flow import Ends, PublishFlow
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
@@ -15,33 +15,24 @@ from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.bus import Topic
     from airflow_provider_sfevents.emulator.calling import Authentic, Context
-    from airflow_provider_sfevents.emulator.faults import Fault
     from airflow_provider_sfevents.emulator.publishing import Publisher
     from airflow_provider_sfevents.emulator.state import State
 
-# As in `stream`: let the client read what it has before its connection breaks.
-_READING_SECONDS = 0.1
+_AHEAD = 16  # requests taken in before they are answered; a client that sends faster has to wait
 
 
-class PublishStream:
+class PublishStream(OpenCall):
     """Serves one stream from its first request to its end."""
 
     def __init__(
         self, *, context: Context, state: State, caller: Authentic, publisher: Publisher
     ) -> None:
-        self._context = context
-        self._state = state
+        super().__init__(rpc="PublishStream", context=context, state=state, session=caller.session)
         self._caller = caller
         self._publisher = publisher
-        self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
         self._flow = PublishFlow(knobs=state.knobs, at=self._began)
         self._rate = RateLimit(state.knobs.fetches_per_second, TOO_MANY_FETCHES)
-        self._fault = state.faults.take("PublishStream")
-        self._requests: asyncio.Queue[Any] = asyncio.Queue()
-        self._wake = asyncio.Event()
-        self._ending: Refusal | None = None
-        self._outlives_session = not state.knobs.expiry_ends_streams
+        self._requests: asyncio.Queue[Any] = asyncio.Queue(_AHEAD)
         self._published = 0
 
     async def run(self, first: Any) -> None:
@@ -61,24 +52,14 @@ class PublishStream:
             finally:
                 reader.cancel()
         finally:
-            if self._fault:
-                self._state.faults.give_back(self._fault)
-
-    def end(self, refusal: Refusal) -> None:
-        """End soon, with this status; called from any thread."""
-        self._ending = refusal
-        self._loop.call_soon_threadsafe(self._wake.set)
-
-    def outlive_session(self) -> None:
-        """Go on whatever becomes of the token; called from any thread."""
-        self._outlives_session = True
+            self._give_back()
 
     async def _read(self) -> None:
         from grpc.aio import EOF
 
         while True:
             message = await self._context.read()
-            self._requests.put_nowait(None if message is EOF else message)
+            await self._requests.put(None if message is EOF else message)
             self._wake.set()
             if message is EOF:
                 return
@@ -117,17 +98,9 @@ class PublishStream:
 
         :raises Refusal: when the token is no longer good, and that ends streams.
         """
-        alive = self._state.sessions.find(self._caller.session.token) is not None
-        if not alive and not self._outlives_session:
-            raise Refusal("service.auth.error")
+        self._check_session()
         if self._fault and not self._fault.late:
-            await self._fail_if_due()
-
-    async def _fail_if_due(self) -> None:
-        lasted = self._loop.time() - self._began
-        if self._fault and self._fault.is_due(self._published, lasted):
-            fault, self._fault = self._fault, None
-            await self._fail(fault)
+            await self._fail_if_due(self._published)
 
     async def _take(self, request: Any, topic: Topic) -> None:
         """Publish what a request asks for, and say so.
@@ -140,10 +113,14 @@ class PublishStream:
         self._publisher.check(request)
         if request.topic_name not in {"", topic.name}:
             raise Refusal("publish.topic.mismatch")
+        if request.auth_refresh:
+            self._refresh(request.auth_refresh)
+            if not request.events:
+                return
         current = self._publisher.topic(topic.name, self._caller)  # it may have another schema now
         response = self._publisher.answer(request, current, self._caller)
         self._flow.requested(self._loop.time())
-        await self._fail_if_due()
+        await self._fail_if_due(self._published)
         self._published += len(request.events)
         if not self._ending:
             await self._respond(response)
@@ -155,21 +132,3 @@ class PublishStream:
     def _empty(self, topic: Topic) -> pb.PublishResponse:
         """Response that keeps the stream alive: without results."""
         return pb.PublishResponse(schema_id=topic.schema_id, rpc_id=self._caller.rpc_id)
-
-    async def _fail(self, fault: Fault) -> None:
-        """Carry a fault out; where it cuts the connection, wait for that to be noticed."""
-        if not fault.how:
-            self._ending = fault.refusal
-            return
-        await asyncio.sleep(_READING_SECONDS)
-        await self._context.write(order(fault.how))
-        await asyncio.Event().wait()
-
-    async def _wait(self, seconds: float) -> None:
-        if self._fault and self._fault.after_seconds is not None:
-            seconds = min(seconds, self._fault.after_seconds - (self._loop.time() - self._began))
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return

@@ -1,4 +1,7 @@
-"""What clients did: every call, every stream, every delivery. Reading hands out copies, never the live records."""
+"""What clients did: every call, every stream, every delivery. Reading hands out copies, never the live records.
+
+An emulator that runs for weeks forgets the oldest calls and ended streams; what it counts it counts for ever.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.emulator import allocations
 
 if TYPE_CHECKING:
+    from collections.abc import MutableSequence
     from datetime import datetime
 
+MOST_CALLS, MOST_ENDED, MOST_REQUESTS = 100_000, 10_000, 10_000
 _DAY = 86_400.0
 
 
@@ -59,7 +64,8 @@ class Subscription:
     """One Subscribe or ManagedSubscribe stream.
 
     :param managed: developer name of the managed subscription; empty for Subscribe.
-    :param commits: every commit, also those that failed.
+    :param requests: the newest; `MOST_REQUESTS` of them, and so for `commits`.
+    :param commits: also those that failed.
     :param start: `earliest`, `latest` or the replay id in hex, from its first request or from what was committed.
     :param max_outstanding: most events outstanding once a request was added, before the service clamps them to 100.
     :param ended: how the server saw it end: a gRPC status, `CANCELLED` for a client that went away; empty while open.
@@ -72,13 +78,13 @@ class Subscription:
     username: str
     started_at: datetime
     start: str = ""
-    requests: list[Fetch] = field(default_factory=list)
+    requests: MutableSequence[Fetch] = field(default_factory=lambda: deque(maxlen=MOST_REQUESTS))
     delivered: int = 0
     responses: int = 0
     keepalives: int = 0
     max_outstanding: int = 0
     managed: str = ""
-    commits: list[Commit] = field(default_factory=list)
+    commits: MutableSequence[Commit] = field(default_factory=lambda: deque(maxlen=MOST_REQUESTS))
     ended: str = ""
 
     @property
@@ -91,8 +97,10 @@ class Records:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._calls: list[Call] = []
+        self._calls: deque[Call] = deque(maxlen=MOST_CALLS)
         self._subscriptions: list[Subscription] = []
+        self._subscribed = 0
+        self._open = 0
         self._delivered: Counter[tuple[str, str]] = Counter()
         self._recent: dict[str, deque[tuple[float, int]]] = {}
         self._in_a_day: Counter[str] = Counter()
@@ -104,8 +112,12 @@ class Records:
 
     def subscribed(self, **facts: object) -> Subscription:
         with self._changed:
-            subscription = Subscription(number=len(self._subscriptions) + 1, **facts)  # type: ignore[arg-type]
+            self._subscribed += 1
+            self._open += 1
+            subscription = Subscription(number=self._subscribed, **facts)  # type: ignore[arg-type]
             self._subscriptions.append(subscription)
+            if len(self._subscriptions) - self._open >= 2 * MOST_ENDED:
+                self._forget()
             self._changed.notify_all()
             return subscription
 
@@ -150,6 +162,7 @@ class Records:
 
     def ended(self, subscription: Subscription, status: str) -> None:
         with self._changed:
+            self._open -= subscription.open
             subscription.ended = subscription.ended or status
             self._changed.notify_all()
 
@@ -182,12 +195,15 @@ class Records:
 
     def open_streams(self) -> int:
         with self._changed:
-            return self._open()
+            return self._open
 
     def wait_open_streams(self, count: int, timeout: float) -> bool:
         """Wait until exactly so many streams are open; whether that came true."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._open() == count, timeout)
+            return self._changed.wait_for(lambda: self._open == count, timeout)
 
-    def _open(self) -> int:
-        return sum(1 for one in self._subscriptions if not one.ended)
+    def _forget(self) -> None:
+        """Keep what is open, and the newest of what has ended."""
+        ended = [one for one in self._subscriptions if not one.open]
+        gone = {one.number for one in ended[:-MOST_ENDED]}
+        self._subscriptions = [one for one in self._subscriptions if one.number not in gone]

@@ -50,6 +50,7 @@ class Relayed:
         self._parting = False
         self._hearing = asyncio.Event()
         self._hearing.set()
+        self._begun = asyncio.Event()
         self._inserted: list[bytes] = []
         for writer in (self._to_client, self._to_server):
             writer.transport.set_write_buffer_limits(1)  # so that a drain waits for the last byte
@@ -134,6 +135,10 @@ class Relayed:
             while received := await self._read(self._from_client):
                 whole = buffer.feed(received)
                 self._foreign = buffer.foreign
+                if self._foreign and not self._begun.is_set() and frames.is_http1(received):
+                    self._to_client.write(frames.UNSUPPORTED)
+                    return
+                self._begun.set()
                 if not self._foreign:
                     for frame in whole:
                         self._streams.from_client(frame)
@@ -143,6 +148,8 @@ class Relayed:
 
     async def _down(self) -> None:
         buffer = frames.FrameBuffer()
+        # The server speaks first, which is no answer to who comes with HTTP/1.1.
+        await self._begun.wait()
         with contextlib.suppress(OSError):
             while received := await self._read(self._from_server):
                 await self._send(buffer.feed(received))

@@ -33,10 +33,19 @@ class Whereabouts:
     pid: int
 
     def write(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Replace the file, whole or not at all.
+
+        :raises EmulatorError: when it cannot be written.
+        """
         new = path.with_name(f"{path.name}.new")
-        new.write_text(json.dumps(asdict(self), indent=1))
-        new.replace(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new.write_text(json.dumps(asdict(self), indent=1))
+            new.replace(path)
+        except OSError as error:
+            raise EmulatorError(
+                f"state file {path} cannot be written: {error.strerror}; name another one with --state"
+            ) from error
 
     @classmethod
     def read(cls, path: Path) -> Whereabouts:

@@ -9,6 +9,10 @@ from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
+from typing_extensions import override
+
+_TAKEN_OUT = 4
+
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
@@ -30,36 +34,80 @@ class StoredEvent:
     channel: str = ""
 
 
-class TopicLog:
+class _Aging:
+    """Places in order, each with its time. What has expired is skipped at once and taken out by and by."""
+
+    def __init__(self) -> None:
+        self._positions = array("q")
+        self._times = array("d")
+        self._first = 0
+
+    def __len__(self) -> int:
+        return len(self._positions) - self._first
+
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest place here was given out."""
+        return self._times[self._first] if len(self) else None
+
+    @property
+    def newest(self) -> int | None:
+        return self._positions[-1] if len(self) else None
+
+    def add(self, position: int, at: float) -> None:
+        self._positions.append(position)
+        self._times.append(at)
+
+    def holds(self, position: int) -> bool:
+        """Whether this place is here."""
+        return self._at(position) is not None
+
+    def drop_before(self, moment: float) -> None:
+        """Forget what is older than this."""
+        if not len(self) or self._times[self._first] >= moment:
+            return
+        gone = bisect_left(self._times, moment, self._first)
+        self._empty(self._first, gone)
+        self._first = gone
+        # To take out what is in front moves all the rest: so a quarter at a time.
+        if gone * _TAKEN_OUT >= len(self._times):
+            self._delete(0, gone)
+            self._first = 0
+
+    def _at(self, position: int) -> int | None:
+        """Where in the columns this place is."""
+        at = bisect_left(self._positions, position, self._first)
+        return at if at < len(self._positions) and self._positions[at] == position else None
+
+    def _empty(self, first: int, end: int) -> None:
+        """Give back the memory of what is skipped."""
+
+    def _delete(self, first: int, end: int) -> None:
+        del self._positions[first:end]
+        del self._times[first:end]
+
+
+class IssuedPositions(_Aging):
+    """Every place a client may have heard of and that is young enough to start after."""
+
+
+class TopicLog(_Aging):
     """The events of a topic or channel, oldest first.
 
     Kept by column: millions of objects would cost more than their bytes, and Python's garbage collector would look through them all.
     """
 
     def __init__(self) -> None:
-        self._positions = array("q")
-        self._times = array("d")
+        super().__init__()
         self._names: list[tuple[str, str]] = []  # topic and channel; few different ones
         self._wires: list[bytes] = []
         self._known: dict[tuple[str, str], tuple[str, str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    @property
-    def oldest(self) -> float | None:
-        """When the oldest event here was published."""
-        return self._times[0] if self._times else None
 
     def append(self, event: StoredEvent) -> None:
         self._positions.append(event.position)
         self._times.append(event.published_at)
         self._names.append(self._shared(event))
         self._wires.append(event.wire)
-
-    def holds(self, position: int) -> bool:
-        """Whether an event has this place."""
-        return self._at(position) is not None
 
     def replace(self, copy: StoredEvent) -> None:
         """Carry this copy in place of the event that has its place, if there is one."""
@@ -77,34 +125,30 @@ class TopicLog:
 
     def after(self, position: int, limit: int) -> list[StoredEvent]:
         """At most `limit` events strictly after this place."""
-        first = bisect_right(self._positions, position)
-        return self._events(first, min(first + limit, len(self)))
+        first = bisect_right(self._positions, position, self._first)
+        return self._events(first, min(first + limit, len(self._positions)))
 
     def has_after(self, position: int) -> bool:
-        return bool(self._positions) and self._positions[-1] > position
+        return len(self) > 0 and self._positions[-1] > position
 
     def before(self, position: int, count: int) -> int:
         """Place that lies so many events before this one."""
-        at = max(0, bisect_right(self._positions, position) - count)
+        at = max(self._first, bisect_right(self._positions, position, self._first) - count)
         return self._positions[at] - 1 if at < len(self._positions) else position
 
     def last(self, count: int) -> list[StoredEvent]:
-        return self._events(max(0, len(self) - count), len(self))
+        end = len(self._positions)
+        return self._events(max(self._first, end - count), end)
 
-    def drop_before(self, moment: float) -> None:
-        """Forget events published before this time."""
-        if not self._times or self._times[0] >= moment:
-            return
-        self._delete(0, bisect_left(self._times, moment))
+    @override
+    def _empty(self, first: int, end: int) -> None:
+        self._wires[first:end] = [b""] * (end - first)
 
-    def _at(self, position: int) -> int | None:
-        """Where in the columns the event with this place is."""
-        at = bisect_left(self._positions, position)
-        return at if at < len(self) and self._positions[at] == position else None
-
+    @override
     def _delete(self, first: int, end: int) -> None:
-        for column in (self._positions, self._times, self._names, self._wires):
-            del column[first:end]
+        super()._delete(first, end)
+        del self._names[first:end]
+        del self._wires[first:end]
 
     def _events(self, first: int, end: int) -> list[StoredEvent]:
         found = []
@@ -118,35 +162,3 @@ class TopicLog:
         """Names of an event, one object for all events that have them."""
         names = (event.topic, event.channel)
         return self._known.setdefault(names, names)
-
-
-class IssuedPositions:
-    """Every place a client may have heard of and that is young enough to start after."""
-
-    def __init__(self) -> None:
-        self._positions = array("q")
-        self._times = array("d")
-
-    @property
-    def newest(self) -> int | None:
-        return self._positions[-1] if self._positions else None
-
-    @property
-    def oldest(self) -> float | None:
-        """When the oldest place here was given out."""
-        return self._times[0] if self._times else None
-
-    def add(self, position: int, at: float) -> None:
-        self._positions.append(position)
-        self._times.append(at)
-
-    def holds(self, position: int) -> bool:
-        at = bisect_left(self._positions, position)
-        return at < len(self._positions) and self._positions[at] == position
-
-    def drop_before(self, moment: float) -> None:
-        if not self._times or self._times[0] >= moment:
-            return
-        gone = bisect_left(self._times, moment)
-        del self._times[:gone]
-        del self._positions[:gone]

@@ -141,6 +141,7 @@ class Servicer:
             async with Refusing(self._state, rpc, rpc_id, context):
                 first = await context.read()
                 if first is aio.EOF:
+                    self._calls.check_headers(rpc, context)
                     return
                 await self._calls.round_trip()
                 caller = self._calls.authentic(rpc, rpc_id, context, _subject(first))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.emulator.errors import Refusal
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HEADERS = ("accesstoken", "instanceurl", "tenantid")
 _HOUR = 3600.0
+_WEEK = 7 * 24 * _HOUR
+_FEW = 1_000
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,7 +28,7 @@ class Session:
     :param used_at: seconds since the epoch on the emulator's clock.
     """
 
-    token: str
+    token: str = field(repr=False)
     org_id: str
     instance_url: str
     user_id: str
@@ -45,6 +47,7 @@ class Sessions:
         self._revoked: set[str] = set()
         self._locked_out: set[str] = set()
         self._lock = threading.Lock()
+        self._forget_at = _FEW
 
     def issue(
         self, *, org_id: str, instance_url: str, user_id: str, username: str, client: str
@@ -61,6 +64,8 @@ class Sessions:
         )
         with self._lock:
             self._by_token[token] = session
+            if len(self._by_token) >= self._forget_at:
+                self._forget()
         return session
 
     def find(self, token: str) -> Session | None:
@@ -118,6 +123,12 @@ class Sessions:
     def is_locked_out(self, username: str) -> bool:
         with self._lock:
             return username.lower() in self._locked_out
+
+    def _forget(self) -> None:
+        """Drop tokens that have expired long ago; not at once, for a client that stays connected keeps its own."""
+        since = self._clock.timestamp() - self._idle_seconds - _WEEK
+        kept = {one.token: one for one in self._by_token.values() if one.used_at >= since}
+        self._by_token, self._forget_at = kept, max(_FEW, 2 * len(kept))
 
     def expire_all(self) -> None:
         with self._lock:

@@ -8,7 +8,8 @@ header. Sources: answers of live orgs in public issues; Salesforce help, "SOAP A
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -46,11 +47,12 @@ class LoginRefused(Exception):  # noqa: N818 - named for what the client gets
         self.message = message
 
 
-class Asked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Asked:
     """Name, and password with the security token behind it."""
 
     username: str
-    password: str
+    password: str = field(repr=False)
 
 
 def check_version(version: str, knobs: Knobs) -> None:

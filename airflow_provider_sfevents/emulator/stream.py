@@ -19,25 +19,22 @@ from airflow_provider_sfevents.emulator.flow import (
     Step,
     Wait,
 )
-from airflow_provider_sfevents.emulator.frames import order
+from airflow_provider_sfevents.emulator.open_call import OpenCall
 from airflow_provider_sfevents.emulator.protection import TOO_MANY_FETCHES, RateLimit
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.bus import Bus
-    from airflow_provider_sfevents.emulator.faults import Fault
     from airflow_provider_sfevents.emulator.knobs import Knobs
     from airflow_provider_sfevents.emulator.records import Subscription
     from airflow_provider_sfevents.emulator.replay_log import StoredEvent
     from airflow_provider_sfevents.emulator.sessions import Session
     from airflow_provider_sfevents.emulator.state import State
 
-# When a connection breaks, gRPC clients drop what has arrived and was not read by their application: let it be read first.
-_READING_SECONDS = 0.1
 _SPREAD_UNIT = 100  # events the knob `spread_seconds` is about
 
 
-class EventStream(ABC):
+class EventStream(OpenCall, ABC):
     """Serves one stream from its first request to its end; Subscribe and ManagedSubscribe are each a kind of it.
 
     :cvar rpc: name of the RPC, for faults that were ordered.
@@ -60,21 +57,13 @@ class EventStream(ABC):
         subscription: Subscription,
         rpc_id: str,
     ) -> None:
+        super().__init__(rpc=self.rpc, context=context, state=state, session=session)
         self._topic = topic
-        self._context = context
         self._bus = bus
         self._knobs: Knobs = bus.knobs
-        self._state = state
         self._records = state.records
-        self._session = session
         self._subscription = subscription
         self._rpc_id = rpc_id
-        self._fault = state.faults.take(self.rpc)
-        self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
-        self._wake = asyncio.Event()
-        self._ending: Refusal | None = None
-        self._outlives_session = not self._knobs.expiry_ends_streams
         self._numbering = bus.numbering
         self._after = 0
         self._queue: deque[StoredEvent] = deque()
@@ -99,21 +88,7 @@ class EventStream(ABC):
             if reader:
                 reader.cancel()
             unlisten()
-            if self._fault:
-                self._state.faults.give_back(self._fault)
-
-    def end(self, refusal: Refusal) -> None:
-        """End soon, with this status; called from any thread."""
-        self._ending = refusal
-        self._rouse()
-
-    def outlive_session(self) -> None:
-        """Go on whatever becomes of the token; called from any thread."""
-        self._outlives_session = True
-
-    def _rouse(self) -> None:
-        """Look again; called from any thread."""
-        self._loop.call_soon_threadsafe(self._wake.set)
+            self._give_back()
 
     def _resumed(self, place: int) -> int:
         """Place from which a stream goes on that starts after a replay id: events may have been ordered to come again."""
@@ -163,26 +138,14 @@ class EventStream(ABC):
         except Refusal as refusal:
             self._ending = refusal
 
-    def _refresh(self, token: str) -> None:
-        """Go on under another token, as a request's `auth_refresh` asks.
-
-        :raises Refusal: when it is no good token of this org.
-        """
-        session = self._state.sessions.find(token)
-        if session is None or session.org_id != self._session.org_id:
-            status = self._knobs.auth_refresh_status
-            raise Refusal("service.auth.refresh.invalid", status)
-        self._session = session
-
     # --- responses ---------------------------------------------------------------------------------------------------
 
     async def _serve(self) -> str:
         while True:
             self._wake.clear()
             self._check()
-            if self._fault and self._fault.is_due(self._subscription.delivered, self._lasted()):
-                fault, self._fault = self._fault, None
-                await self._fail(fault)
+            if self._fault:
+                await self._fail_if_due(self._subscription.delivered)
             if self._ending:
                 return self._ended(self._ending)
             step = self._next_step()
@@ -205,24 +168,9 @@ class EventStream(ABC):
 
     def _check(self) -> None:
         """:raises Refusal: when the stream may not go on."""
-        # Asked before each response: a running stream is use, which keeps its session alive.
-        alive = self._state.sessions.find(self._session.token) is not None
-        if not alive and not self._outlives_session:
-            raise Refusal("service.auth.error")
+        self._check_session()
         if self._bus.numbering != self._numbering:
             raise Refusal("", "UNAVAILABLE", "The stream was closed: the org has moved.")
-
-    def _lasted(self) -> float:
-        return self._loop.time() - self._began
-
-    async def _fail(self, fault: Fault) -> None:
-        """Carry a fault out; where it cuts the connection, wait for that to be noticed."""
-        if not fault.how:
-            self._ending = fault.refusal
-            return
-        await asyncio.sleep(_READING_SECONDS)
-        await self._context.write(order(fault.how))
-        await asyncio.Event().wait()
 
     @staticmethod
     def _ended(refusal: Refusal) -> str:
@@ -233,16 +181,6 @@ class EventStream(ABC):
         if refusal.status != "OK":
             raise refusal
         return refusal.status
-
-    async def _wait(self, seconds: float) -> None:
-        """Wait until something comes in, for so long, or until a fault is due."""
-        if self._fault and self._fault.after_seconds is not None:
-            seconds = min(seconds, self._fault.after_seconds - self._lasted())
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return
 
     async def _send(self, limit: int) -> None:
         events = self._fitting(self._upcoming(self._allowed(limit)))

@@ -43,7 +43,7 @@ class SubscribeStream(EventStream):
 def _fetch(request: Any) -> Fetch:
     return Fetch(
         topic=request.topic_name,
-        replay_preset=pb.ReplayPreset.Name(request.replay_preset),
+        replay_preset=_preset(request.replay_preset),
         replay_id=request.replay_id,
         num_requested=request.num_requested,
     )
@@ -52,4 +52,10 @@ def _fetch(request: Any) -> Fetch:
 def _start(request: Any) -> str:
     if request.replay_preset == pb.CUSTOM:
         return str(request.replay_id.hex())
-    return pb.ReplayPreset.Name(request.replay_preset).lower()
+    return _preset(request.replay_preset).lower()
+
+
+def _preset(number: int) -> str:
+    """Name of a preset; a client may send numbers that have none."""
+    known = number in pb.ReplayPreset.values()
+    return str(pb.ReplayPreset.Name(number)) if known else str(number)

@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.extras import require
 
 if TYPE_CHECKING:
@@ -36,11 +37,19 @@ class Certificates:
 
 
 def make_certificates(folder: Path, host: str) -> Certificates:
-    """Certificates for this host and the loopback names; the authority in the folder is used again."""
+    """Certificates for this host and the loopback names; the authority in the folder is used again.
+
+    :raises EmulatorError: when that one is damaged.
+    """
     trustme = require("trustme")
     ca_file, ca_key, server_file = (folder / name for name in (_CA_CERTIFICATE, _CA_KEY, _SERVER))
     if ca_file.exists() and ca_key.exists():
-        authority = trustme.CA.from_pem(ca_file.read_bytes(), ca_key.read_bytes())
+        try:
+            authority = trustme.CA.from_pem(ca_file.read_bytes(), ca_key.read_bytes())
+        except ValueError as error:
+            raise EmulatorError(
+                f"{ca_file} or {ca_key} is damaged: {error}; without them an emulator makes new ones, to be trusted anew"
+            ) from error
     else:
         authority = trustme.CA(organization_name="sfevents emulator")
         authority.cert_pem.write_to_path(str(ca_file))

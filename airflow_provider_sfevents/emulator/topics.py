@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from airflow_provider_sfevents.emulator.replay_log import StoredEvent
 
@@ -44,6 +45,10 @@ class Encoded:
     on_channels: Mapping[str, bytes | None] = field(default_factory=dict)
 
 
+Standing = tuple[Sequence[Topic], Sequence[tuple[str, str]], Sequence[bytes], int]
+"""What does not age on a bus: topics, schemas by id, notes that say what notes have said so far, the newest place."""
+
+
 class Journal(Protocol):
     """Where a bus writes down what must survive a restart."""
 
@@ -51,7 +56,10 @@ class Journal(Protocol):
     def schema(self, schema_id: str, schema_json: str) -> None: ...
     def events(self, events: Sequence[StoredEvent], note: bytes = b"") -> None: ...
     def position(self, position: int, at: float) -> None: ...
-    def renumbered(self, position: int, *, old_valid: bool) -> None: ...
+    def renumbered(
+        self, position: int, events: Sequence[StoredEvent], *, old_valid: bool
+    ) -> None: ...
+    def sweep(self, now: float, since: float) -> None: ...
 
 
 def with_member(channel: Topic, member: str) -> Topic:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import override
 
 from airflow_provider_sfevents.emulator import schemas
-from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic, with_member
+from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
 from airflow_provider_sfevents.emulator.changes import Change, to_record
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.field_types import FieldTypes
@@ -23,6 +23,7 @@ from airflow_provider_sfevents.emulator.sobjects.arranging import NO_RECORD
 from airflow_provider_sfevents.emulator.sobjects.channels import ChannelMember
 from airflow_provider_sfevents.emulator.sobjects.database import Database
 from airflow_provider_sfevents.emulator.sobjects.verbs import RecordVerbs
+from airflow_provider_sfevents.emulator.topics import with_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

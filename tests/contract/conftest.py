@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         name = f"{item.path.stem}::{item.name}"
         if item.path.parent.name == "contract" and name in deviations.EMULATOR:
-            item.add_marker(pytest.mark.xfail(reason=deviations.EMULATOR[name], strict=True))
+            why = str(deviations.EMULATOR[name])
+            item.add_marker(pytest.mark.xfail(reason=why, strict=True))
 
 
 @pytest.fixture(scope="session")

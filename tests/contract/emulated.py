@@ -23,9 +23,7 @@ def furnish(emulator: Emulator) -> Furnished:
     """Define the throw-away event, a channel of it, an object whose changes are captured, a managed subscription."""
     topic = emulator.define_event("Contract__e", {TEXT: "Text"})
     emulator.define_channel("/event/Contract__chn", (topic,))
-    emulator.define_entity(
-        "Account", {"Name": "Text", "Phone": "Phone", "LastModifiedDate": "DateTime"}
-    )
+    emulator.define_object("Account")
     emulator.define_managed_subscription(
         "Contract", topic, default_replay="EARLIEST", error_recovery_replay="EARLIEST"
     )

@@ -78,12 +78,19 @@ def managed(org: OrgUnderTest, *, leave: str = "committed") -> Iterator[Managed]
 
 
 @contextmanager
-def taken(org: OrgUnderTest, client: Client | None = None) -> Iterator[Stream]:
-    """Stream that has asked for one event; whoever had the slot before is waited for."""
+def taken(org: OrgUnderTest, client: Client | None = None, **first: Any) -> Iterator[Stream]:
+    """Stream that has asked for one event; whoever had the slot before is waited for.
+
+    :param first: fields of the first request, where it is not to ask for one event by the developer name. One that asks for
+        nothing is followed by one that asks for one event.
+    """
     until = time.monotonic() + org.times.slot_hold + org.times.slack
+    name = org.need("managed")
+    first = first or {"developer_name": name}
     while True:
-        name = org.need("managed")
-        with (client or org.client).managed(developer_name=name, num_requested=1) as stream:
+        with (client or org.client).managed(**{"num_requested": 1, **first}) as stream:
+            if first.get("num_requested") == 0:
+                stream.ask(num_requested=1)
             try:
                 stream.peek()
             except StreamError as ended:

@@ -10,9 +10,10 @@ import time
 import uuid
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import quote
 
 import fastavro
 import httpx
@@ -35,6 +36,7 @@ MANAGED = "SFEVENTS_ORG_MANAGED"
 PATIENT = "SFEVENTS_ORG_PATIENT"
 ENDPOINT = "api.pubsub.salesforce.com:7443"
 _LONG_SECONDS = 30.0
+_BEGUN_SECONDS = 5.0
 TEXT = "Marker__c"
 """The one field that the throw-away event must have: Text(255), not required."""
 
@@ -90,6 +92,7 @@ class OrgUnderTest:
     :param managed: developer name of a managed subscription to `topic`.
     :param patient: whether rules of many minutes may be waited for.
     :param emulator: None for a real org.
+    :param knobs: that the emulator has beside the shortened waits.
     """
 
     connection: Mapping[str, Any]
@@ -100,6 +103,7 @@ class OrgUnderTest:
     times: Times
     patient: bool
     emulator: Emulator | None
+    knobs: Mapping[str, Any] = field(default_factory=dict)
     counter: wire.Counter = field(default_factory=wire.Counter)
     _open: ExitStack = field(default_factory=ExitStack)
 
@@ -119,9 +123,12 @@ class OrgUnderTest:
 
     @cached_property
     def http(self) -> httpx.Client:
+        return self._open.enter_context(self.browser())
+
+    def browser(self, **options: Any) -> httpx.Client:
+        """HTTP client with cookies of its own."""
         ca_file = (self.connection.get("extra") or {}).get("ca_file")
-        verify = ssl.create_default_context(cafile=ca_file) if ca_file else True
-        return self._open.enter_context(httpx.Client(timeout=wire.ANSWER_SECONDS, verify=verify))
+        return httpx.Client(timeout=wire.ANSWER_SECONDS, verify=_trusting(ca_file), **options)
 
     @cached_property
     def headers(self) -> dict[str, str]:
@@ -150,11 +157,21 @@ class OrgUnderTest:
         self._open.enter_context(channel)
         return wire.Client(channel, self.headers, self.counter)
 
-    def rest(self, method: str, path: str, body: Any = None) -> httpx.Response:
+    @property
+    def bearer(self) -> dict[str, str]:
+        """Header of HTTP requests."""
+        return {"authorization": f"Bearer {self.headers['accesstoken']}"}
+
+    def rest(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
         """Ask the org's REST API; `path` begins after the version."""
         url = f"{self.headers['instanceurl']}/services/data/v62.0/{path}"
-        bearer = {"authorization": f"Bearer {self.headers['accesstoken']}"}
-        return self.http.request(method, url, json=body, headers=bearer)
+        return self.http.request(method, url, json=body, headers={**self.bearer, **headers})
+
+    def query(self, soql: str) -> list[dict[str, Any]]:
+        """Records that the Tooling API finds."""
+        answer = self.rest("GET", f"tooling/query/?q={quote(soql)}")
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["records"])
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -168,11 +185,8 @@ class OrgUnderTest:
 
     @cached_property
     def user_id(self) -> str:
-        bearer = {"authorization": f"Bearer {self.headers['accesstoken']}"}
-        answer = self.http.get(
-            f"{self.headers['instanceurl']}/services/oauth2/userinfo", headers=bearer
-        )
-        return str(answer.json()["user_id"])
+        url = f"{self.headers['instanceurl']}/services/oauth2/userinfo"
+        return str(self.http.get(url, headers=self.bearer).json()["user_id"])
 
     def event(
         self, text: str = "", *, size: int = 0, created: int = 0, **fields: Any
@@ -212,6 +226,16 @@ class OrgUnderTest:
             num_requested=num_requested,
         )
 
+    def begun(self, stream: wire.Stream) -> None:
+        """Wait until a stream that starts with what comes next has begun, and see that nothing comes.
+
+        No response says so. Where the first keepalive is long in coming, some seconds must do.
+        """
+        if self.times.keepalive < _BEGUN_SECONDS:
+            assert not stream.read(self.times.keepalive + self.times.slack).events
+        else:
+            assert stream.is_silent(_BEGUN_SECONDS)
+
     # --- what cannot be had everywhere -------------------------------------------------------------------------------
 
     @contextmanager
@@ -222,8 +246,17 @@ class OrgUnderTest:
         """
         if self.emulator is None:
             _skip(f"not on a real org: {why_not}")
-        with emulated(**knobs) as other:
+        with emulated(**{**self.knobs, **knobs}) as other:
             yield other
+
+    def staged(self, why_not: str) -> Emulator:
+        """The emulator, to let something happen in its org; a real one cannot be made to, and the test is skipped there.
+
+        :param why_not: what it would take there.
+        """
+        if self.emulator is None:
+            _skip(f"not on a real org: {why_not}")
+        return self.emulator
 
     def need(self, name: str) -> str:
         """Value of `channel`, `entity` or `managed`; the test is skipped where the org has none."""
@@ -262,6 +295,7 @@ def emulated(*, tls: bool = False, **knobs: Any) -> Iterator[OrgUnderTest]:
             times=QUICK,
             patient=True,
             emulator=emulator,
+            knobs=knobs,
             **furnish(emulator)._asdict(),
         )
         try:
@@ -313,6 +347,12 @@ def given(environment: Mapping[str, str] = os.environ) -> Iterator[OrgUnderTest]
         yield org
     finally:
         org.close()
+
+
+@cache
+def _trusting(ca_file: str | None) -> ssl.SSLContext:
+    """What HTTPS trusts; to read the usual authorities takes a tenth of a second, which many clients can share."""
+    return ssl.create_default_context(cafile=ca_file) if ca_file else httpx.create_ssl_context()
 
 
 def _skip(why: str) -> NoReturn:

@@ -2,73 +2,50 @@
 
 from __future__ import annotations
 
-import io
-import json
 import uuid
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import fastavro
 import pytest
 
-from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.contract.changing import BITMAPS, HEADER, Change, watched
 
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
 
-
-class Change(NamedTuple):
-    """A change event, decoded by its own schema."""
-
-    event: Any
-    schema: dict[str, Any]
-    record: dict[str, Any]
-
-    @property
-    def header(self) -> dict[str, Any]:
-        return dict(self.record["ChangeEventHeader"])
+_KINDS = ("CREATE", "UPDATE", "DELETE", "UNDELETE")
+_GAPS = ("GAP_CREATE", "GAP_UPDATE", "GAP_DELETE", "GAP_UNDELETE", "GAP_OVERFLOW")
+_CALL = {"Sforce-Call-Options": "client=contract"}
 
 
 class Story(NamedTuple):
-    """What came of one record that was made, changed and deleted."""
+    """What came of one record that was made, changed, emptied of what was changed, and deleted."""
 
     record_id: str
     created: Change
     updated: Change
+    emptied: Change
     deleted: Change
-
-
-_CODES = ("CREATE", "UPDATE", "DELETE")
 
 
 @pytest.fixture(scope="module")
 def story(org: OrgUnderTest) -> Story:
-    """Make, change and delete a record over REST, and read the three events; three deliveries."""
+    return lived(org)
+
+
+def lived(org: OrgUnderTest) -> Story:
+    """Make, change and delete a record over REST, and read the four events; four deliveries."""
     entity = org.need("entity")
-    with org.client.subscribe(
-        topic_name=f"/data/{entity}ChangeEvent",
-        replay_preset=pb.CUSTOM,
-        replay_id=org.base(),
-        num_requested=3,
-    ) as stream:
-        made = org.rest("POST", f"sobjects/{entity}", {"Name": f"Contract {uuid.uuid4()}"})
+    with watched(org, f"/data/{entity}ChangeEvent") as watch:
+        made = org.rest("POST", f"sobjects/{entity}", {"Name": f"Contract {uuid.uuid4()}"}, **_CALL)
         assert made.status_code == 201, made.text
         record_id = made.json()["id"]
         path = f"sobjects/{entity}/{record_id}"
-        assert org.rest("PATCH", path, {"Phone": "555 0100"}).status_code == 204
+        for phone in ("555 0100", None):
+            assert org.rest("PATCH", path, {"Phone": phone}).status_code == 204
         assert org.rest("DELETE", path).status_code == 204
-        events = stream.take(3)
-    changes = [_decoded(org, one) for one in events]
-    assert [one.header["changeType"] for one in changes] == list(_CODES)
+        changes = watch.until("CREATE", "UPDATE", "DELETE")
+    assert [one.what[0] for one in changes] == ["CREATE", "UPDATE", "UPDATE", "DELETE"]
     return Story(record_id, *changes)
-
-
-def _decoded(org: OrgUnderTest, event: Any) -> Change:
-    schema = json.loads(org.client.get_schema(event.event.schema_id).schema_json)
-    raw = io.BytesIO(event.event.payload)
-    record = fastavro.schemaless_reader(raw, fastavro.parse_schema(dict(schema)))
-    assert not raw.read(), "bytes are left over: the event is not of its own schema"
-    assert isinstance(record, dict)
-    return Change(event, schema, record)
 
 
 def test_the_header_is_the_first_field(story: Story) -> None:
@@ -84,7 +61,7 @@ def test_all_other_fields_may_be_null(story: Story) -> None:
 
 def test_the_header_names_entity_and_record(org: OrgUnderTest, story: Story) -> None:
     """With ids of 18 characters. Source: Change Event Header Fields page."""
-    for change in (story.created, story.updated, story.deleted):
+    for change in story[1:]:
         assert change.header["entityName"] == org.entity
         assert change.header["recordIds"] == [story.record_id]
         assert len(change.header["recordIds"][0]) == 18
@@ -93,9 +70,9 @@ def test_the_header_names_entity_and_record(org: OrgUnderTest, story: Story) -> 
 
 def test_transactions_are_told_apart(story: Story) -> None:
     """Each has a key of its own and numbers from 1. Source: Change Event Header Fields page."""
-    headers = [one.header for one in (story.created, story.updated, story.deleted)]
-    assert len({one["transactionKey"] for one in headers}) == 3
-    assert [one["sequenceNumber"] for one in headers] == [1, 1, 1]
+    headers = [one.header for one in story[1:]]
+    assert len({one["transactionKey"] for one in headers}) == 4
+    assert [one["sequenceNumber"] for one in headers] == [1, 1, 1, 1]
 
 
 def test_commit_times_are_whole_seconds_in_milliseconds(story: Story) -> None:
@@ -104,15 +81,30 @@ def test_commit_times_are_whole_seconds_in_milliseconds(story: Story) -> None:
     assert story.created.header["commitTimestamp"] > 1_600_000_000_000
 
 
-def test_the_origin_names_the_api(story: Story) -> None:
-    """`com/salesforce/api/rest/` and the version. Source: Change Event Header Fields page."""
-    assert story.created.header["changeOrigin"].startswith("com/salesforce/api/rest/62.0")
+def test_the_origin_names_api_and_client(story: Story) -> None:
+    """The API with its version, and the client where the request named one. Source: Change Event Header Fields page, live logs."""
+    origin = "com/salesforce/api/rest/62.0"
+    assert story.created.header["changeOrigin"] == f"{origin};client=contract"
+    assert story.updated.header["changeOrigin"] == origin
+
+
+def test_commit_numbers_may_not_fit_into_a_double(story: Story) -> None:
+    """They have grown beyond 2^53 and are no unique ids; a later commit has a greater one. Source: live logs since 2025."""
+    numbers = [one.header["commitNumber"] for one in story[1:]]
+    assert numbers == sorted(numbers)
+    assert numbers[0] > 2**53
+
+
+@pytest.mark.parametrize("kind", ["created", "deleted"])
+def test_only_updates_have_bitmaps(story: Story, kind: str) -> None:
+    """All three arrays are empty otherwise. Source: Change Event Header Fields page."""
+    header = getattr(story, kind).header
+    assert [header[name] for name in BITMAPS] == [[], [], []]
 
 
 def test_a_new_record_comes_whole(story: Story) -> None:
-    """All fields that have a value, and no bitmaps. Source: Change Data Capture guide."""
-    assert story.created.record["Name"]
-    assert story.created.header["changedFields"] == []
+    """All fields that have a value, those of the system too. Source: Change Data Capture guide."""
+    assert {"Name", "OwnerId", "CreatedDate", "CreatedById"} <= set(story.created.values)
 
 
 def test_an_update_has_a_bitmap(story: Story) -> None:
@@ -120,11 +112,22 @@ def test_an_update_has_a_bitmap(story: Story) -> None:
     [bitmap, *_] = story.updated.header["changedFields"]
     digits = bitmap.removeprefix("0x")
     assert (bitmap[:2], digits, len(digits) % 2) == ("0x", digits.upper(), 0)
-    bits = int(digits, 16)
-    names = [field["name"] for field in story.updated.schema["fields"]]
-    changed = {name for place, name in enumerate(names) if bits >> place & 1}
-    assert {"Phone", "LastModifiedDate"} <= changed
+    assert digits[:2] != "00"
+    assert {"Phone", "LastModifiedDate"} <= story.updated.named("changedFields")
     assert story.updated.record["Phone"] == "555 0100"
+    assert story.updated.header["nulledFields"] == []
+
+
+def test_the_header_is_never_in_a_bitmap(story: Story) -> None:
+    """Its bit is the lowest. Source: Event Deserialization Considerations page."""
+    for change in (story.updated, story.emptied):
+        assert HEADER not in {name for bitmaps in BITMAPS for name in change.named(bitmaps)}
+
+
+def test_a_field_set_to_null_is_named(story: Story) -> None:
+    """In `nulledFields`: its value alone would not tell it from one that did not change. Source: Change Event Header Fields page."""
+    assert story.emptied.record["Phone"] is None
+    assert story.emptied.named("nulledFields") == {"Phone"}
 
 
 def test_what_did_not_change_is_null(story: Story) -> None:
@@ -142,13 +145,24 @@ def test_a_deleted_record_comes_without_fields(story: Story) -> None:
 
 
 def test_kinds_of_change(story: Story) -> None:
-    """The enumeration has nine symbols, and since 2026 SNAPSHOT. Source: schemas of live orgs."""
-    header = story.created.schema["fields"][0]["type"]
-    [kind] = [one["type"] for one in header["fields"] if one["name"] == "changeType"]
-    gaps = [f"GAP_{name}" for name in ("CREATE", "UPDATE", "DELETE", "UNDELETE", "OVERFLOW")]
-    known = ["CREATE", "UPDATE", "DELETE", "UNDELETE", *gaps]
-    assert kind["symbols"][:9] == known
-    assert kind["symbols"][9:] in ([], ["SNAPSHOT"])
+    """The enumeration begins with nine symbols. Source: Change Event Header Fields page, schemas of live orgs."""
+    assert _symbols(story)[:9] == [*_KINDS, *_GAPS]
+
+
+def test_there_are_nine_kinds_of_change(story: Story) -> None:
+    """And no more. Source: Change Event Header Fields page."""
+    assert len(_symbols(story)) == 9
+
+
+def test_the_tenth_kind_of_change_is_reserved(story: Story) -> None:
+    """It is SNAPSHOT, and no event has it. Source: schemas of live orgs since 2026."""
+    assert _symbols(story)[9:] == ["SNAPSHOT"]
+
+
+def _symbols(story: Story) -> list[str]:
+    fields = story.created.schema["fields"][0]["type"]["fields"]
+    [kind] = [one["type"] for one in fields if one["name"] == "changeType"]
+    return list(kind["symbols"])
 
 
 def test_a_change_event_has_a_uuid(story: Story) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.contract.managing import managed
 from tests.contract.wire import refused
 
 if TYPE_CHECKING:
@@ -11,6 +14,16 @@ if TYPE_CHECKING:
 
 SPENT = "its allowance would have to be used up"
 KEYS = {"DailyDeliveredPlatformEvents", "HourlyPublishedPlatformEvents"}
+MORE = [
+    "MonthlyPlatformEventsUsageEntitlement",
+    "DailyStandardVolumePlatformEvents",
+    "DailyStreamingApiEvents",
+    "DailyDurableStreamingApiEvents",
+    "DailyGenericStreamingApiEvents",
+    "DailyDurableGenericStreamingApiEvents",
+    "StreamingApiConcurrentClients",
+    "DurableStreamingApiConcurrentClients",
+]
 
 
 def test_limits_tell_what_is_left(org: OrgUnderTest) -> None:
@@ -21,16 +34,50 @@ def test_limits_tell_what_is_left(org: OrgUnderTest) -> None:
         assert 0 <= body[name]["Remaining"] <= body[name]["Max"]
 
 
-def test_a_delivery_counts(org: OrgUnderTest) -> None:
-    """What is delivered is no longer left; a real org counts late. Source: Allocations page."""
-    with org.set_up("its count comes late", delivery_allocation=100) as other:
-        before = other.rest("GET", "limits").json()["DailyDeliveredPlatformEvents"]["Remaining"]
+@pytest.mark.parametrize("name", MORE)
+def test_limits_tell_of_streaming_too(org: OrgUnderTest, name: str) -> None:
+    """Each of the documented keys. Source: Limits resource page, Platform Events guide."""
+    assert set(org.rest("GET", "limits").json()[name]) >= {"Max", "Remaining"}
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "step"),
+    [
+        ("DailyDeliveredPlatformEvents", (10_000, 25_000, 50_000), 100_000),
+        ("HourlyPublishedPlatformEvents", (50_000, 250_000), 25_000),
+    ],
+)
+def test_allowances_are_those_of_an_edition(
+    org: OrgUnderTest, name: str, sizes: tuple[int, ...], step: int
+) -> None:
+    """With so much more for each add-on licence. Source: Allocations page."""
+    most = org.rest("GET", "limits").json()[name]["Max"]
+    assert any(most >= size and (most - size) % step == 0 for size in sizes)
+
+
+def test_publishing_counts(org: OrgUnderTest) -> None:
+    """Over gRPC and over REST; a real org counts late. Source: Allocations page."""
+    org.staged("its count comes late")
+    before = _left(org, "HourlyPublishedPlatformEvents")
+    org.publish(org.event(), org.event())
+    org.rest("POST", f"sobjects/{org.topic.rpartition('/')[2]}", {})
+    assert before - _left(org, "HourlyPublishedPlatformEvents") == 3
+
+
+def test_each_subscriber_is_counted(org: OrgUnderTest) -> None:
+    """Two that get an event are two deliveries, a managed one like any other. Source: Allocations page, Managed Subscription page."""
+    with org.set_up("its count comes late") as other, managed(other) as one:
         base = other.base()
-        other.publish(other.event(), other.event())
-        with other.after(base, 2) as stream:
-            stream.take(2)
-        after = other.rest("GET", "limits").json()["DailyDeliveredPlatformEvents"]["Remaining"]
-    assert before - after == 2
+        before = _left(other, "DailyDeliveredPlatformEvents")
+        other.publish(other.event())
+        with other.after(base, 1) as first, other.after(base, 1) as second:
+            assert len(first.take(1) + second.take(1)) == 2
+        one.take(2)  # one of them is that of `base`
+        assert before - _left(other, "DailyDeliveredPlatformEvents") == 4
+
+
+def _left(org: OrgUnderTest, name: str) -> int:
+    return int(org.rest("GET", "limits").json()[name]["Remaining"])
 
 
 def test_deliveries_end_with_their_allowance(org: OrgUnderTest) -> None:
@@ -84,6 +131,7 @@ def test_too_many_requests_on_a_stream_are_refused(org: OrgUnderTest) -> None:
             stream.ask(num_requested=1)
         found = stream.end()
     assert found.what == ("RESOURCE_EXHAUSTED", "service.protection.stream.limit.triggered")
+    assert found.message.startswith("The service received too many FetchRequests")
 
 
 def test_an_unavailable_service_says_so(org: OrgUnderTest) -> None:
@@ -93,3 +141,4 @@ def test_an_unavailable_service_says_so(org: OrgUnderTest) -> None:
         other.emulator.fail_next("GetTopic", error_code="service.unavailable")
         found = refused(other.client.get_topic, other.topic)
     assert found.what == ("INTERNAL", "service.unavailable")
+    assert found.message.startswith("The service is unavailable. Try again later. rpcId: ")

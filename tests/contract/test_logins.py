@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,6 +23,14 @@ ALWAYS = {"access_token", "instance_url", "id", "token_type"}
 def _login(org: OrgUnderTest, auth: str) -> httpx.Response:
     door = org.by(auth)
     return token(org.http, door.host, door.form())
+
+
+def _longer(record_id: str) -> str:
+    """An id of 15 characters with the three that say which of its letters are capitals, five at a time."""
+    digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
+    chunks = (record_id[at : at + 5] for at in (0, 5, 10))
+    bits = (sum(one.isupper() << place for place, one in enumerate(chunk)) for chunk in chunks)
+    return record_id + "".join(digits[each] for each in bits)
 
 
 def _said(answer: httpx.Response) -> tuple[int, str, str]:
@@ -55,10 +64,20 @@ def test_the_token_begins_with_the_org(org: OrgUnderTest, auth: str) -> None:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_the_id_url_names_org_and_user(org: OrgUnderTest, auth: str) -> None:
-    """`https://login.salesforce.com/id/<org>/<user>`, 18 characters each. Source: Identity URLs page."""
-    kind, org_id, user_id = _login(org, auth).json()["id"].split("/")[-3:]
-    assert (kind, org_id[:15], len(org_id)) == ("id", org.headers["tenantid"][:15], 18)
-    assert (user_id[:3], len(user_id)) == ("005", 18)
+    """`https://login.salesforce.com/id/<org>/<user>`, of a sandbox `test`; 18 characters each. Source: Identity URLs page."""
+    host, _, rest = _login(org, auth).json()["id"].partition("/id/")
+    org_id, user_id = rest.split("/")
+    assert host in {"https://login.salesforce.com", "https://test.salesforce.com"}
+    assert org_id[:15] == org.headers["tenantid"][:15]
+    assert user_id[:3] == "005"
+    assert [_longer(one[:15]) for one in (org_id, user_id)] == [org_id, user_id]
+
+
+@pytest.mark.parametrize("auth", GRANTS)
+def test_the_instance_url_has_no_path(org: OrgUnderTest, auth: str) -> None:
+    """It is the My Domain URL, as the header `instanceurl` wants it. Source: OAuth flow pages of Salesforce Help."""
+    url = urlsplit(_login(org, auth).json()["instance_url"])
+    assert (bool(url.scheme), bool(url.netloc), url.path) == (True, True, "")
 
 
 @pytest.mark.parametrize("auth", GRANTS)
@@ -67,6 +86,49 @@ def test_the_time_of_issue_is_text_of_milliseconds(org: OrgUnderTest, auth: str)
     body = _login(org, auth).json()
     if "issued_at" in body:
         assert abs(int(body["issued_at"]) / 1000 - time.time()) < 3600
+
+
+@pytest.mark.parametrize("auth", GRANTS)
+def test_all_but_the_password_grant_name_the_scope(org: OrgUnderTest, auth: str) -> None:
+    """In one text with spaces. Source: OAuth flow pages of Salesforce Help."""
+    scope = _login(org, auth).json().get("scope")
+    assert ("api" in scope.split()) if auth != "password" else scope is None
+
+
+def test_the_secret_may_come_by_http_basic(org: OrgUnderTest) -> None:
+    """Instead of in the form. Source: OAuth 2.0 Client Credentials Flow page."""
+    door = org.by("client_credentials")
+    form = door.form()
+    basic = (form.pop("client_id"), form.pop("client_secret"))
+    answer = org.http.post(f"{door.host}/services/oauth2/token", data=form, auth=basic)
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("knobs", "said"),
+    [
+        ({"client_credentials_flow": "no_user"}, "no client credentials user enabled"),
+        ({"client_credentials_flow": "disabled"}, "client credentials flow not enabled"),
+        ({"app_access": "not_approved"}, "user hasn't approved this consumer"),
+        (
+            {"app_access": "not_admin_approved"},
+            "user is not admin approved to access this app",
+        ),
+        (
+            {"app_access": "not_installed"},
+            "External client app is not installed in this org",
+        ),
+    ],
+    ids=["no user", "not enabled", "not approved", "not by the admin", "not installed"],
+)
+def test_an_app_that_is_set_up_otherwise(
+    org: OrgUnderTest, knobs: dict[str, str], said: str
+) -> None:
+    """Each is told with its reason. Source: answers of live orgs, answers of the community."""
+    with org.set_up("its app would have to be set up wrongly", **knobs) as other:
+        door = other.by("client_credentials")
+        status, _, description = _said(token(other.http, door.host, door.form()))
+    assert (status, description) == (400, said)
 
 
 def test_the_answer_may_not_be_stored(org: OrgUnderTest) -> None:
@@ -176,6 +238,33 @@ def test_userinfo_names_org_and_user(org: OrgUnderTest, host: str) -> None:
     assert body["organization_id"][:15] == org.headers["tenantid"][:15]
     assert len(body["organization_id"]) == 18
     assert {"sub", "user_id", "preferred_username", "name", "email", "urls"} <= set(body)
+
+
+def test_userinfo_tells_where_things_are(org: OrgUnderTest) -> None:
+    """By URLs with a place for the version; `sub` is the URL of the identity. Source: User Info endpoint page, known clients."""
+    url = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
+    body = org.http.get(url, headers=org.bearer).json()
+    assert body["urls"]["rest"].endswith("/services/data/v{version}/")
+    assert body["urls"]["custom_domain"] == org.headers["instanceurl"]
+    assert body["sub"].split("/")[-3:] == ["id", body["organization_id"], body["user_id"]]
+
+
+def test_the_token_may_be_an_argument(org: OrgUnderTest) -> None:
+    """`oauth_token`, in the query. Source: User Info endpoint page."""
+    url = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
+    answer = org.http.get(url, params={"oauth_token": org.headers["accesstoken"]})
+    assert answer.json()["organization_id"][:15] == org.headers["tenantid"][:15]
+
+
+def test_the_identity_can_be_asked_for(org: OrgUnderTest) -> None:
+    """By the path of the `id` URL; a bad token is told as by userinfo. Source: Identity URLs page, answers of live orgs."""
+    base = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
+    path = "/id/" + org.http.get(base, headers=org.bearer).json()["sub"].rpartition("/id/")[2]
+    url = f"{org.headers['instanceurl']}{path}"
+    body = org.http.get(url, headers=org.bearer).json()
+    assert (body["organization_id"], body["user_id"]) == tuple(path.split("/")[-2:])
+    answer = org.http.get(url, headers={"authorization": "Bearer wrong"})
+    assert (answer.status_code, answer.text) == (403, "Bad_OAuth_Token")
 
 
 def test_userinfo_with_a_bad_token(org: OrgUnderTest) -> None:

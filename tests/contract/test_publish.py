@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pytest
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
@@ -72,10 +74,15 @@ def test_too_large_an_event_fails_alone(org: OrgUnderTest, way: str) -> None:
     assert not second.HasField("error")
 
 
-def test_a_request_above_four_megabytes_is_refused(org: OrgUnderTest) -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_request_above_four_megabytes_is_refused(org: OrgUnderTest, way: str) -> None:
     """The status is UNAVAILABLE, without an error code: what stands before the service says it. Source: Allocations page, live logs."""
     events = [org.event(size=MEGABYTE - 1000) for _ in range(5)]
-    assert refused(org.client.publish, org.topic, *events).what == ("UNAVAILABLE", "")
+    if way == "Publish":
+        assert refused(org.client.publish, org.topic, *events).what == ("UNAVAILABLE", "")
+        return
+    with org.client.publishing(topic_name=org.topic, events=events) as stream:
+        assert stream.end().what == ("UNAVAILABLE", "")
 
 
 def test_a_request_without_events_is_refused(org: OrgUnderTest) -> None:
@@ -120,6 +127,25 @@ def test_a_stream_publishes_again_and_again(org: OrgUnderTest) -> None:
     assert keys == [one.id for one in events]
     with org.after(base, 3) as stream:
         assert [one.event.id for one in stream.take(3)] == keys
+
+
+def test_requests_need_not_wait_for_answers(org: OrgUnderTest) -> None:
+    """Those under way are answered in their order. Source: PublishStream RPC page."""
+    events = [org.event(str(number)) for number in range(4)]
+    org.counter.published += 4
+    with org.client.publishing() as stream:
+        for event in events:
+            stream.ask(topic_name=org.topic, events=[event])
+        keys = [stream.read().results[0].correlation_key for _ in events]
+    assert keys == [one.id for one in events]
+
+
+def test_required_fields_are_not_asked_for(org: OrgUnderTest) -> None:
+    """An event without any of its custom fields is published. Source: Publish RPC page."""
+    record = {"CreatedDate": 0, "CreatedById": org.user_id}
+    raw = io.BytesIO()
+    fastavro.schemaless_writer(raw, fastavro.parse_schema(dict(org.schema)), record)
+    assert org.publish(org.event(payload=raw.getvalue()))
 
 
 def test_another_topic_in_a_publish_stream_is_refused(org: OrgUnderTest) -> None:

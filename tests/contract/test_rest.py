@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING
+
+import pytest
 
 from tests.contract.orgs import TEXT
 
@@ -47,3 +50,52 @@ def test_an_event_published_as_a_record_is_delivered(org: OrgUnderTest) -> None:
     with org.after(base, 1) as stream:
         [got] = stream.take(1)
     assert got.event.id == queued["message"]
+
+
+def test_another_payload_format_is_refused(org: OrgUnderTest) -> None:
+    """There are COMPACT and EXPANDED. Source: Platform Event Schema pages."""
+    answer = org.rest("GET", f"event/eventSchema/{org.schema_id}?payloadFormat=FLAT")
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "path", ["event/eventSchema/AAAAAAAAAAAAAAAAAAAAAA", "sobjects/No_Such__e/eventSchema"]
+)
+def test_a_schema_that_is_not_there(org: OrgUnderTest, path: str) -> None:
+    """HTTP 404, as of any resource. Source: REST API guide (status codes)."""
+    assert org.rest("GET", path).status_code == 404
+
+
+def test_an_older_schema_can_be_had_by_its_id(org: OrgUnderTest) -> None:
+    """By name there is the newest alone. Source: Platform Event Schema by Schema ID page."""
+    emulator = org.staged("somebody must add a field to the event")
+    emulator.define_event("Older__e", {"A__c": "Text"})
+    before = emulator.schema_id("Older__e")
+    after = emulator.evolve("Older__e", {"B__c": "Text"})
+    newest = org.rest("GET", "sobjects/Older__e/eventSchema?payloadFormat=COMPACT").json()
+    older = org.rest("GET", f"event/eventSchema/{before}?payloadFormat=COMPACT").json()
+    assert (newest["uuid"], older["uuid"]) == (after, before)
+    assert len(newest["fields"]) == len(older["fields"]) + 1
+
+
+def test_change_events_have_their_schema_too(org: OrgUnderTest) -> None:
+    """By the id that GetTopic gives. Source: Change Data Capture guide, schemas of live orgs."""
+    topic = org.client.get_topic(f"/data/{org.need('entity')}ChangeEvent")
+    body = org.rest("GET", f"event/eventSchema/{topic.schema_id}?payloadFormat=COMPACT").json()
+    assert body.pop("uuid") == topic.schema_id
+    assert body == json.loads(org.client.get_schema(topic.schema_id).schema_json)
+
+
+def test_an_unknown_field_is_refused(org: OrgUnderTest) -> None:
+    """Before anything is published. Source: REST API guide (error codes)."""
+    answer = org.rest("POST", f"sobjects/{org.topic.rpartition('/')[2]}", {"No_Such__c": "x"})
+    assert (answer.status_code, answer.json()[0]["errorCode"]) == (400, "INVALID_FIELD")
+
+
+def test_publishing_over_rest_ends_with_its_allowance(org: OrgUnderTest) -> None:
+    """LIMIT_EXCEEDED. Source: Allocations page."""
+    with org.set_up("its allowance would have to be used up", publish_allocation=1) as other:
+        path = f"sobjects/{other.topic.rpartition('/')[2]}"
+        answers = [other.rest("POST", path, {TEXT: "x"}) for _ in range(2)]
+    assert answers[0].status_code == 201
+    assert "LIMIT_EXCEEDED" in answers[1].text

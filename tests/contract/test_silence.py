@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+from tests.contract.wire import StreamError
 
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
@@ -18,7 +19,7 @@ def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
     with org.after(org.base(), 7) as stream:
         response = stream.read(org.times.keepalive + org.times.slack)
     assert not response.events
-    assert response.latest_replay_id
+    assert len(response.latest_replay_id) >= 8  # Salesforce's Node client reads so many
     assert response.rpc_id
     assert response.pending_num_requested == 7
 
@@ -101,5 +102,5 @@ def test_a_running_stream_ends_with_its_session(org: OrgUnderTest) -> None:
         with other.after(other.base(), 1) as stream:
             assert not stream.read(other.times.keepalive + other.times.slack).events
             other.emulator.expire_tokens()
-            found = stream.end(2 * other.times.keepalive)
-            assert found.what == ("UNAUTHENTICATED", "service.auth.error")
+            with pytest.raises(StreamError, match=r"UNAUTHENTICATED.*service\.auth\.error"):
+                stream.read(other.times.keepalive + other.times.slack)

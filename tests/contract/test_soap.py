@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -75,6 +76,43 @@ def test_children_are_found_by_plain_tags(org: OrgUnderTest) -> None:
         assert f"<{tag}>" in text
 
 
+def test_the_session_lasts_as_long_as_is_said(org: OrgUnderTest) -> None:
+    """`sessionSecondsValid`: two hours, unless the org is set otherwise. Source: answers of live orgs."""
+    assert 900 <= int(_result(org)[6][13].text) <= 86_400
+
+
+@pytest.mark.parametrize("version", ["31.0", "43.0", "64.0"])
+def test_versions_that_have_it(org: OrgUnderTest, version: str) -> None:
+    """From 31.0 to 64.0; the answer's URLs are of the version that was asked. Source: Salesforce Help, article 005132110."""
+    answer = _login(org, version=version)
+    assert answer.status_code == 200
+    assert f"/services/Soap/u/{version}/{org.headers['tenantid'][:15]}</serverUrl>" in answer.text
+
+
+def test_another_clients_envelope_will_do(org: OrgUnderTest) -> None:
+    """That of jsforce: other prefixes, an empty Header, no slash at the end, an empty SOAPAction. Source: jsforce."""
+    door = org.by("soap")
+    password = door.values["password"] + door.values.get("security_token", "")
+    body = (
+        '<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/"><se:Header/><se:Body>'
+        f'<login xmlns="urn:partner.soap.sforce.com"><username>{escape(door.values["login"])}</username>'
+        f"<password>{escape(password)}</password></login></se:Body></se:Envelope>"
+    )
+    headers = {"content-type": "text/xml", "SOAPAction": '""'}
+    answer = org.http.post(f"{door.host}/services/Soap/u/50.0", content=body, headers=headers)
+    assert answer.status_code == 200
+    assert "<sessionId>" in answer.text
+
+
+def test_an_org_may_have_it_disabled(org: OrgUnderTest) -> None:
+    """As new ones do. Source: answers of live orgs."""
+    with org.set_up("its administrator would have to disable it", soap_login=False) as other:
+        answer = _login(other)
+    assert answer.status_code == 500
+    assert "INVALID_OPERATION" in answer.text
+    assert "SOAP API login() is disabled by default in this org." in answer.text
+
+
 def test_a_wrong_password_is_a_fault(org: OrgUnderTest) -> None:
     """HTTP 500 with INVALID_LOGIN. Source: answers of live orgs."""
     with org.set_up(
@@ -95,3 +133,4 @@ def test_other_versions_do_not_have_it(org: OrgUnderTest, version: str) -> None:
     answer = _login(org, version=version)
     assert answer.status_code == 500
     assert "Fault>" in answer.text
+    assert version == "65.0" or "UNSUPPORTED_API_VERSION" in answer.text

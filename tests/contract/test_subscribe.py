@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 from tests.contract.test_headers import UUID
+from tests.contract.wire import StreamError
 
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
@@ -98,6 +99,27 @@ def test_more_than_100_outstanding_is_treated_as_100(org: OrgUnderTest) -> None:
     org.publish(org.event())
     with org.after(base, 150) as stream:
         assert stream.read().pending_num_requested == 99
+
+
+def test_requests_add_up_to_100(org: OrgUnderTest) -> None:
+    """60 and 60 leave 99 after one event. Source: Pull Subscription and Flow Control page."""
+    base = org.base()
+    with org.after(base, 60) as stream:
+        stream.ask(num_requested=60)
+        org.publish(org.event())
+        first = stream.read().pending_num_requested
+        org.publish(org.event())
+        second = stream.read().pending_num_requested
+    # The second request may be behind the first event, or even behind both.
+    assert (first, second) in {(99, 98), (59, 99), (59, 58)}
+
+
+def test_more_than_100_outstanding_is_refused(org: OrgUnderTest) -> None:
+    """The code is that of a client that asks for more than it drains. Source: comment of a client in production."""
+    with org.after(org.base(), 101) as stream:
+        org.publish(org.event())
+        with pytest.raises(StreamError, match=CODE + "overflow"):
+            stream.read()
 
 
 @pytest.mark.parametrize("number", [0, -1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import httpx
 import pytest
 
 from tests.contract import wire
@@ -25,10 +24,10 @@ def test_both_ports_serve_the_api(org: OrgUnderTest, port: int) -> None:
         assert client.get_topic(org.topic).topic_name == org.topic
 
 
-def test_plain_http_is_not_served(org: OrgUnderTest) -> None:
-    """A GET of a browser gets HTTP 415. Source: answer of the live service."""
+def test_a_browser_is_refused(org: OrgUnderTest) -> None:
+    """A GET by HTTP/1.1 gets 415. Source: answer of the live service."""
     scheme = "http" if org.plaintext else "https"
-    assert httpx.get(f"{scheme}://{org.endpoint}/", timeout=10).status_code == 415
+    assert org.http.get(f"{scheme}://{org.endpoint}/").status_code == 415
 
 
 def test_tls_is_trusted_and_needs_no_client_certificate(org: OrgUnderTest) -> None:
@@ -38,6 +37,7 @@ def test_tls_is_trusted_and_needs_no_client_certificate(org: OrgUnderTest) -> No
         return
     with emulated(tls=True) as other:
         assert other.client.get_topic(other.topic).topic_name == other.topic
+        assert other.http.get(f"https://{other.endpoint}/").status_code == 415
 
 
 def test_many_streams_share_a_connection(org: OrgUnderTest) -> None:
@@ -48,3 +48,33 @@ def test_many_streams_share_a_connection(org: OrgUnderTest) -> None:
     for stream in streams:
         with stream:
             assert len(stream.take(1)) == 1
+
+
+def test_a_response_keeps_below_three_megabytes(org: OrgUnderTest) -> None:
+    """However much waits: four events of 0.9 MB come in two responses at least. Source: Allocations page."""
+    org.staged("the event's field takes 255 characters")
+    base = org.base()
+    for _ in range(4):
+        org.publish(org.event(size=900_000))
+    with org.after(base, 4) as stream:
+        got = 0
+        while got < 4:
+            response = stream.read()
+            got += len(response.events)
+            assert response.ByteSize() <= 3 * 1024 * 1024
+
+
+@pytest.mark.parametrize("how", ["rst_stream", "reset", "goaway"])
+def test_what_the_network_cuts_has_no_error_code(org: OrgUnderTest, how: str) -> None:
+    """A status of gRPC's own, by library and version; a new stream goes on where the old one was. Source: live logs."""
+    emulator = org.staged("the network would have to fail")
+    base, events = org.base(), [org.event(), org.event()]
+    org.publish(events[0])
+    with org.after(base, 2) as stream:
+        [got] = stream.take(1)
+        emulator.drop_connections(how)
+        found = stream.end()
+    assert (found.status in {"UNAVAILABLE", "INTERNAL"}, found.code) == (True, "")
+    org.publish(events[1])
+    with org.after(got.replay_id, 1) as stream:
+        assert stream.take(1)[0].event.id == events[1].id

@@ -6,12 +6,12 @@ have logged them.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator.cometd import answers
 from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.untrusted import json_of
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.cometd.answers import Message
@@ -49,10 +49,7 @@ def messages_in(body: bytes) -> list[Message]:
 
     :raises ValueError: when it is not that.
     """
-    try:
-        found = json.loads(body)
-    except RecursionError as error:
-        raise ValueError("the body is nested too deeply") from error
+    found = json_of(body)
     several = found if isinstance(found, list) else [found]
     if not several or not all(_is_message(one) for one in several):
         raise ValueError("the body is no array of messages that each have a channel")

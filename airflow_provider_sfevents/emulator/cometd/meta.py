@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.emulator import ids
@@ -39,7 +39,7 @@ class Caller:
     """
 
     version_error: str
-    token: str
+    token: str = field(repr=False)
     session: Session | None
     browser: str
     server: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.emulator.allocations import counts
 from airflow_provider_sfevents.emulator.cometd import answers
 from airflow_provider_sfevents.emulator.cometd.connecting import (
     Answer,
@@ -100,7 +102,7 @@ class Poll:
         return Now(
             lost=not released and (moved or not clients.holds(client)),
             authentic=self._state.sessions.prolong(client.token) is not None,
-            exhausted=self._allowed() <= 0,
+            exhausted=self._left_today() <= 0,
             ready=is_ready(client, self._meta.bus),
             released=released,
             left=self._until - self._loop.time(),
@@ -130,18 +132,19 @@ class Poll:
 
     def _take(self) -> list[str]:
         """Events of the answer; counted before it leaves: a client that has an event must find it counted."""
-        batch = take(self._client, self._meta.bus, self._allowed())
+        most = min(self._state.knobs.cometd_batch_events, self._left_today())
+        batch = take(self._client, self._meta.bus, int(most))
         for channel, events in batch.counted.items():
             page = self._client.subscriptions[channel].page
             self._state.records.delivered(page, events, self._state.clock.timestamp())
         return batch.parts
 
-    def _allowed(self) -> int:
-        """How many events one answer may carry now."""
-        knobs, allocation = self._state.knobs, self._state.knobs.delivery_allocation
-        if allocation is None:
-            return knobs.cometd_batch_events
+    def _left_today(self) -> float:
+        """How many events the client may still be delivered; who has only channels that do not count may have any number."""
+        allocation, channels = self._state.knobs.delivery_allocation, self._client.subscriptions
+        if allocation is None or (channels and not any(map(counts, tuple(channels)))):
+            return math.inf
         used = self._state.records.delivered_in_a_day(
             self._client.org_id, self._state.clock.timestamp()
         )
-        return min(knobs.cometd_batch_events, allocation - used)
+        return allocation - used

@@ -81,6 +81,7 @@ class ManagedRegistry:
             "default_replay": default_replay,
             "error_recovery_replay": error_recovery_replay,
             "state": state,
+            "version": version,
         }
         rules.check_values(values)
         rules.check_topic(topic, [one.name for one in self._bus.topics])
@@ -91,7 +92,6 @@ class ManagedRegistry:
                 id=self._new_id(),
                 label=label or name,
                 topic=topic,
-                version=version,
                 created_at=self._clock.now(),
                 **values,
             )

@@ -29,6 +29,7 @@ CHANGEABLE = frozenset(
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TOPIC = re.compile(r"/event/\w+__(e|chn)|/data/(ChangeEvents|\w+ChangeEvent|\w+__chn)")
+_VERSION = re.compile(r"\d{2,3}(\.0)?")
 _CODE = "managed.subscription."
 
 
@@ -47,6 +48,10 @@ def check_values(values: Mapping[str, Any]) -> None:
             raise ManagedRefused(
                 "INVALID_INPUT", f"{field}: {values[field]!r} is none of {', '.join(REPLAYS)}"
             )
+    if "version" in values and not _VERSION.fullmatch(str(values["version"])):
+        raise ManagedRefused(
+            "INVALID_INPUT", f"version: {values['version']!r} is none of the API, such as 66.0"
+        )
     if "state" in values and values["state"] not in {"RUN", "STOP"}:
         # PAUSE is in the enum and refused with this text.
         raise ManagedRefused(

@@ -36,6 +36,7 @@ _DELIMITERS = {
 }
 _ENDINGS = {"LF": "\n", "CRLF": "\r\n"}
 _MOST_IN_A_PART = 50_000
+_MOST_JOBS = 100  # each holds what it found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +59,12 @@ class Job:
 
 
 class BulkQueries:
-    """Routes of one org. A job finds the records as they are when it is made."""
+    """Routes of one org. A job finds the records as they are when it is made; old ones go when there are many."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._jobs: dict[str, Job] = {}
+        self._made = 0
         self._lock = threading.Lock()
 
     def routes(self, face: Face) -> list[Route]:
@@ -80,7 +82,7 @@ class BulkQueries:
 
     def _make(self, asked: Asked) -> Any:
         wanted = asked.fields()
-        operation = wanted.get("operation")
+        operation = str(wanted.get("operation"))
         delimiter = str(wanted.get("columnDelimiter", "COMMA"))
         ending = str(wanted.get("lineEnding", "LF"))
         if operation not in {"query", "queryAll"} or wanted.get("contentType", "CSV") != "CSV":
@@ -94,9 +96,10 @@ class BulkQueries:
         found = run(self._database, query, text, deleted=operation == "queryAll")
         _check_columns(found)
         with self._lock:
+            self._made += 1
             job = Job(
-                id=ids.record_id("750", len(self._jobs) + 1),
-                operation=str(operation),
+                id=ids.record_id("750", self._made),
+                operation=operation,
                 version=asked.version,
                 user_id=asked.session.user_id,
                 created_at=milliseconds(self._database.clock.now()),
@@ -106,6 +109,8 @@ class BulkQueries:
                 polls=self._database.bus.knobs.bulk_polls,
             )
             self._jobs[job.id] = job
+            while len(self._jobs) > _MOST_JOBS:
+                del self._jobs[next(iter(self._jobs))]
         return _shown(job)
 
     def _list(self, _: Asked) -> Any:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
@@ -14,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from airflow_provider_sfevents.emulator.logins import bearer
 from airflow_provider_sfevents.emulator.records import Call
 from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused, not_found
+from airflow_provider_sfevents.emulator.untrusted import json_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -37,7 +37,7 @@ class Asked:
     version: str
     path: Mapping[str, str]
     query: Mapping[str, str]
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     body: bytes
     session: Session
 
@@ -47,7 +47,7 @@ class Asked:
         :raises RecordRefused: when it is none.
         """
         try:
-            return json.loads(self.body)
+            return json_of(self.body)
         except ValueError as error:
             raise RecordRefused("JSON_PARSER_ERROR", f"the body is not JSON: {error}") from error
 

@@ -142,10 +142,11 @@ class Records:
 
     def _create_several(self, asked: Asked) -> Any:
         def create(changes: Transaction, one: dict[str, Any]) -> str:
-            entity = self._sobject(str((one.get("attributes") or {}).get("type", ""))).name
-            return changes.create(entity, _without_attributes(one))
+            attributes = one.get("attributes")
+            named = attributes.get("type", "") if isinstance(attributes, dict) else ""
+            return changes.create(self._sobject(str(named)).name, _without_attributes(one))
 
-        return self._several(asked, asked.fields().get("records") or [], create)
+        return self._several(asked, _records_of(asked), create)
 
     def _update_several(self, asked: Asked) -> Any:
         def update(changes: Transaction, one: dict[str, Any]) -> str:
@@ -154,7 +155,7 @@ class Records:
             changes.update(record_id, _without_attributes(fields))
             return record_id
 
-        return self._several(asked, asked.fields().get("records") or [], update)
+        return self._several(asked, _records_of(asked), update)
 
     def _delete_several(self, asked: Asked) -> Any:
         def delete(changes: Transaction, one: str) -> str:
@@ -253,6 +254,13 @@ class Records:
         return milliseconds(self._database.clock.now())
 
 
+def _records_of(asked: Asked) -> list[dict[str, Any]]:
+    found = asked.fields().get("records") or []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise RecordRefused("JSON_PARSER_ERROR", "records is not a list of JSON objects")
+    return found
+
+
 def _published(event_id: str | None) -> JSONResponse:
     if event_id is None:
         raise not_found()
@@ -298,11 +306,11 @@ def _window(asked: Asked) -> tuple[int, int]:
         text = asked.query.get(name, "").replace(" ", "+")
         try:
             moment = datetime.fromisoformat(text)
-        except ValueError as error:
+            found.append(milliseconds(moment.astimezone(UTC) if moment.tzinfo else moment))
+        except (ValueError, OverflowError) as error:
             raise RecordRefused(
                 "INVALID_REPLICATION_DATE", f"{name}: {text!r} is no date"
             ) from error
-        found.append(milliseconds(moment.astimezone(UTC) if moment.tzinfo else moment))
     if found[0] >= found[1]:
         raise RecordRefused("INVALID_REPLICATION_DATE", "startDate must be before endDate")
     return found[0], found[1]

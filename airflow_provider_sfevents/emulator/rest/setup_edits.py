@@ -128,7 +128,7 @@ class SetupEdits:
     # --- channels ----------------------------------------------------------------------------------------------------
 
     def _create_channel(self, name: str, metadata: Mapping[str, Any]) -> str:
-        kind = metadata["channelType"]
+        kind = str(metadata["channelType"])
         if kind not in {"data", "event"}:
             raise _refused(f"channelType {kind!r} is none of data, event")
         if any(short_name(one.name).lower() == name.lower() for one in self._channels()):
@@ -235,6 +235,8 @@ def _with(member: ChannelMember, metadata: Mapping[str, Any]) -> ChannelMember:
     """Member with the settings that are given; null takes one away."""
     if "enrichedFields" in metadata:
         fields = metadata["enrichedFields"] or []
+        if not isinstance(fields, list):
+            raise _refused("enrichedFields is not a list")
         names = tuple(str(one.get("name")) if isinstance(one, dict) else str(one) for one in fields)
         member = replace(member, enriched_fields=names)
     if "filterExpression" in metadata:

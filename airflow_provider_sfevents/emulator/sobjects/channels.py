@@ -6,7 +6,7 @@ Membership itself is the bus's: a channel is a topic that names other topics. He
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import ids
@@ -63,6 +63,14 @@ class Channels:
     def of_topic(self, topic: str) -> Mapping[str, ChannelMember]:
         """Settings that channels have for a topic, by channel."""
         return self._by_topic.get(topic, {})
+
+    def to_json(self) -> dict[str, Any]:
+        """Note that says all of it."""
+        members = {
+            channel: [asdict(one) for one in settings.values()]
+            for channel, settings in self._members.items()
+        }
+        return {"labels": self._labels, "members": members}
 
     def restore(self, fact: Mapping[str, Any]) -> None:
         """Take over what a note says."""

@@ -11,7 +11,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import ids, schemas
-from airflow_provider_sfevents.emulator.bus import Topic, with_member
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.payloads import milliseconds
 from airflow_provider_sfevents.emulator.sobjects import defining
@@ -22,6 +21,7 @@ from airflow_provider_sfevents.emulator.sobjects.edits import Draft, Edit, Recor
 from airflow_provider_sfevents.emulator.sobjects.publishing import Commit, encode
 from airflow_provider_sfevents.emulator.sobjects.refusals import not_found
 from airflow_provider_sfevents.emulator.sobjects.standard import STANDARD
+from airflow_provider_sfevents.emulator.topics import Topic, with_member
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.sobjects.definitions import SObject
 
 ALL_CHANGES = "/data/ChangeEvents"
+_NOTED = 1_000  # records in one note
 _FIRST_NUMBER = 1_000_000  # ids that begin with letters and digits, not with zeros
 
 
@@ -56,6 +57,7 @@ class Database:
         for note in bus.take_notes():
             self._restore(json.loads(note))
         bus.dress = self._carrying.dress
+        bus.notes_now = self._notes_now
 
     # --- objects -----------------------------------------------------------------------------------------------------
 
@@ -288,10 +290,20 @@ class Database:
 
     def keep(self, fact: dict[str, Any], events: Sequence[tuple[str, Encoded]] = ()) -> list[bytes]:
         """Write a fact and its events to the log, then take it over."""
-        note = json.dumps(fact, separators=(",", ":")).encode()
-        replay_ids = self.bus.commit(events, note)
-        self._restore(fact)
+        with self.bus.lock:  # nobody who writes down all of it comes between
+            replay_ids = self.bus.commit(events, _note(fact))
+            self._restore(fact)
         return replay_ids
+
+    def _notes_now(self) -> list[bytes]:
+        """Notes that say all of it: what a new file of the log begins with. The bus is locked."""
+        said: list[dict[str, Any]] = [{"define": one.to_json()} for one in self._objects.values()]
+        said.append({"channels": self.channels.to_json()})
+        for table in self._tables.values():
+            rows = [_to_json(one) for one in table.values()]
+            said += [{"records": rows[at : at + _NOTED]} for at in range(0, len(rows), _NOTED)]
+        said.append({"number": self._number, "commit_number": self._commit_number})
+        return [_note(one) for one in said]
 
     def _restore(self, fact: dict[str, Any]) -> None:
         """Take over what a note says, be it new or read from the log."""
@@ -304,6 +316,10 @@ class Database:
             self._tables.setdefault(entity, {})[record_id] = made
         self._number = max(self._number, fact.get("number", 0))
         self._commit_number = max(self._commit_number, fact.get("commit_number", 0))
+
+
+def _note(fact: dict[str, Any]) -> bytes:
+    return json.dumps(fact, separators=(",", ":")).encode()
 
 
 def _to_json(record: Record) -> list[Any]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused
 
 MOST_BOUNDED = 200
+_DEEPEST = 100  # brackets and NOTs around a condition
 """Largest LIMIT of a query for all fields."""
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:\\.|[^'\\])*')
@@ -131,6 +132,7 @@ class _Parser:
         self._filters = filters
         self._tokens = self._split()
         self._next = 0
+        self._depth = 0
 
     def query(self) -> Query:
         self._expect("SELECT")
@@ -192,12 +194,18 @@ class _Parser:
         return Combined("AND" if how == "AND" else "OR", tuple(parts))
 
     def _single(self) -> Condition:
-        if self._take("NOT"):
-            return Combined("NOT", (self._single(),))
-        if self._take("("):
-            inside = self._condition()
-            self._expect(")")
-            return inside
+        if self._depth > _DEEPEST:
+            raise self._wrong(self._peek(), "The condition is nested too deeply.")
+        self._depth += 1
+        try:
+            if self._take("NOT"):
+                return Combined("NOT", (self._single(),))
+            if self._take("("):
+                inside = self._condition()
+                self._expect(")")
+                return inside
+        finally:
+            self._depth -= 1
         return self._comparison()
 
     def _comparison(self) -> Comparison:
@@ -323,8 +331,8 @@ class _Parser:
     def _unexpected(self) -> RecordRefused:
         return self._wrong(self._peek())
 
-    def _wrong(self, token: _Token) -> RecordRefused:
-        return malformed(self._text, token.at, f"unexpected token: '{token.text}'")
+    def _wrong(self, token: _Token, why: str = "") -> RecordRefused:
+        return malformed(self._text, token.at, why or f"unexpected token: '{token.text}'")
 
 
 def malformed(text: str, at: int, why: str, code: str = "MALFORMED_QUERY") -> RecordRefused:

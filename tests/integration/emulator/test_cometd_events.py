@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from tests.integration.emulator.bayeux import UNKNOWN, opened, values
+from tests.integration.emulator.bayeux import UNKNOWN, Cometd, opened, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,6 +205,24 @@ def test_the_allocation_is_shared(talk: Talk) -> None:
             bus.clock.advance(hours=25)
             client.http.headers["Authorization"] = _bearer(bus)
             client.open()
+
+
+def test_real_time_monitoring_is_exempt() -> None:
+    """Its events are delivered where nothing is left, and use nothing up; a channel that counts beside it ends that."""
+    with Emulator(knobs=Knobs(delivery_allocation=2)) as bus:
+        topic, _ = _published(bus, 3)
+        watched, _ = _published(bus, 3, "LoginEventStream")
+        client = Cometd(bus)
+        client.handshake()
+        client.subscribe(watched, -2)
+        assert values(client.take(3), "N__c") == [0, 1, 2]
+        client.subscribe(topic, -2)
+        assert values(client.take(2), "N__c") == [0, 1]
+        assert client.connect()[0]["error"] == DAILY
+        client.handshake()
+        client.subscribe(watched, -2)
+        assert values(client.take(3), "N__c") == [0, 1, 2]
+        client.close()
 
 
 def _bearer(bus: Emulator) -> str:

@@ -56,17 +56,10 @@ def test_a_folder_has_one_emulator_at_a_time(tmp_path: Path) -> None:
         assert bus.endpoint
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
-        ({"grpc_port": 70_000}, "gRPC port 70000 is no port"),
-        ({"folder": Path(__file__) / "f"}, r"cannot write to folder .*f: Not a directory; make it"),
-    ],
-)
-def test_where_it_cannot_be_is_said(where: dict[str, Any], said: str) -> None:
-    """A port that is none, a folder that cannot be made: one clear error, and nothing runs."""
-    with pytest.raises(EmulatorError, match=said):
-        Emulator(**where).start()
+def test_a_port_that_is_none_is_said() -> None:
+    """One clear error, and nothing runs."""
+    with pytest.raises(EmulatorError, match="gRPC port 70000 is no port"):
+        Emulator(grpc_port=70_000).start()
 
 
 def test_started_again_without_a_folder_it_is_another_org() -> None:

@@ -33,14 +33,21 @@ def _call(rpc: str) -> Callable[[Any], Any]:
                 work = client.get_schema("x")
             case "Publish":
                 work = client.publish(TOPIC, pb.ProducerEvent())
-            case _:
+            case "Subscribe":
                 work = (await client.subscribe(TOPIC)).read()
+            case _:  # also where nothing is asked for
+                call = getattr(client.stub, rpc)(metadata=client.headers)
+                await call.done_writing()
+                work = call.read()
         return await client.refused(work)
 
     return scenario
 
 
-@pytest.mark.parametrize("rpc", ["GetTopic", "GetSchema", "Publish", "Subscribe"])
+@pytest.mark.parametrize(
+    "rpc",
+    ["GetTopic", "GetSchema", "Publish", "Subscribe", "PublishStream", "ManagedSubscribe"],
+)
 def test_every_rpc_checks_them(talk: Talk, rpc: str) -> None:
     """A missing or blank header and a wrong token are told apart, on each RPC, as UNAUTHENTICATED."""
     with Emulator() as bus:

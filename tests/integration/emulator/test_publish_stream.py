@@ -22,6 +22,7 @@ class Publishing:
 
     def __init__(self, client: Any, bus: Emulator, topic: str) -> None:
         self.call = client.stub.PublishStream(metadata=client.headers)
+        self.token = dict(client.headers)["accesstoken"]
         self._bus = bus
         self._topic = topic
 
@@ -99,6 +100,30 @@ def test_a_bad_event_fails_alone(talk: Talk) -> None:
         assert [bool(one.replay_id) for one in answer.results] == [True, False, False]
         assert len(later.results) == 1
         assert len(bus.events("/event/Order__e")) == 2
+
+
+def test_a_token_is_renewed(talk: Talk) -> None:
+    """A later request's auth_refresh puts another token in place, with or without events; a bad one ends the stream."""
+    with Emulator(knobs=Knobs(expiry_ends_streams=True)) as bus:
+
+        async def scenario(stream: Publishing) -> Any:
+            await stream.send(stream.event())
+            await stream.read()
+            fresh = bus.connection("session")["extra"]["session_token"]
+            await stream.send(auth_refresh=fresh, events=[])
+            await stream.send(stream.event())
+            assert len((await stream.read()).results) == 1
+            bus.revoke(stream.token)
+            await stream.send(stream.event())
+            assert len((await stream.read()).results) == 1
+            await stream.send(stream.event(), auth_refresh="rubbish")
+            with pytest.raises(aio.AioRpcError) as error:
+                await stream.read()
+            return dict(error.value.trailing_metadata())["error-code"]
+
+        code = _publishing(talk, bus, scenario)
+        assert code.endswith("service.auth.refresh.invalid")
+        assert len(bus.events("/event/Order__e")) == 3
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,22 @@ def test_another_protocol_passes_as_it_comes() -> None:
     assert buffer.feed(b" / HTTP/1.1") == [b" / HTTP/1.1"]
 
 
+@pytest.mark.parametrize(
+    ("received", "is_one"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
+        (b"POST /services/oauth2/token HTTP/1.0\r\n", True),
+        (frames.PREFACE, False),
+        (b"\x16\x03\x01\x02\x00\x01", False),
+        (b"GET", False),
+    ],
+    ids=["get", "post", "http/2", "tls", "half a line"],
+)
+def test_requests_of_browsers_are_known(received: bytes, is_one: bool) -> None:
+    """By their first line; HTTP/2 begins with one that looks like it."""
+    assert frames.is_http1(received) is is_one
+
+
 def test_a_slow_preface_is_waited_for() -> None:
     """Half a preface is no other protocol yet."""
     buffer = frames.FrameBuffer(frames.PREFACE)

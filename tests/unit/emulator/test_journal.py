@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,8 @@ import pytest
 from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
 from airflow_provider_sfevents.emulator.clock import Clock
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.journal import BusLog, read_into, read_orgs, write_orgs
+from airflow_provider_sfevents.emulator.folder import read_orgs, write_orgs
+from airflow_provider_sfevents.emulator.journal import BusLog, open_log
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -23,9 +23,7 @@ TOPIC = "/event/A__e"
 
 def _opened(path: Path) -> tuple[Bus, BusLog]:
     bus = Bus(name="00D", clock=Clock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
-    read_into(bus, path)
-    bus.journal = log = BusLog(path)
-    return bus, log
+    return bus, open_log(bus, path)
 
 
 def _filled(path: Path) -> list[bytes]:
@@ -91,28 +89,3 @@ def test_a_foreign_folder_is_refused(tmp_path: Path, content: str, why: str) -> 
     (tmp_path / "orgs.json").write_text(content)
     with pytest.raises(EmulatorError, match=why):
         read_orgs(tmp_path)
-
-
-def test_what_the_disk_does_not_take_is_refused_and_leaves_no_trace(tmp_path: Path) -> None:
-    """The publisher is told, nothing of it is on the bus or in the log, and writing goes on when there is room again."""
-    path = tmp_path / "bus.log"
-    _filled(path)
-    bus, log = _opened(path)
-    size = path.stat().st_size
-    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 60, unlimited[1]))  # takes a part of the next
-    try:
-        with pytest.raises(EmulatorError, match=r"cannot write to .*bus\.log: .*make room"):
-            bus.append(TOPIC, [Encoded("3", "s", b"x" * 100)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-    assert path.stat().st_size == size
-    assert len(bus.read(TOPIC, 0, 10)) == 2
-    bus.append(TOPIC, [Encoded("4", "s", b"four")])
-    log.close()
-    again, log = _opened(path)
-    log.close()
-    first, second, third = (event.wire for event in again.read(TOPIC, 0, 10))
-    assert b"one" in first
-    assert b"two" in second
-    assert b"four" in third

@@ -5,7 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.emulator.records import Records
+from airflow_provider_sfevents.emulator.records import (
+    MOST_CALLS,
+    MOST_ENDED,
+    MOST_REQUESTS,
+    Call,
+    Fetch,
+    Records,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.records import Subscription
@@ -62,3 +69,39 @@ def test_the_first_end_counts() -> None:
     records.ended(one, "INTERNAL")
     records.ended(one, "CANCELLED")
     assert (records.subscriptions()[0].ended, records.open_streams()) == ("INTERNAL", 0)
+
+
+def test_weeks_of_streams_are_not_kept() -> None:
+    """The newest of what has ended, and all that is open; numbers and counts go on as if nothing had been forgotten."""
+    records = Records()
+    first = _subscribed(records, "/event/A__e")
+    records.delivered(first, 5, 0.0)
+    for _ in range(2 * MOST_ENDED + 10):
+        one = _subscribed(records, "/event/B__e")
+        records.delivered(one, 1, 0.0)
+        records.ended(one, "OK")
+    kept = records.subscriptions()
+    assert MOST_ENDED <= len(kept) - 1 < 2 * MOST_ENDED
+    assert [one.number for one in kept if one.open] == [first.number] == [1]
+    assert kept[-1].number == 2 * MOST_ENDED + 11
+    assert (records.open_streams(), records.deliveries("00D")) == (1, 2 * MOST_ENDED + 15)
+
+
+def test_weeks_of_calls_are_not_kept() -> None:
+    """Neither those of the emulator nor the requests of one stream; the newest are."""
+    records = Records()
+    stream = _subscribed(records, "/event/A__e")
+    for number in range(MOST_REQUESTS + 3):
+        fetch = Fetch(topic="", replay_preset="", replay_id=b"", num_requested=number)
+        records.asked(stream, fetch, 0)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    for number in range(MOST_CALLS + 3):
+        records.call(Call(rpc="rest", at=at, metadata=(), subject=str(number)))
+    [seen] = records.subscriptions()
+    assert [one.num_requested for one in seen.requests] == [*range(3, MOST_REQUESTS + 3)]
+    calls = records.calls()
+    assert (len(calls), calls[0].subject, calls[-1].subject) == (
+        MOST_CALLS,
+        "3",
+        str(MOST_CALLS + 2),
+    )

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
 from airflow_provider_sfevents.emulator.clock import Clock
 from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.journal import BusLog, read_into
+from airflow_provider_sfevents.emulator.journal import open_log
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -71,14 +71,14 @@ def test_the_log_brings_a_move_back(tmp_path: Path) -> None:
     for old_valid in (False, True):
         path = tmp_path / str(old_valid) / "bus.log"
         bus = _bus()
-        bus.journal = log = BusLog(path)
+        log = open_log(bus, path)
         _define(bus)
         [old, _] = [_publish(bus, A, name) for name in ("1", "2")]
         bus.renumber(bus.position + 100, old_valid=old_valid)
         newest = _publish(bus, A, "3")
         log.close()
         again = _bus()
-        read_into(again, path)
+        open_log(again, path).close()
         assert again.read(A, 0, 100) == bus.read(A, 0, 100)
         assert again.start(pb.CUSTOM, newest) == bus.position
         if old_valid:

@@ -20,8 +20,8 @@ def _call(name: str, inside: str, namespace: str = "urn:partner.soap.sforce.com"
 def test_any_prefix_and_cdata() -> None:
     """Names count, prefixes do not; a password is taken as it is, markup characters and spaces included."""
     inside = "<p:username> a@b.c </p:username><p:password><![CDATA[ <&]]> x</p:password>"
-    assert soap.read_login(_call("login", inside)) == ("a@b.c", " <& x")
-    assert soap.read_login(_call("login", "")) == ("", "")
+    assert soap.read_login(_call("login", inside)) == soap.Asked("a@b.c", " <& x")
+    assert soap.read_login(_call("login", "")) == soap.Asked("", "")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,187 @@
+"""Whatever comes over HTTP or gRPC, the answer is a refusal and the emulator goes on: nothing of it is an error of the emulator's own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator
+from airflow_provider_sfevents.emulator.untrusted import MOST_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Talk = Callable[..., Any]
+
+DATA = "/services/data/v64.0"
+TOOLING = f"{DATA}/tooling/sobjects"
+DEEP = b"[" * 30_000  # less than CometD takes
+NO_JSON = [b"", b"{", b"[1]", b"\xff", b'{"Name":NaN}', b'{"Name":"\\ud800"}', b"null", DEEP]
+BODIES = {
+    f"POST {DATA}/sobjects/Account": [b'{"Name":{"a":1}}', b'{"AnnualRevenue":1e999}'],
+    f"POST {DATA}/sobjects/A__e": [b'{"N__c":[1]}', b'{"N__c":"x"}', b'{"Nope":1}'],
+    f"POST {DATA}/composite/sobjects": [
+        b'{"records":"abc"}',
+        b'{"records":[null]}',
+    ],
+    f"PATCH {DATA}/composite/sobjects": [b'{"records":{"a":1}}'],
+    f"POST {DATA}/jobs/query": [
+        b'{"operation":["query"]}',
+        b'{"operation":"query","query":"SELECT Id FROM Account","columnDelimiter":[1]}',
+    ],
+    f"POST {TOOLING}/ManagedEventSubscription": [
+        b'{"FullName":"X","Metadata":[]}',
+        b'{"FullName":"X","Metadata":{"label":"x","topicName":"/event/A__e","version":"abc"}}',
+    ],
+    f"POST {TOOLING}/PlatformEventChannel": [
+        b'{"FullName":"Z__chn","Metadata":{"channelType":["data"],"label":"x"}}'
+    ],
+    f"POST {TOOLING}/PlatformEventChannelMember": [
+        b'{"FullName":"M","Metadata":{"eventChannel":"All__chn","selectedEntity":"A__e","enrichedFields":1}}',
+        b'{"FullName":"M","Metadata":{"eventChannel":"All__chn","selectedEntity":"A__e","filterExpression":"%s"}}'
+        % (b"(" * 5_000),
+    ],
+    "POST /services/oauth2/token": [b"grant_type=password&username=%ff"],
+    "POST /cometd/64.0": [b"[]", b'[{"channel":1}]'],
+    "POST /emulator/events": [b'{"topic":"/event/A__e","events":[1]}'],
+}
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Emulator]:
+    """One emulator for all of it; what it meets must not be an error of its own."""
+    with Emulator() as emulator:
+        emulator.define_event("A__e", {"N__c": "Double"})
+        emulator.define_channel("/event/All__chn", [])
+        yield emulator
+        emulator.check()
+
+
+@pytest.fixture(scope="module")
+def http(bus: Emulator) -> Iterator[httpx.Client]:
+    extra = bus.connection("session")["extra"]
+    token = {"Authorization": f"Bearer {extra['session_token']}"}
+    with httpx.Client(base_url=extra["instance_url"], headers=token, timeout=20) as client:
+        yield client
+
+
+@pytest.mark.parametrize("route", BODIES)
+def test_bodies_that_nobody_can_read(bus: Emulator, http: httpx.Client, route: str) -> None:
+    """Malformed, nested without end, of another shape, with numbers and characters that JSON has not: HTTP 400 each time."""
+    method, path = route.split()
+    # Faces that read JSON read it by one function, so that one of them has to see all that is none.
+    more = NO_JSON if path.endswith("/Account") else NO_JSON[-2:] if "oauth2" not in path else []
+    wrong = [*more, *BODIES[route]]
+    answers = {body[:40]: http.request(method, path, content=body).status_code for body in wrong}
+    assert set(answers.values()) == {400}, answers
+    bus.check()
+
+
+def test_records_that_cannot_be_named(bus: Emulator, http: httpx.Client) -> None:
+    """Among others, such a record fails alone."""
+    for method, record in (("POST", {"attributes": "x"}), ("PATCH", {"id": [1]})):
+        answer = http.request(method, f"{DATA}/composite/sobjects", json={"records": [record]})
+        assert [one["success"] for one in answer.json()] == [False]
+    bus.check()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "SELECT Id FROM Account WHERE " + "(" * 5_000,
+        "SELECT Id FROM Account WHERE " + "NOT " * 5_000,
+        "SELECT Id FROM Account WHERE CreatedDate > 9999999-01-01T00:00:00Z",
+    ],
+    ids=["empty", "brackets", "NOT", "no date"],
+)
+def test_queries_that_nobody_can_read(bus: Emulator, http: httpx.Client, query: str) -> None:
+    """A condition without end is malformed like any other."""
+    assert http.get(f"{DATA}/query", params={"q": query}).status_code == 400
+    bus.check()
+
+
+def test_times_beyond_all_calendars(bus: Emulator, http: httpx.Client) -> None:
+    """A time that another zone would move out of the calendar is no date."""
+    window = {"start": "0001-01-01T00:00:00", "end": "9999-12-31T23:59:59-14:00"}
+    answer = http.get(f"{DATA}/sobjects/Account/updated/", params=window)
+    assert answer.json()[0]["errorCode"] == "INVALID_REPLICATION_DATE"
+    bus.check()
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        b"",
+        b"<a/>",
+        b"<x>" * 50_000,
+        b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/hostname">]><x>&a;</x>',
+    ],
+    ids=["empty", "other", "deep", "file"],
+)
+def test_envelopes_that_nobody_can_read(bus: Emulator, http: httpx.Client, envelope: bytes) -> None:
+    """XML without end and entities that name files are the client's fault, and nothing is read for them."""
+    answer = http.post("/services/Soap/u/57.0", content=envelope)
+    assert (answer.status_code, "<faultcode>soapenv:Client" in answer.text) == (500, True)
+    assert len(answer.text) < 500
+    bus.check()
+
+
+def test_bodies_without_end(bus: Emulator, http: httpx.Client) -> None:
+    """Refused as soon as there is too much, whether or not the client said how much it would be."""
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(MOST_BYTES // 2**20 + 2):
+            yield b" " * 2**20
+
+    try:
+        status = http.post("/services/oauth2/token", content=chunks()).status_code
+    except httpx.WriteError:
+        status = 413  # hung up on while it was still sending
+    assert status == 413
+    assert http.get(f"{DATA}/limits").status_code == 200
+    bus.check()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"advice": {"timeout": -5}},
+        {"advice": {"timeout": "soon"}},
+        {"connectionType": [1]},
+        {"clientId": [1]},
+        {"clientId": None},
+    ],
+    ids=json.dumps,
+)
+def test_connects_that_nobody_can_serve(
+    bus: Emulator, http: httpx.Client, asked: dict[str, Any]
+) -> None:
+    """Answered, whatever a connect holds."""
+    [shaken] = http.post("/cometd/64.0", json=[{"channel": "/meta/handshake"}]).json()
+    message = {
+        "channel": "/meta/connect",
+        "clientId": shaken["clientId"],
+        "connectionType": "long-polling",
+        **asked,
+    }
+    assert http.post("/cometd/64.0", json=[message]).json()[-1]["channel"] == "/meta/connect"
+    bus.check()
+
+
+def test_requests_that_no_proto_has(talk: Talk, bus: Emulator) -> None:
+    """A replay preset that has no name is refused as a start that is not there."""
+
+    async def scenario(client: Any) -> None:
+        stream = await client.subscribe("/event/A__e", preset=7)
+        refused = await client.refused(stream.read())
+        assert (refused.status, refused.code) == (
+            "INVALID_ARGUMENT",
+            "subscription.fetch.replayid.validation.failed",
+        )
+
+    talk(bus, scenario)
+    bus.check()

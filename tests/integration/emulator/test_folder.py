@@ -1,0 +1,124 @@
+"""A folder that is used for weeks: what has expired goes, records stay, a kill at any moment loses nothing that was acknowledged."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.emulator import ChannelMember, Emulator
+from airflow_provider_sfevents.emulator.bus import Bus
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.journal import open_log
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PUBLISHER = """
+import sys
+from pathlib import Path
+from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.journal import open_log
+from airflow_provider_sfevents.emulator.knobs import Knobs
+
+bus = Bus(name="00D", clock=Clock(), knobs=Knobs())
+log = open_log(bus, Path(sys.argv[1]), file_bytes=500)
+if not bus.topics:
+    bus.define(Topic(name="/event/A__e", kind="event", record="A__e", schema_id="s"))
+while True:
+    [replay_id] = bus.append("/event/A__e", [Encoded("i", "s", b"p" * 40)])
+    print(replay_id.hex(), flush=True)
+"""
+
+
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """A new file begins with every few events; what the publisher heard of is there after SIGKILL, in order, and it goes on."""
+    path, heard = tmp_path / "bus.log", []
+    for _ in range(2):
+        with subprocess.Popen(
+            [sys.executable, "-c", PUBLISHER, str(path)], stdout=subprocess.PIPE, text=True
+        ) as publisher:
+            assert publisher.stdout
+            heard += [publisher.stdout.readline() for _ in range(300)]
+            publisher.kill()
+            heard += [line for line in publisher.stdout.readlines() if line.endswith("\n")]
+    bus = Bus(name="00D", clock=Clock(), knobs=Knobs())
+    log = open_log(bus, path)
+    log.close()
+    there = [bus.replay_id(one.position).hex() for one in bus.retained("/event/A__e")]
+    known = set(there)
+    assert [one.strip() for one in heard if one.strip() not in known] == []
+    assert len(there) - len(heard) <= 2  # written, and killed before it was said
+    assert there == sorted(known)
+    assert len(list(tmp_path.iterdir())) > 50
+
+
+def test_records_outlast_their_events(tmp_path: Path) -> None:
+    """After weeks the org has its objects, records, ids, channels and recycle bin; the events that told of them are gone from the disk."""
+    channel = "/data/Big__chn"
+    with Emulator(folder=tmp_path) as bus:
+        bus.define_object("Employee__c", {"Salary__c": "Currency"})
+        kept, gone = (bus.create("Employee__c", {"Name": name, "Salary__c": 1}) for name in "ab")
+        bus.delete(gone)
+        members = [ChannelMember(topic="Employee__c", filter="Salary__c > 5")]
+        bus.define_channel(channel, members)
+        org_id = bus.org.org_id
+        for _ in range(20):
+            bus.clock.advance(hours=24)
+            bus.update(kept, {"Salary__c": 10})
+        clock = bus.clock
+    names = sorted(path.name for path in (tmp_path / org_id).iterdir())
+    assert "bus.log" not in names
+    assert len(names) < 6
+    with Emulator(folder=tmp_path, clock=clock) as bus:
+        assert [one["Id"] for one in bus.records("Employee__c")] == [kept]
+        bus.undelete(gone)
+        new = bus.create("Employee__c", {"Name": "c", "Salary__c": 20})
+        assert len({kept, gone, new}) == 3
+        assert [one["Name"] for one in bus.records("Employee__c")] == ["a", "b", "c"]
+        told = [one["fields"]["ChangeEventHeader"] for one in bus.events(channel, last=1)]
+        assert [one["recordIds"] for one in told] == [[new]]
+        assert len(bus.events("Employee__c")) <= 6
+
+
+def test_it_opens_as_it_was_left(tmp_path: Path) -> None:
+    """Of the version before, which is written of as version 1, and of this one; a later one is refused."""
+    with Emulator(folder=tmp_path) as bus:
+        topic = bus.define_event("Order__e", {})
+        [replay_id] = bus.publish(topic, [{}])
+    orgs = tmp_path / "orgs.json"
+    for version in (1, 2):
+        orgs.write_text(json.dumps({**json.loads(orgs.read_text()), "version": version}))
+        with Emulator(folder=tmp_path) as bus:
+            assert [one["replay_id"] for one in bus.events(topic)] == [replay_id.hex()]
+            assert bus.org.bus.start(pb.CUSTOM, replay_id)
+    orgs.write_text(json.dumps({**json.loads(orgs.read_text()), "version": 3}))
+    with pytest.raises(EmulatorError, match="version 3; this release reads 2"):
+        Emulator(folder=tmp_path).start()
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_a_folder_that_cannot_be(tmp_path: Path, *, tls: bool) -> None:
+    """A path through a file, or one that is a file, is named, and the ports are given back."""
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(EmulatorError, match=f"cannot write to folder {folder}: .*; make it"):
+            Emulator(folder=folder, tls=tls).start()
+
+
+def test_the_second_on_a_folder_disturbs_nothing(tmp_path: Path) -> None:
+    """Refused, it has left no certificates of its own in the place of the first one's."""
+    with Emulator(folder=tmp_path) as bus:
+        topic = bus.define_event("Order__e", {})
+        with pytest.raises(EmulatorError, match="in use by another emulator"):
+            Emulator(folder=tmp_path, tls=True).start()
+        bus.publish(topic, [{}])
+        assert not (tmp_path / "ca.pem").exists()
+        assert len(bus.events(topic)) == 1

@@ -1,0 +1,288 @@
+"""The files of a bus's log follow one another, and the oldest go with what has expired; nothing retained goes with them."""
+
+from __future__ import annotations
+
+import base64
+import resource
+import shutil
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
+from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
+from airflow_provider_sfevents.emulator.journal import BusLog, open_log
+from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Opens(Protocol):
+    """Opens a log as an emulator does when it starts."""
+
+    def __call__(self, path: Path, *, file_bytes: int = 2_000) -> Opened: ...
+
+
+TOPIC, CHANNEL = "/event/A__e", "/event/C__chn"
+# By the release before, whose log was one file: events 1 to 4, of which 1 was there before the org moved; the channel leaves out 2 and
+# has its own copy of 3; 4 came with a note; last a keepalive.
+BEFORE = """c-muNV3_qs@>XL=wNhSUZmN=%f|7n}S!!O1zGHlRs*;X^Qg&uu3P>0%3KA$vP0lX@3&E5WCugMQCdOxi1&cu<$%%RK1*J(jnZ+4Ev67<FRH$HaX;N`=
+QD#yqLO3@yHz~EK7$^`O3pPGCzbqAGR9a$AacV6C0|U>Ntp_rKqaj9D*DA#V#g@yZD!##VwR3!Yaz-AqyOT2#^YT)2P+gAUYD`CiZ70grC?ST!3zi*+D!g48KtTKb1jk#Uc@7{p
+H<DH^NiJ?KMnfUSVkzeQyi_4Bm})RBkgUDpi(j;ng}J4PxtR{w8K7{m+;ZZ{UYNn(NHX{vn6}hR+<y>ez;`?b7=aBaDbI%+@EuI+Y+;Ch8-`(kBub1hAQ=agw0^OfuMKADU+k7j
+bMbO98iOolEy*ZKMY#JfnD&&6U1|`9VFYe#kqr#-2y%5rGtmG1h81znpyUQjRi&WVRkAV%#hn$@p&uBqJ5-8`hl|k!WG+iuerXZR*biWeLD=LDt78CEh#77I0|3cG@O%"""
+
+
+@dataclass
+class Opened:
+    """A bus with its log, at a time that only `clock.advance` moves."""
+
+    path: Path
+    file_bytes: int = 2_000
+    clock: Clock = field(default_factory=lambda: Clock(datetime(2026, 1, 1, tzinfo=UTC)))
+
+    logs: list[BusLog] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bus = Bus(name="00D", clock=self.clock, knobs=Knobs())
+        self.log: BusLog = open_log(self.bus, self.path, file_bytes=self.file_bytes)
+        self.logs.append(self.log)
+        self.bus.sweep()
+
+    def again(self) -> Opened:
+        self.log.close()
+        return Opened(self.path, self.file_bytes, self.clock, self.logs)
+
+    def define(self) -> None:
+        self.bus.add_schema("s", "{}")
+        self.bus.define(Topic(name=TOPIC, kind="event", record="A__e", schema_id="s"))
+        self.bus.define(Topic(name=CHANNEL, kind="channel", members=(TOPIC,)))
+
+    def publish(self, *names: str) -> list[bytes]:
+        return self.bus.append(TOPIC, [Encoded(name, "s", name.encode()) for name in names])
+
+    def found(self, topic: str = TOPIC) -> list[str]:
+        return _payloads(self.bus, topic)
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(path.name for path in self.path.parent.iterdir())
+
+
+@pytest.fixture
+def opens() -> Iterator[Opens]:
+    """Opens logs, and closes them in the end."""
+    logs: list[BusLog] = []
+
+    def opened(path: Path, *, file_bytes: int = 2_000) -> Opened:
+        return Opened(path, file_bytes, logs=logs)
+
+    yield opened
+    for log in logs:
+        log.close()
+
+
+def _payloads(bus: Bus, topic: str) -> list[str]:
+    read = [pb.FetchResponse.FromString(one.wire) for one in bus.read(topic, 0, 10_000)]
+    return [one.events[0].event.payload.decode() for one in read]
+
+
+def test_weeks_of_use_take_the_room_of_three_days(tmp_path: Path, opens: Opens) -> None:
+    """What has expired is neither on disk nor read again, while running and at the start; all that is younger is there."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    most, hours, ids = 0, 0, [b""]
+    for hours in range(0, 24 * 21, 3):
+        opened.clock.advance(hours=3)
+        ids = opened.publish(*(f"{hours}-{n}" for n in range(5)))
+        most = max(most, sum(path.stat().st_size for path in tmp_path.iterdir()))
+        if hours % 24 == 0:
+            opened = opened.again()
+    kept = [f"{at}-{n}" for at in range(hours - 72, hours + 1, 3) for n in range(5)]
+    assert opened.found() == opened.found(CHANNEL) == kept
+    assert most < 30_000  # 125 events of some 90 bytes, and heads; all of them would be 80,000
+    again = opened.again()
+    assert again.found() == again.found(CHANNEL) == kept
+    assert again.bus.schema("s") == "{}"
+    assert again.bus.start(pb.CUSTOM, ids[-1]) == again.bus.position
+    again.clock.advance(hours=80)
+    with pytest.raises(Refusal, match=r"replayid\.corrupted"):
+        again.bus.start(pb.CUSTOM, ids[-1])
+    assert len(again.files) == 1
+    [later] = again.again().publish("later")
+    assert later > ids[-1]
+
+
+def test_a_long_file_is_followed_by_another(tmp_path: Path, opens: Opens) -> None:
+    """However fast events come, files have a length; one whose head is longer does not make for a file with each event."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    names = [f"{n}" for n in range(200)]
+    for name in names:
+        opened.publish(name)
+    assert 5 < len(opened.files) < 20
+    assert max((tmp_path / name).stat().st_size for name in opened.files) < 3_000
+    opened.bus.add_schema("long", "x" * 10_000)
+    before = len(opened.files)
+    opened = opened.again()
+    for name in names:
+        opened.publish(name)
+    assert len(opened.files) - before < 5
+    assert opened.again().found() == [*names, *names]
+
+
+def test_notes_stay(tmp_path: Path, opens: Opens) -> None:
+    """A file begins with notes that say what all before it said; those of the files before are not told too."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    opened.bus.notes_now = lambda: [b"all so far"]
+    for n in range(60):
+        opened.bus.commit([(TOPIC, Encoded("i", "s", b"p"))], f"note {n}".encode())
+    notes = opened.again().bus.take_notes()
+    assert notes[0] == b"all so far"
+    assert notes[1:] == [f"note {n}".encode() for n in range(60)][-len(notes[1:]) :]
+    assert len(notes) < 30
+
+
+def test_half_of_the_next_file(tmp_path: Path, opens: Opens) -> None:
+    """Left by a kill under its other name, it is nobody's: all is in the files before it."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    names = [f"{n}" for n in range(60)]
+    for name in names:
+        opened.publish(name)
+    (tmp_path / "bus.000099.new").write_bytes((tmp_path / opened.files[0]).read_bytes()[:100])
+    again = opened.again()
+    assert again.found() == names
+    assert "bus.000099.new" not in again.files
+
+
+def test_a_file_that_was_not_removed_yet(tmp_path: Path, opens: Opens) -> None:
+    """Files that have expired are only late to go: what they hold is not told, and they go at the next start."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    opened.publish("old")
+    shutil.copy(tmp_path / "bus.log", tmp_path / "kept")
+    opened.clock.advance(hours=73)
+    opened.publish("new")
+    assert "bus.log" not in opened.files
+    shutil.move(tmp_path / "kept", tmp_path / "bus.log")
+    again = opened.again()
+    assert again.found() == ["new"]
+    assert "bus.log" not in again.files
+
+
+def test_a_folder_of_the_version_before(tmp_path: Path, opens: Opens) -> None:
+    """Everything in its one file is there, and what follows goes on; the file goes when it has expired."""
+    path = tmp_path / "bus.log"
+    path.write_bytes(zlib.decompress(base64.b85decode(BEFORE.replace("\n", ""))))
+    opened = opens(path)
+    assert opened.found() == ["one", "two", "three", "four"]
+    assert opened.found(CHANNEL) == ["one", "THREE", "four"]
+    assert opened.bus.take_notes() == [b'{"number":7}']
+    assert opened.bus.position == 2879491
+    for text in ("00000000002beff60000", "00000000002bf0000000", "00000000002bf0030000"):
+        opened.bus.start(pb.CUSTOM, bytes.fromhex(text))
+    opened.clock.advance(hours=48)
+    opened.publish("five")
+    opened = opened.again()
+    assert opened.found(CHANNEL) == ["one", "THREE", "four", "five"]
+    opened.clock.advance(hours=30)
+    opened.publish("six")
+    assert opened.again().found(CHANNEL) == ["five", "six"]
+    assert not path.exists()
+
+
+def test_a_move_and_what_channels_carry_outlast_the_files(tmp_path: Path, opens: Opens) -> None:
+    """Ids of before a move, a channel's copies and what it leaves out are those of before, however many files it takes."""
+    opened = opens(tmp_path / "bus.log", file_bytes=300)
+    opened.define()
+    [before, *_] = opened.publish(*"abcdefgh")
+    opened.bus.renumber(opened.bus.position // 2, old_valid=True)
+    copied = Encoded("1", "s", b"plain", {CHANNEL: b"COPY"})
+    for event in (copied, Encoded("2", "s", b"hidden", {CHANNEL: None})):
+        opened.bus.append(TOPIC, [event])
+    opened.publish(*"ijklmnop")
+    position = opened.bus.position
+    again = opened.again()
+    assert len(again.files) > 2
+    assert again.found() == [*"abcdefgh", "plain", "hidden", *"ijklmnop"]
+    assert again.found(CHANNEL) == [*"abcdefgh", "COPY", *"ijklmnop"]
+    assert again.bus.start(pb.CUSTOM, before)
+    assert again.bus.position == position
+    again.clock.advance(hours=73)
+    [later] = again.publish("later")
+    last = again.again()
+    assert (last.found(), last.found(CHANNEL)) == (["later"], ["later"])
+    assert last.bus.start(pb.CUSTOM, later) == last.bus.position < position * 1.5
+    with pytest.raises(Refusal):
+        last.bus.start(pb.CUSTOM, before)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path, opens: Opens) -> None:
+    """A file that others follow was whole once: half of it is no kill's doing, and what is behind the damage would be missing."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    for n in range(60):
+        opened.publish(f"{n}")
+    content = bytearray((tmp_path / "bus.log").read_bytes())
+    content[len(content) // 2] ^= 255
+    (tmp_path / "bus.log").write_bytes(content)
+    with pytest.raises(EmulatorError, match=r"bus\.log is damaged at byte"):
+        opened.again()
+    (tmp_path / "bus.log").unlink()
+    rest = opened.again().found()
+    assert rest == [f"{n}" for n in range(60 - len(rest), 60)]
+
+
+def test_a_full_disk_publishes_nothing(tmp_path: Path, opens: Opens) -> None:
+    """Nobody gets the event, half of it does not stay in the way, and afterwards all goes on."""
+    opened = opens(tmp_path / "bus.log", file_bytes=10**6)
+    opened.define()
+    opened.publish("before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = (tmp_path / "bus.log").stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
+    try:
+        with pytest.raises(EmulatorError, match=r"cannot write to .*bus\.log: .*make room"):
+            opened.publish("too many")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    opened.publish("after")
+    assert opened.found() == ["before", "after"]
+    assert opened.again().found() == ["before", "after"]
+
+
+def test_a_folder_that_was_left_is_left_alone(tmp_path: Path, opens: Opens) -> None:
+    """After the end its bus can be looked at, and what expires then is removed by whoever has the folder."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    opened.publish("one")
+    opened.log.close()
+    opened.clock.advance(hours=80)
+    assert opened.found() == []
+    assert opened.files == ["bus.log"]
+    with pytest.raises(EmulatorError, match="the emulator has stopped"):
+        opened.publish("two")
+
+
+def test_a_clock_that_was_moved(tmp_path: Path, opens: Opens) -> None:
+    """After a restart it stands where it was; what comes is after what is there, and nothing expires too early."""
+    opened = opens(tmp_path / "bus.log")
+    opened.define()
+    opened.publish("early")
+    opened.clock.advance(hours=50)
+    opened.publish("ahead")
+    opened.clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    again = opened.again()
+    again.publish("behind")
+    times = [one.published_at for one in again.bus.read(TOPIC, 0, 9)]
+    assert times == sorted(times)
+    again.clock.advance(hours=73)
+    assert again.found() == ["ahead", "behind"]
