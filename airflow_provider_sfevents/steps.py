@@ -40,6 +40,11 @@ HEARD = (
 )
 ANNOUNCED = "announced"  # a watcher has started a run, and noted that down
 
+EVENTS_SENT = "events-sent"  # a request is with gRPC; the bus may have its events
+EVENTS_ANSWERED = "events-answered"  # what the bus says of events is in memory only
+LEDGER_NEXT = "ledger-next"  # lines are about to be written
+LEDGER_WRITTEN = "ledger-written"
+
 WORKER_STEPS = (
     AUTHENTICATED,
     POSITION_BEGUN,
@@ -65,6 +70,9 @@ MANAGED_STEPS = (MANAGED_COMMIT_NEXT, MANAGED_COMMITTED)
 
 WAIT_STEPS = (ANCHOR_WRITTEN, HEARD, ANNOUNCED)
 """Those that only waits reach; a wait reaches some of the others too."""
+
+PUBLISH_STEPS = (EVENTS_SENT, EVENTS_ANSWERED, LEDGER_NEXT, LEDGER_WRITTEN)
+"""Those of a task that publishes."""
 
 
 def reached(name: str, about: str = "") -> None:

@@ -22,12 +22,14 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.pubsub.event_time import event_time_reader
 from airflow_provider_sfevents.pubsub.start import EARLIEST
+from airflow_provider_sfevents.staging import excess
 from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
 from airflow_provider_sfevents.staging.marks import Anchor
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Mapping
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.batches.restart import Fetch
@@ -98,6 +100,7 @@ class BatchFetch:
         self._schemas = folder.schemas()  # and those that were asked for in vain
         self._received = plan.events
         self._first: Delivery | None = None
+        self._unasked = 0
         self._reported_at = time.monotonic()
 
     async def run(self, client: PubSubClient, stopping: asyncio.Event) -> Manifest | Ended:
@@ -131,7 +134,7 @@ class BatchFetch:
             return ended
         missing = {schema for part in parts for schema in part.schemas} - self._schemas
         await keep_schemas(self._folder, client, missing)
-        return self._write_manifest(parts, ended, await self._losses(client))
+        return self._write_manifest(parts, ended, await self._losses(client), supply.repeated())
 
     async def _fetch(
         self, client: PubSubClient, supply: Supply, writer: PartWriter, stopping: asyncio.Event
@@ -160,6 +163,7 @@ class BatchFetch:
                 raise
             # What earlier attempts have paid for lands before the error is everybody's.
             return Ended(ended_by="error", error=str(error))
+        self._unasked = result.unasked
         return _ended(result)
 
     async def _keep_place(self, supply: Supply, writer: PartWriter) -> None:
@@ -206,9 +210,13 @@ class BatchFetch:
         )
 
     def _write_manifest(
-        self, parts: tuple[Part, ...], ended: Ended, losses: tuple[LossWindow, ...]
+        self,
+        parts: tuple[Part, ...],
+        ended: Ended,
+        losses: tuple[LossWindow, ...],
+        repeated: Mapping[str, int],
     ) -> Manifest:
-        position = self._position
+        position, folder = self._position, self._folder
         manifest = Manifest(
             org_id=position.org_id,
             instance_url=position.instance_url,
@@ -216,7 +224,7 @@ class BatchFetch:
             consumer=position.consumer,
             epoch=position.epoch,
             sequence=position.sequence + 1,
-            batch_id=self._folder.batch_id,
+            batch_id=folder.batch_id,
             position_start=position.start,
             start=self._plan.start,
             end=parts[-1].end,
@@ -231,12 +239,18 @@ class BatchFetch:
             last_event_at=ended.last_event_at,
             overlaps=bool(losses) or record.overlaps(position),
             losses=losses,
+            excess=excess.sums(
+                folder.read_excess(),
+                excess.of_attempts(folder.attempts_before(self._claim), parts),
+                repeated,
+                {excess.UNASKED: self._unasked},
+            ),
         )
         if position.sequence == 0:
             write_origin(self._topic_folder, position)  # a position written by hand has none yet
         self._claim.check()
         steps.reached(steps.MANIFEST_NEXT, manifest.batch_id)
-        created = self._folder.create_manifest(manifest)
+        created = folder.create_manifest(manifest)
         steps.reached(steps.MANIFEST_WRITTEN, manifest.batch_id)
         return created
 

@@ -9,6 +9,8 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_sfevents.batches.settling import Settling
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
@@ -67,6 +69,10 @@ class Staged:
     landed: bool = False
     again: bool = False
 
+    def excess(self) -> dict[str, int]:
+        """Deliveries that brought nothing, by cause; what came after the manifest was written, too. Blocks."""
+        return self.manifest.excess | self.folder.read_excess()
+
     def release(self) -> None:
         self.claim.release()
 
@@ -98,11 +104,13 @@ def result(
     manifest_url: str,
     receipt: Receipt | None,
     *,
+    excess: Mapping[str, int],
     adopted: bool,
     again: bool = False,
 ) -> dict[str, Any]:
     """What a task tells those after it; plain JSON, without a secret.
 
+    :param excess: deliveries that brought the batch nothing, by cause.
     :param receipt: of the landed batch; without one nothing is said of tables. Of one that was applied, too, the counts are there.
     """
     return _result(
@@ -117,6 +125,7 @@ def result(
         tables=receipt.tables if receipt else {},
         applied=receipt.applied if receipt else None,
         losses=manifest.losses,
+        excess=excess,
         adopted=adopted,
         again=again,
     )
@@ -135,6 +144,7 @@ def _result(
     tables: dict[str, int] | None = None,
     applied: dict[str, int] | None = None,
     losses: tuple[LossWindow, ...] = (),
+    excess: Mapping[str, int] | None = None,
     adopted: bool = False,
     again: bool = False,
 ) -> dict[str, Any]:
@@ -149,6 +159,7 @@ def _result(
         "duplicates": duplicates,
         "tables": dict(tables or {}),
         "losses": [asdict(window) for window in losses],
+        "excess": dict(excess or {}),
         "adopted": adopted,
         "again": again,
         **({} if applied is None else {"applied": dict(applied)}),

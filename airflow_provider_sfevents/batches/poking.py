@@ -20,7 +20,7 @@ from airflow_provider_sfevents.batches.heard import STOPPED
 from airflow_provider_sfevents.batches.listening import listen
 from airflow_provider_sfevents.batches.opening import open_position
 from airflow_provider_sfevents.batches.sighting import settled_sight
-from airflow_provider_sfevents.batches.supply import fit
+from airflow_provider_sfevents.batches.supply import SETUP_SECONDS, fit
 from airflow_provider_sfevents.exceptions import (
     BatchClaimed,
     ReplayIdRefused,
@@ -151,7 +151,7 @@ async def _look(
             why = f"run {request.run.run} has batch {own.batch_id}, which is landed again"
             return Pending(coming=None, events=own.events, enough=True, why=why)
     await client.require_readable(request.topic)
-    request = await fit(request, client, area)
+    request = await fit(request, client, area, max_age_seconds=SETUP_SECONDS)
     try:
         position = open_position(request, session, topic_folder, store)
     except BatchClaimed as claimed:

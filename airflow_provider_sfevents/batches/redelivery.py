@@ -14,6 +14,7 @@ written, then its end is committed, then the batch is landed, whatever became of
 | a keepalive's place committed         | after it, the same as the batch     | nothing comes again                                                  |
 | its place expired, or was cleared     | at `EARLIEST`: all the bus holds    | nothing is dropped unless it comes first; landing compares identities|
 | likewise                              | at `LATEST`                         | lost unseen; so that is refused unless it is accepted                |
+| begun at `LATEST`, nothing committed  | at another `LATEST`                 | it is not asked: our own record says where to go on, over a plain subscription, until a place is taken |
 
 An event is known by its replay id and its own id together.
 """

@@ -26,7 +26,7 @@ from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.batches.schemas import keep_schemas
 from airflow_provider_sfevents.batches.settling import Settling, is_due
 from airflow_provider_sfevents.batches.supply import commit_staged, fit
-from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
+from airflow_provider_sfevents.exceptions import ReplayIdRefused, Stopped, TransportError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging.holders import Holder
@@ -76,12 +76,21 @@ async def stage_batch(
         claimed = await _claim_next(request, session, folder, store)
     try:
         staged = await _stage_claimed(request, client, claimed, stopping)
+        _unless_ended(staged, stopping)
     except BaseException:
         claimed.claim.release()
         raise
     if isinstance(staged, Empty) and staged.settling is None:
         claimed.claim.release()
     return staged
+
+
+def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:
+    """:raises Stopped: Spark is not to be started by a task that was ended after its last event."""
+    if isinstance(staged, Staged) and stopping.is_set():
+        raise Stopped(
+            f"The task was ended; batch {staged.manifest.batch_id} stays staged for the next try."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +163,7 @@ async def _stage_claimed(
         return await _fetch(request, client, claimed, claimed.position, plan, stopping)
     landed = isinstance(plan, restart.Commit)
     coming = Coming.after(claimed.position, request.managed)
-    await commit_staged(client, coming, claimed.topic_folder)
+    await commit_staged(client, coming, claimed.topic_folder, stopping)
     if not landed:
         await _make_ready(client, claimed, plan.manifest)
     log.info(

@@ -6,17 +6,15 @@ import asyncio
 import logging
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches import age, redelivery
+from airflow_provider_sfevents.batches.managed_supply import ByManaged
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Progress
-from airflow_provider_sfevents.staging.marks import Confirmed
+from airflow_provider_sfevents.staging import excess
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator
 
     from airflow_provider_sfevents.batches.coming import Coming
     from airflow_provider_sfevents.batches.outcome import BatchRequest
@@ -47,6 +45,9 @@ class Supply(Protocol):
     async def keep(self, replay_id: str) -> None:
         """All up to this place is in durable files, hex."""
 
+    def repeated(self) -> dict[str, int]:
+        """What was delivered in vain so far, as `staging.excess` has it."""
+
 
 @asynccontextmanager
 async def supplied(
@@ -56,20 +57,35 @@ async def supplied(
     if not coming.managed:
         yield ByReplayId(client, coming.topic)
         return
-    async with client.managed(coming.managed, coming.topic) as managed:
-        yield ByManaged(managed, coming, folder)
-    tell_excess(coming, managed)
+    managed = client.managed(coming.managed, coming.topic)
+    try:
+        async with managed:
+            yield ByManaged(client, managed, coming, folder)
+    finally:
+        await note_excess(managed, coming, folder)
 
 
-async def fit(request: BatchRequest, client: PubSubClient, area: StagingArea) -> BatchRequest:
+SETUP_SECONDS = 900.0
+"""How old an answer about a subscription's setup may be for those who only wait. That it was stopped or deleted the Pub/Sub API says itself, by
+refusing the stream, and then the org is asked again; a change of errorRecoveryReplay matters once a place of 72 hours has left the bus."""
+
+
+async def fit(
+    request: BatchRequest,
+    client: PubSubClient,
+    area: StagingArea,
+    *,
+    max_age_seconds: float = 0.0,
+) -> BatchRequest:
     """The request, with what the managed subscription's setup says of a first run; of another one as it is.
 
+    :param max_age_seconds: how old an answer may be that this process was given before; 0: the org is asked.
     :raises ConfigurationError: the subscription is not fit for it, or delivers to another consumer.
     """
     if not request.managed:
         return request
     config = await client.managed(request.managed, request.topic).config(
-        allow_latest_recovery=request.allow_latest_recovery
+        allow_latest_recovery=request.allow_latest_recovery, max_age_seconds=max_age_seconds
     )
     name = config.id if config else request.managed
     await asyncio.to_thread(_be_its_consumer, (await client.session()).org_id, name, request, area)
@@ -97,8 +113,13 @@ def _be_its_consumer(org_id: str, name: str, request: BatchRequest, area: Stagin
         )
 
 
-async def commit_staged(client: PubSubClient, coming: Coming, folder: TopicFolder) -> None:
-    """Commit the end of a whole batch that somebody has staged before, where that is not known to be done. Raises nothing of the service's."""
+async def commit_staged(
+    client: PubSubClient, coming: Coming, folder: TopicFolder, stop: asyncio.Event
+) -> None:
+    """Commit the end of a whole batch that somebody has staged before, where that is not known to be done. Raises nothing of the service's.
+
+    :param stop: ends the wait for the subscription's slot when set.
+    """
     if not coming.managed:
         return
     batch = folder.batch(coming.epoch, coming.sequence)
@@ -106,12 +127,11 @@ async def commit_staged(client: PubSubClient, coming: Coming, folder: TopicFolde
     if manifest is None or await asyncio.to_thread(batch.read_confirmed) == manifest.end:
         return
     async with client.managed(coming.managed, coming.topic) as managed:
-        await ByManaged(managed, coming, folder).keep(manifest.end)
-    tell_excess(coming, managed)
+        await ByManaged(client, managed, coming, folder, stop).keep(manifest.end)
 
 
-def tell_excess(coming: Coming, managed: Managed) -> None:
-    """Each delivery counts against the org's allowance; those that brought nothing are named."""
+async def note_excess(managed: Managed, coming: Coming, folder: TopicFolder) -> None:
+    """Each delivery counts against the org's allowance; those that brought nothing are named, and counted beside the batch."""
     if managed.dropped:
         log.warning(
             "%d events of %s were delivered again, since Salesforce had not kept their place, and were left out: they are staged already.",
@@ -124,6 +144,12 @@ def tell_excess(coming: Coming, managed: Managed) -> None:
             managed.late,
             coming.topic,
         )
+    count = {excess.STAGED_BEFORE: managed.dropped, excess.AFTER_END: managed.late}
+    batch = folder.batch(coming.epoch, coming.sequence)
+    try:
+        await asyncio.to_thread(batch.note_excess, count)
+    except StagingError as error:
+        log.warning("What was delivered in vain cannot be noted down: %s", error)
 
 
 class ByReplayId:
@@ -156,110 +182,6 @@ class ByReplayId:
     async def keep(self, replay_id: str) -> None:
         """The place is ours to keep."""
 
-
-class ByManaged:
-    """Salesforce says where to start; `redelivery` what that means."""
-
-    def __init__(self, managed: Managed, coming: Coming, folder: TopicFolder) -> None:
-        self._managed = managed
-        self._coming = coming
-        self._topic_folder = folder
-        self._folder = folder.batch(coming.epoch, coming.sequence)
-
-    async def fetch(
-        self,
-        plan: Fetch,
-        bounds: Bounds,
-        receive: Receive,
-        *,
-        stop: asyncio.Event,
-        heard: Heard | None = None,
-    ) -> FetchResult:
-        await self._make_up(plan)
-        return await self._managed.fetch(
-            bounds,
-            receive,
-            known=lambda: self._known(plan),
-            place=redelivery.place_of(plan.start, plan.anchor),
-            already=Progress(events=plan.events, bytes=plan.bytes),
-            heard=heard,
-            stop=stop,
-        )
-
-    async def keep(self, replay_id: str) -> None:
-        """Commit it. Should the service not, what comes again is known; so nothing fails by it."""
-        steps.reached(steps.MANAGED_COMMIT_NEXT, self._folder.batch_id)
-        if why := await self._managed.commit(replay_id):
-            log.warning(
-                "Salesforce did not keep the end of batch %s: %s. The batch is staged and lands all the same; what is delivered again is "
-                "left out.",
-                self._folder.batch_id,
-                why,
-            )
-            return
-        steps.reached(steps.MANAGED_COMMITTED, self._folder.batch_id)
-        try:
-            await asyncio.to_thread(self._confirm, self._coming.sequence, replay_id)
-        except StagingError as error:
-            log.warning("That Salesforce keeps the place cannot be noted down: %s", error)
-
-    async def _make_up(self, plan: Fetch) -> None:
-        """Commit what an earlier attempt could not."""
-        owed = await asyncio.to_thread(self._owed, plan)
-        if not owed:
-            return
-        if not (why := await self._managed.commit(owed)):
-            is_own = bool(plan.kept) and owed == plan.kept[-1].end
-            await asyncio.to_thread(self._confirm, self._coming.sequence - (not is_own), owed)
-            return
-        log.info(
-            "Salesforce does not keep the place %s of an earlier attempt: %s. What is delivered again is left out.",
-            owed,
-            why,
-        )
-        if plan.start == "latest":
-            log.warning(
-                "LOSS WINDOW on %s: nothing has been committed to managed subscription %s yet, whose defaultReplay is LATEST, so it starts at "
-                "another `latest`, and what came since %s is missed.",
-                self._coming.topic,
-                self._coming.managed,
-                owed,
-            )
-
-    # From here on in a thread.
-
-    def _confirm(self, sequence: int, replay_id: str) -> None:
-        at = datetime.now(UTC).isoformat()
-        batch = self._topic_folder.batch(self._coming.epoch, sequence)
-        batch.write_confirmed(Confirmed(replay_id=replay_id, at=at))
-
-    def _owed(self, plan: Fetch) -> str:
-        anchor = age.anchor_at(self._topic_folder, self._coming.epoch, self._coming.sequence - 1)
-        return redelivery.to_commit_first(
-            plan.start,
-            plan.kept,
-            next(self._before(), None),
-            anchored=anchor is not None,
-            placed=bool(self._folder.read_confirmed()),
-        )
-
-    def _before(self) -> Iterator[redelivery.Before]:
-        """Batches of the epoch that are still here, newest first."""
-        for sequence in range(self._coming.sequence - 1, 0, -1):
-            batch = self._topic_folder.batch(self._coming.epoch, sequence)
-            manifest = batch.read_manifest()
-            if manifest is None:
-                return
-            yield redelivery.Before(
-                manifest=manifest,
-                receipt=batch.read_receipt(),
-                committed=batch.read_confirmed() == manifest.end,
-            )
-
-    def _known(self, plan: Fetch) -> dict[bytes, str]:
-        """Event ids by replay id of all that may come again."""
-        found = self._folder.identities(plan.kept)
-        for before in redelivery.may_come_again(self._before()):
-            batch = self._topic_folder.batch(before.manifest.epoch, before.manifest.sequence)
-            found |= batch.identities(before.manifest.parts)
-        return found
+    def repeated(self) -> dict[str, int]:
+        """Nothing: it is told where to start."""
+        return {}

@@ -16,7 +16,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import restart, waiting, watching
 from airflow_provider_sfevents.batches.heard import HELD, MOVED, OVERTAKEN
 from airflow_provider_sfevents.batches.hindrance import Hindrance
-from airflow_provider_sfevents.batches.supply import fit
+from airflow_provider_sfevents.batches.supply import SETUP_SECONDS, fit
 from airflow_provider_sfevents.batches.watching import Rules, Scene, Step
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -125,7 +125,7 @@ class Watcher:
         async with self.around.client(settings) as client:
             session = self._hindrance.session = await client.session()
             if self._fit is None:
-                self._fit = await fit(self.request, client, area)
+                self._fit = await fit(self.request, client, area, max_age_seconds=SETUP_SECONDS)
             look = await asyncio.to_thread(self._look, session, area)
             if look.sight.held_by or not look.sight.events:
                 self._batch.known_for = 0.0

@@ -124,6 +124,7 @@ def row(batch: Batch, position: Position | None) -> dict[str, Any]:
         "quarantined": receipt.quarantined if receipt else "",
         "duplicates": receipt.duplicates if receipt else "",
         "losses": len(manifest.losses) if manifest else "",
+        "excess": sum(batch.excess.values()) if manifest else "",
     }
 
 

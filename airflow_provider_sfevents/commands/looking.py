@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches.restart import Found
@@ -10,6 +10,8 @@ from airflow_provider_sfevents.staging import claims
 from airflow_provider_sfevents.staging.holders import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.holders import Holder
@@ -22,6 +24,7 @@ class Batch:
     """What one look into a batch's folder tells.
 
     :param parts: closed files; looked at only where there is no manifest.
+    :param excess: deliveries that brought nothing, by cause; counted when the batch is staged.
     :param holder: of the claim that counts, dead or alive; None where the batch was never claimed.
     """
 
@@ -31,6 +34,7 @@ class Batch:
     manifest: Manifest | None = None
     receipt: Receipt | None = None
     parts: tuple[Part, ...] = ()
+    excess: Mapping[str, int] = field(default_factory=dict)
     holder: Holder | None = None
     verdict: Verdict = Verdict.FREE
 
@@ -78,6 +82,7 @@ def look(folder: TopicFolder, epoch: str, sequence: int) -> Batch:
         manifest=manifest,
         receipt=batch.read_receipt(),
         parts=() if manifest else tuple(batch.parts()),
+        excess=manifest.excess | batch.read_excess() if manifest else {},
         holder=claim[1] if claim else None,
         verdict=claim[2] if claim else Verdict.FREE,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -32,6 +33,25 @@ class ConnectionLike(Protocol):
 
     @property
     def extra_dejson(self) -> dict[str, Any]: ...
+
+
+def check_extra(conn_id: str, extra: str | None) -> None:
+    """Holds a connection's extra against what it must be; Airflow takes what is no JSON for nothing, and the login for another one.
+
+    :raises ConfigurationError: it is no object of fields; the message holds nothing of it.
+    """
+    if not extra:
+        return
+    try:
+        said = json.loads(extra)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        found = "no JSON" if said is None else f"JSON, but no object ({type(said).__name__})"
+        raise ConfigurationError(
+            f"connection {conn_id!r}: its extra is {found}, so nothing of it can be read. Give an object of fields with values, such as "
+            '{"auth": "client_credentials"}.'
+        )
 
 
 def settings_from(connection: ConnectionLike) -> Settings:

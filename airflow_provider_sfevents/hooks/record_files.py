@@ -5,6 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
+from contextlib import contextmanager
+from decimal import Decimal
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import ObjectStoragePath
@@ -22,17 +26,27 @@ if TYPE_CHECKING:
 _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = ".parquet"
 _GZIP = ".gz"
+_FINISHED, _UNFINISHED = "_SUCCESS", "_temporary"
+"""What Spark, as all of Hadoop's writers, leaves in a folder at the end, and has there until then."""
 _LONGEST_LINE = 16 * 1024 * 1024
 """An event has 1 MB, which no spelling in JSON makes so long."""
+_PLAIN_DIGITS = 16
+"""With the point: 15 digits are the same in a double, whatever they are."""
 _ROWS = 1_000
 _BUFFER = 1024 * 1024
 
 
-def record_files(url: str) -> list[ObjectStoragePath]:
+def record_files(url: Any) -> list[ObjectStoragePath]:
     """The files of records at a place: one, or all in a folder, by name. A folder's names that begin with `_` or `.` are its writer's.
 
-    :raises ConfigurationError: there is none, or one is of another kind.
+    :param url: as a template has rendered it.
+    :returns: none where Spark has written no rows.
+    :raises ConfigurationError: there is none, one is of another kind, or Spark has not written them to the end.
     """
+    if not isinstance(url, str | PathLike) or not str(url).strip():
+        raise ConfigurationError(
+            f"files={url!r} is no place. Give the URL of a file or folder, such as s3://bucket/path; a template may have rendered to nothing."
+        )
     try:
         place = ObjectStoragePath(url)
         place.fs  # noqa: B018 - looks the store up, which says when its package is missing
@@ -44,8 +58,14 @@ def record_files(url: str) -> list[ObjectStoragePath]:
     with durable.told(place, "be looked at"):
         if place.is_file():
             return [_known(place)]
-    names = [name for name in durable.names(place) if not name.startswith(("_", "."))]
-    if not names:
+    found = durable.names(place)
+    if _UNFINISHED in found:
+        raise ConfigurationError(
+            f"files={url!r}: there is a folder {_UNFINISHED}, so a Spark job still writes there, or died at it. Publish when it has ended; if it died, "
+            "let it write the folder again."
+        )
+    names = [name for name in found if not name.startswith(("_", "."))]
+    if not names and _FINISHED not in found:
         raise ConfigurationError(
             f"files={url!r}: there is no file and no folder with files. Give one that holds JSON lines or Parquet."
         )
@@ -53,7 +73,7 @@ def record_files(url: str) -> list[ObjectStoragePath]:
 
 
 def read_records(files: list[ObjectStoragePath]) -> Iterator[Given]:
-    """The records of these files, numbered through; a line that is no JSON comes as its text, which is no record.
+    """The records of these files, numbered through; a line that is no JSON comes as its text, and says why it is none.
 
     :raises StagingError: a file cannot be read. :raises ConfigurationError: it is not what its name says.
     """
@@ -61,9 +81,14 @@ def read_records(files: list[ObjectStoragePath]) -> Iterator[Given]:
     for file in files:
         rows = _parquet_rows(file) if file.name.endswith(_PARQUET) else _json_rows(file)
         with durable.told(file, "be read"):
-            for where, record in rows:
+            for where, record, unreadable in rows:
                 number += 1
-                yield Given(number=number, record=record, where=f"{file.name}, {where}")
+                yield Given(
+                    number=number,
+                    record=record,
+                    where=f"{file.name}, {where}",
+                    unreadable=unreadable,
+                )
 
 
 def _known(file: ObjectStoragePath) -> ObjectStoragePath:
@@ -75,8 +100,8 @@ def _known(file: ObjectStoragePath) -> ObjectStoragePath:
     return file
 
 
-def _json_rows(file: UPath) -> Iterator[tuple[str, Any]]:
-    with file.fs.open(file.path, "rb") as raw:
+def _json_rows(file: UPath) -> Iterator[tuple[str, Any, str]]:
+    with _whole(file), file.fs.open(file.path, "rb") as raw:
         plain = gzip.GzipFile(fileobj=raw) if file.name.endswith(_GZIP) else raw
         lines = io.BufferedReader(_Bytes(plain), _BUFFER)
         number = 0
@@ -87,7 +112,17 @@ def _json_rows(file: UPath) -> Iterator[tuple[str, Any]]:
                     f"{file}, line {number} is longer than {_LONGEST_LINE:,} bytes: no event is. Write one record on each line."
                 )
             if line.strip():
-                yield f"line {number}", _from_json(line)
+                yield f"line {number}", *_from_json(line)
+
+
+@contextmanager
+def _whole(file: UPath) -> Iterator[None]:
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ConfigurationError(
+            f"{file} is no whole gzip file: {error}. Write it again; a file that is not compressed goes without {_GZIP}."
+        ) from error
 
 
 class _Bytes(io.RawIOBase):
@@ -108,14 +143,29 @@ class _Bytes(io.RawIOBase):
         return len(data)
 
 
-def _from_json(line: bytes) -> Any:
+def _from_json(line: bytes) -> tuple[Any, str]:
+    """What the line says, and why it says nothing."""
     try:
-        return json.loads(line)
-    except ValueError:
-        return line.decode(errors="replace").strip()
+        return json.loads(line.rstrip(), parse_float=_number), ""
+    except UnicodeDecodeError as error:
+        why = f"no UTF-8 (byte {error.start + 1})"
+    except json.JSONDecodeError as error:
+        why = f"no JSON ({error.msg}, column {error.colno})"
+    except (ValueError, RecursionError) as error:  # a number of too many digits; too many brackets
+        why = f"not readable ({error})"
+    text = line.decode(errors="replace").strip()
+    return text, f"which is {why}; each line must be one record as JSON"
 
 
-def _parquet_rows(file: UPath) -> Iterator[tuple[str, Any]]:
+def _number(text: str) -> float | Decimal:
+    """As it is written: a double where that says the same, so that what would be rounded can be refused."""
+    if len(text) <= _PLAIN_DIGITS and "e" not in text.casefold():
+        return float(text)
+    number, exact = float(text), Decimal(text)
+    return number if Decimal(repr(number)) == exact else exact
+
+
+def _parquet_rows(file: UPath) -> Iterator[tuple[str, Any, str]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -134,7 +184,7 @@ def _parquet_rows(file: UPath) -> Iterator[tuple[str, Any]]:
         for batch in opened.iter_batches(batch_size=_ROWS):
             for record in _in_microseconds(batch, utc).to_pylist():
                 number += 1
-                yield f"row {number}", record
+                yield f"row {number}", record, ""
 
 
 def _in_microseconds(batch: Any, utc: set[str]) -> Any:

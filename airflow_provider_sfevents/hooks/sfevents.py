@@ -11,7 +11,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError
-from airflow_provider_sfevents.hooks.connection import settings_from
+from airflow_provider_sfevents.hooks.connection import check_extra, settings_from
 from airflow_provider_sfevents.hooks.fetched import Fetched, fetch_into_memory
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -79,6 +79,7 @@ class SfEventsHook(BaseHook):
                 f"Connection {self.conn_id!r} is not defined. Create it (type `{self.conn_type}`, in the form {self.hook_name}), or name "
                 "another one by `conn_id`."
             ) from error
+        check_extra(self.conn_id, connection.extra)
         if connection.conn_type == STOCK_TYPE:
             return stock_settings(connection)
         if connection.conn_type != self.conn_type:

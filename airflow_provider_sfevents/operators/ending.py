@@ -25,11 +25,13 @@ def commit(
 ) -> dict[str, Any]:
     """Commit a landed batch and tell the task's outlet assets; the task's result."""
     with airflow_failures():
+        excess = staged.excess()
         receipt = commit_batch(staged, describe_run(context), keep_batches)
     done = result(
         staged.manifest,
         staged.folder.manifest_url,
         receipt,
+        excess=excess,
         adopted=staged.adopted,
         again=staged.again,
     )

@@ -11,24 +11,13 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from airflow_provider_sfevents.batches.fallback import check_choice
-from airflow_provider_sfevents.batches.managing import check_managed
-from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
-from airflow_provider_sfevents.hooks.run import (
-    checked_consumer,
-    describe_run,
-    is_backfill,
-    is_template,
-    position_tasks,
-    refuse_repeated_topics,
-    was_cleared,
-)
+from airflow_provider_sfevents.hooks.reading import ReadsTopic
+from airflow_provider_sfevents.hooks.run import checked_consumer, refuse_repeated_topics
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.positions.opening import open_store
-from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.limits import check_least
 
@@ -37,11 +26,12 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import StagingArea
 
 
-class FetchesBatch(BaseOperator):
+class FetchesBatch(ReadsTopic, BaseOperator):
     """Arguments of every operator that fetches a batch; not for use in a DAG.
 
     :param topic: what to subscribe to: `/event/Order__e`, `/data/AccountChangeEvent`, `/data/ChangeEvents`, a
@@ -126,9 +116,8 @@ class FetchesBatch(BaseOperator):
         self.min_allowance = check_least(min_allowance)
         self.keep_batches = keep_batches
         self.skip_when_empty = skip_when_empty
-        self._stop: Callable[[], object] | None = None
         self._bounds(until=None)
-        self._managed(is_rendered=not is_template(str(managed_subscription)))
+        self._check_managed()
 
     @contextmanager
     def staged_batch(self, context: Context) -> Iterator[Staged | Empty]:
@@ -149,19 +138,9 @@ class FetchesBatch(BaseOperator):
     async def _stage(
         self, request: BatchRequest, area: StagingArea, store: Callable[[str], PositionStore]
     ) -> Staged | Empty:
-        stopping = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
-        try:
+        with self._ended_by_kill() as stopping:
             async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
                 return await stage_batch(request, client, area, store, stopping)
-        finally:
-            self._stop = None
-
-    def on_kill(self) -> None:
-        """End the stream; what was received stays staged. Airflow calls this on SIGTERM, in the task's process."""
-        if self._stop is not None:
-            self._stop()
 
     def nothing_came(self, empty: Empty) -> dict[str, Any]:
         """End the task, which found no event.
@@ -176,40 +155,8 @@ class FetchesBatch(BaseOperator):
         return empty.result()
 
     def _request(self, context: Context) -> BatchRequest:
-        run = describe_run(context)
         refuse_repeated_topics(context)
-        return BatchRequest(
-            topic=self.topic,
-            consumer=check_consumer(self.consumer or run.dag),
-            bounds=self._bounds(until=_instant(self.until)),
-            initial_replay=self.initial_replay,
-            replay_fallback=self.replay_fallback,
-            cleared=was_cleared(context),
-            backfill=is_backfill(context),
-            run=run,
-            managed=self._managed(is_rendered=True),
-            allow_latest_recovery=self.allow_latest_recovery,
-        )
-
-    def _managed(self, *, is_rendered: bool) -> str:
-        return check_managed(
-            self.position_store,
-            self.managed_subscription,
-            allow_latest_recovery=self.allow_latest_recovery,
-            initial_replay=self.initial_replay,
-            replay_fallback=self.replay_fallback,
-            is_rendered=is_rendered,
-        )
-
-    def _store_opener(self, context: Context, consumer: str) -> Callable[[str], PositionStore]:
-        return lambda org_id: open_store(
-            self.position_store,
-            org_id=org_id,
-            consumer=consumer,
-            topic=self.topic,
-            context=context,
-            tasks=position_tasks(context),
-        )
+        return self._batch_request(context, self._bounds(until=_instant(self.until)), owns=True)
 
     def _bounds(self, until: datetime | None) -> Bounds:
         return Bounds(

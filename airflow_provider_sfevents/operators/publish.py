@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -12,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from typing_extensions import override
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError, Stopped
+from airflow_provider_sfevents.exceptions import ConfigurationError, Stopped
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
-from airflow_provider_sfevents.hooks.published import Tally, publish_missing
+from airflow_provider_sfevents.hooks.published import Tally, Wanted, publish_wanted
 from airflow_provider_sfevents.hooks.record_files import read_records, record_files
 from airflow_provider_sfevents.hooks.run import describe_run, is_template, tell_assets
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
@@ -23,7 +21,6 @@ from airflow_provider_sfevents.pubsub import publishing
 from airflow_provider_sfevents.pubsub.event_fields import abridged
 from airflow_provider_sfevents.pubsub.start import check_topic
 from airflow_provider_sfevents.staging import durable
-from airflow_provider_sfevents.staging.published import Ledger, runs_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.pubsub.publishing import Given
-    from airflow_provider_sfevents.staging.area import StagingArea
-    from airflow_provider_sfevents.staging.manifest import Run
 
 
 class SfEventsPublishOperator(BaseOperator):
@@ -81,6 +76,7 @@ class SfEventsPublishOperator(BaseOperator):
         self.conn_id = conn_id
         self.id_field = id_field
         self.staging = staging
+        self._reads_files = files is not None
         self._stopped = False
         if (records is None) == (files is None):
             raise ConfigurationError(
@@ -92,8 +88,14 @@ class SfEventsPublishOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         with airflow_failures():
             source = self._source()
-            area = open_staging(self.staging)
-            done = asyncio.run(self._publish(source, area, describe_run(context)))
+            wanted = Wanted(
+                topic=self.topic,
+                source=lambda: self._until_stopped(source()),
+                run=describe_run(context),
+                root=open_staging(self.staging).root,
+                id_field=self.id_field or "",
+            )
+            done = asyncio.run(self._publish(wanted))
         tell_assets(context, self.outlets, done)
         return done
 
@@ -101,41 +103,12 @@ class SfEventsPublishOperator(BaseOperator):
         """Take no more records; the answers to what is under way are waited for. Airflow calls this on SIGTERM, in the task's process."""
         self._stopped = True
 
-    async def _publish(
-        self, source: Callable[[], Iterator[Given]], area: StagingArea, run: Run
-    ) -> dict[str, Any]:
+    async def _publish(self, wanted: Wanted) -> dict[str, Any]:
         tally = Tally()
         async with SfEventsHook(self.conn_id).client() as client:
-            session = await client.session()
-            of_run = publishing.run_namespace(
-                session.org_id, self.topic, run.dag, run.run, run.task, run.map_index
-            )
-            encoder = await client.publishing.encoder(
-                self.topic,
-                identify=publishing.derived_ids(of_run),
-                id_field=self.id_field or "",
-            )
-            checked = self._until_stopped(source())
-            tally.records = await asyncio.to_thread(publishing.check, encoder, checked)
-            ledger = Ledger(
-                runs_folder(area.root, session.org_id, self.topic, f"{run.dag}.{run.task}"),
-                run=run.run,
-                map_index=run.map_index,
-                writer=f"{run.try_number:03}-{secrets.token_hex(4)}",
-                now=datetime.now(UTC),
-            )
-            events = publishing.events(encoder, self._until_stopped(source()))
-            publisher = client.publishing.publisher(encoder)
-            try:
-                await publish_missing(
-                    publisher, events, encoder.schema_id, ledger, tally, time.monotonic
-                )
-            except SfEventsError:
-                self._tell(tally)
-                raise
-        self._tell(tally)
+            ledger = await publish_wanted(client, wanted, tally)
         self._refuse_end(tally)
-        ledger.sweep(datetime.now(UTC))
+        await asyncio.to_thread(ledger.sweep, datetime.now(UTC))
         return tally.result(self.topic, durable.url(ledger.folder))
 
     def _refuse_end(self, tally: Tally) -> None:
@@ -146,17 +119,6 @@ class SfEventsPublishOperator(BaseOperator):
                 f"The task was ended while it published to {self.topic}; {tally.published + tally.before} events are published. Trying it "
                 "again sends the rest."
             )
-
-    def _tell(self, tally: Tally) -> None:
-        self.log.info(
-            "%d of %d events published to %s by this try, %d by earlier ones; %d refused; %d times an event was sent again.",
-            tally.published,
-            tally.records,
-            self.topic,
-            tally.before,
-            tally.refused,
-            tally.repeated,
-        )
 
     def _until_stopped(self, given: Iterator[Given]) -> Iterator[Given]:
         for one in given:
@@ -169,7 +131,7 @@ class SfEventsPublishOperator(BaseOperator):
 
         :raises ConfigurationError: for what is no list of records and no place with files.
         """
-        if self.files is not None:
+        if self._reads_files:
             files = record_files(self.files)
             return lambda: read_records(files)
         records = self.records

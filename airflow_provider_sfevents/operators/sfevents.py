@@ -49,8 +49,9 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     With `current_state` the same Spark job also applies change events to tables of the records as they are (docs/changes.md). It holds the last
     transaction of a batch that a bound ended; while it does, a run without events starts Spark, too, to release it.
 
-    Result: `batch_id`, `sequence`, `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `tables` (rows by table), `adopted` and, with
-    `current_state`, `applied` (counts); also the `extra` of the events of the task's outlet assets.
+    Result: `batch_id`, `sequence`, `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by table), `losses`,
+    `excess` (deliveries that brought nothing, by cause), `adopted`, `again` and, with `current_state`, `applied` (counts); also the `extra` of the
+    events of the task's outlet assets.
 
     :param table: root URL of the tables, one for each event type; for Delta and Iceberg also the name of a namespace in a catalog, such
         as `lake.salesforce`. What holds a `/` is a URL. (templated)
@@ -236,12 +237,18 @@ class SfEventsFetchOperator(FetchesBatch):
                 if staged.settling is None:
                     return self.nothing_came(staged)
                 return {**staged.result(), **self._for_spark(staged.settling.folder, settle=True)}
+            with airflow_failures():
+                excess = staged.excess()
             told = self._for_spark(staged.folder, settle=False)
-        url = staged.folder.manifest_url
-        return {
-            **result(staged.manifest, url, None, adopted=staged.adopted, again=staged.again),
-            **told,
-        }
+        done = result(
+            staged.manifest,
+            staged.folder.manifest_url,
+            None,
+            excess=excess,
+            adopted=staged.adopted,
+            again=staged.again,
+        )
+        return {**done, **told}
 
     def _for_spark(self, folder: BatchFolder, *, settle: bool) -> dict[str, str]:
         """What the Spark task wants to know."""

@@ -44,20 +44,25 @@ def _pem(login: JwtBearer) -> bytes:
         ) from None
     if not isinstance(key, RSAPrivateKey):
         raise ConfigurationError(
-            "The private key is not an RSA key. The JWT bearer flow signs with RS256: give an RSA key."
+            f"The private key {_whose(login)} is not an RSA key. The JWT bearer flow signs with RS256: give an RSA key."
         )
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
+def _whose(login: JwtBearer) -> str:
+    return f"that user {login.username} logs in with"
+
+
 def _unreadable(text: str, *, encrypted: bool, login: JwtBearer) -> str:
+    key = f"The private key {_whose(login)}"
     if not text.startswith("-----BEGIN"):
-        return "The private key is not PEM: it must begin with a line -----BEGIN … PRIVATE KEY-----, line breaks kept."
+        return f"{key} is not PEM: it must begin with a line -----BEGIN … PRIVATE KEY-----, line breaks kept."
     if "CERTIFICATE" in text.partition("\n")[0]:
-        return "The private key is a certificate. Give the key it was made with."
+        return f"{key} is a certificate. Give the key it was made with."
     if login.passphrase:
-        return "The private key cannot be read with the passphrase given. Check private_key_passphrase, or leave it out."
+        return f"{key} cannot be read with the passphrase given. Check private_key_passphrase, or leave it out."
     if encrypted or "ENCRYPTED" in text:
-        return "The private key is encrypted. Set private_key_passphrase."
-    return "The private key is PEM but cannot be read: copy the whole file again, line breaks kept."
+        return f"{key} is encrypted. Set private_key_passphrase."
+    return f"{key} is PEM but cannot be read: copy the whole file again, line breaks kept."

@@ -56,8 +56,8 @@ class Calls:
         """Another session. :param why: the refusal. :raises AuthenticationError: when the connection has nothing to log in with."""
         if isinstance(self._settings.login, SessionToken):
             raise AuthenticationError(
-                f"{why} A session token cannot be renewed here: give a fresh one, or use client credentials or JWT bearer, which renew "
-                "themselves."
+                f"{why} A session token cannot be renewed here: give a fresh one of the org at {refused.instance_url} (org id {refused.org_id}), or use "
+                "client credentials or JWT bearer, which renew themselves."
             )
         return await self._sessions.renew(self._settings, refused, self._clock)
 

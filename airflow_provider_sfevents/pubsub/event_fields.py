@@ -11,14 +11,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _INT = 2**31
 _LONG = 2**63
@@ -97,9 +97,17 @@ def fit(
 
 
 def abridged(value: Any) -> str:
-    """A value as a message shows it."""
+    """A value as a message shows it, in one line."""
     text = repr(value[: 2 * _ABRIDGED] if isinstance(value, str | bytes) else value)
+    text = text.replace("\n", " ")  # as a DataFrame has them
     return text if len(text) <= _ABRIDGED else f"{text[:_ABRIDGED]}..."
+
+
+def near(name: Any, names: Iterable[Any]) -> str:
+    """The one of these names that was probably meant, as the end of a sentence; upper and lower case differ for Salesforce, not for us."""
+    folded = {str(one).casefold(): one for one in names}
+    found = difflib.get_close_matches(str(name).casefold(), folded, n=1)
+    return f"; is it {folded[found[0]]}?" if found else ""
 
 
 def milliseconds(moment: datetime) -> int:
@@ -134,9 +142,7 @@ def _field(one: dict[str, Any]) -> EventField:
 
 
 def _unknown(name: Any, fields: Mapping[str, EventField]) -> Mistake:
-    near = difflib.get_close_matches(str(name), fields, n=1)
-    hint = f"; is it {near[0]}?" if near else ""
-    return Mistake(field=abridged(name), said=f"is no field of the event{hint}")
+    return Mistake(field=abridged(name), said=f"is no field of the event{near(name, fields)}")
 
 
 def _plain(value: Any, field: EventField) -> Any:
@@ -171,7 +177,18 @@ def _double(value: Any, _meaning: str) -> float:
         raise _Unfit("a finite number that a double holds") from error
     if not math.isfinite(number):
         raise _Unfit("a finite number that a double holds")
+    if not _keeps(value, number):
+        raise _Unfit(
+            "a number that a double holds as it is, with up to 15 digits: round it, or publish it as text"
+        )
     return number
+
+
+def _keeps(value: float | Decimal, number: float) -> bool:
+    """Whether a double says the same number; of a decimal fraction it is enough that it is written the same."""
+    if isinstance(value, Decimal):
+        return value == Decimal(repr(number))
+    return value == number  # exact, also of a whole number and a double
 
 
 def _whole(value: Any, limit: int) -> int:
@@ -180,9 +197,9 @@ def _whole(value: Any, limit: int) -> int:
     try:
         number = int(value)
     except (OverflowError, ValueError) as error:  # infinite, or not a number
-        raise _Unfit("a whole number") from error
+        raise _Unfit from error
     if value != number:
-        raise _Unfit("a whole number")
+        raise _Unfit
     if not -limit <= number < limit:
         raise _Unfit(f"a whole number from {-limit} to {limit - 1}")
     return number
@@ -207,6 +224,8 @@ def _long(value: Any, meaning: str) -> int:
     number = _whole(value, _LONG)
     if meaning == "TimeOnly" and not 0 <= number < _DAY_MS:
         raise _Unfit(f"a time of day, as milliseconds from 0 to {_DAY_MS - 1}")
+    if meaning in _DATES and number % _DAY_MS:
+        raise _Unfit(_NO_DATE)
     return number
 
 
@@ -216,13 +235,15 @@ def _moment(value: datetime, meaning: str) -> int:
     if value.tzinfo is None:
         raise _Unfit("a time with its time zone, such as 2026-01-31T12:00:00Z")
     if meaning in _DATES and value.astimezone(UTC).time() != time(0):
-        raise _Unfit("a date; this is a time of day besides")
+        raise _Unfit(_NO_DATE)
     return milliseconds(value)
 
 
 def _time_of_day(value: time, meaning: str) -> int:
     if meaning == "DateTime" or meaning in _DATES:
         raise _Unfit
+    if value.tzinfo is not None and value.utcoffset() != timedelta(0):
+        raise _Unfit("a time of day in UTC, without another offset")
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return seconds * 1000 + value.microsecond // 1000
 
@@ -231,7 +252,7 @@ def _from_iso(text: str, meaning: str) -> datetime | date | time:
     """:raises _Unfit: for what is not ISO 8601, and where no hint says what the text would mean."""
     readers: dict[str, Callable[[str], datetime | date | time]] = {
         "DateTime": datetime.fromisoformat,
-        "TimeOnly": _iso_time,
+        "TimeOnly": time.fromisoformat,
         **dict.fromkeys(_DATES, date.fromisoformat),
     }
     if meaning not in readers:
@@ -242,12 +263,8 @@ def _from_iso(text: str, meaning: str) -> datetime | date | time:
         raise _Unfit from error
 
 
-def _iso_time(text: str) -> time:
-    """A `Z` behind a time of day says what is so anyway: it is UTC's."""
-    return time.fromisoformat(text).replace(tzinfo=None)
-
-
 _DATES = ("DateOnly", "Birthday")
+_NO_DATE = "a date, which is midnight in UTC; this is a time of day besides"
 _PLAIN: dict[str, Callable[[Any, str], Any]] = {
     "string": _text,
     "boolean": _boolean,

@@ -43,6 +43,7 @@ class FetchResult:
     :param last_event_at: when the last event was created; None when there is none or its time is unreadable.
     :param deliveries: events the service delivered, which is what it counts against the org's allowance; on a stream that is shared, for
         all its members together.
+    :param unasked: events that were delivered beyond what the bounds have room for, and left out.
     :param losses: streams lost and replaced on the way.
     :param error: with `ended_by="error"`: what ended the batch after its first event.
     """
@@ -54,6 +55,7 @@ class FetchResult:
     latest_replay_id: ReplayId
     last_event_at: datetime | None
     deliveries: int
+    unasked: int = 0
     losses: int = 0
     error: SfEventsError | None = None
 
@@ -113,7 +115,7 @@ class Fetch:
         self._tally = Tally(started_at=now, silent_since=now, already=already)
         self._deliveries = 0
         self._latest_replay_id = b""
-        self._is_overfull = False
+        self._unasked = 0
         self._last: Delivery | None = None
         self._error: SfEventsError | None = None
 
@@ -189,8 +191,8 @@ class Fetch:
         self._deliveries += len(delivery)
         fitting = delivery.head(rules.room_events(self._bounds, self._tally))
         self._tally.count(len(fitting))
-        self._is_overfull = self._is_overfull or len(fitting) < len(delivery)
-        if len(fitting) or not self._is_overfull:
+        self._unasked += len(delivery) - len(fitting)
+        if len(fitting) or not self._unasked:
             self._latest_replay_id = fitting.resume_after or self._latest_replay_id
         return fitting
 
@@ -206,7 +208,7 @@ class Fetch:
             self._tally.silent_since = self._clock.monotonic()
 
     async def _tell(self, response: Delivery) -> None:
-        if self._heard is None or len(response) or self._is_overfull:
+        if self._heard is None or len(response) or self._unasked:
             return
         if response.latest_replay_id:
             await self._heard(response.latest_replay_id.hex())
@@ -242,6 +244,7 @@ class Fetch:
             latest_replay_id=self._latest_replay_id,
             last_event_at=await self._time_of_last(last) if last else None,
             deliveries=self._deliveries,
+            unasked=self._unasked,
             losses=self._subscription.losses,
             error=self._error,
         )

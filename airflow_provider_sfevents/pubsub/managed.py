@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +13,7 @@ from airflow_provider_sfevents.pubsub import managed_rules as rules
 from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
 from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
 from airflow_provider_sfevents.pubsub.fetch import Fetch, FetchResult, Heard, Receive
-from airflow_provider_sfevents.pubsub.managed_config import checked_config
+from airflow_provider_sfevents.pubsub.managed_config import PROCESS_CONFIGS
 from airflow_provider_sfevents.pubsub.managed_reading import ManagedReading
 from airflow_provider_sfevents.pubsub.subscription import Subscription
 from airflow_provider_sfevents.pubsub.topic_streams import ManagedStreams
@@ -82,15 +82,21 @@ class Managed:
     ) -> None:
         await self.close()
 
-    async def config(self, *, allow_latest_recovery: bool) -> rules.Config | None:
+    async def config(
+        self, *, allow_latest_recovery: bool, max_age_seconds: float = 0.0
+    ) -> rules.Config | None:
         """What the org's setup says of it; None where it cannot be read, and that is accepted.
 
+        :param max_age_seconds: how old an answer may be that this process was given before; 0: the org is asked, by one API request.
         :raises ConfigurationError: it is not fit for this topic, or may lose events without a word.
         """
-        async with self._calls.rest() as rest:
-            return await checked_config(
-                rest, self._reference, self._topic, allow_latest_recovery=allow_latest_recovery
-            )
+        return await PROCESS_CONFIGS.checked(
+            self._calls,
+            self._reference,
+            self._topic,
+            allow_latest_recovery=allow_latest_recovery,
+            max_age_seconds=max_age_seconds,
+        )
 
     async def fetch(
         self,
@@ -153,19 +159,20 @@ class Managed:
             result, latest_replay_id=latest, deliveries=result.deliveries + reading.dropped
         )
 
-    async def commit(self, replay_id: str) -> str:
+    async def commit(self, replay_id: str, stop: asyncio.Event | None = None) -> str:
         """Have the service keep a place; why it did not, empty where it did.
 
         On the open stream; where that has ended, on one that asks for nothing. Raises nothing: whoever commits has staged already.
 
         :param replay_id: hex.
+        :param stop: ends the wait for another stream when set; the slot may be another client's for a minute.
         """
         try:
             why = await self._commit_here(replay_id)
             if not why or self._is_open():
                 return why
             await self.close()
-            return await self._commit_anew(replay_id)
+            return await self._commit_anew(replay_id, stop or asyncio.Event())
         except SfEventsError as error:
             return str(error)
 
@@ -187,6 +194,16 @@ class Managed:
                 self._refused_since = None
                 await subscription.ask_up_to(credit)
                 yield delivery
+
+    async def first(self) -> bytes:
+        """Replay id of the first event that a stream of the subscription delivers. It alone is asked for, and waited for without end."""
+        subscription = self._subscription = self._opened(None)
+        await subscription.ask_up_to(1)
+        while True:
+            delivery = await subscription.next(_LISTEN_SECONDS, _LISTEN_SECONDS)
+            if delivery is not None and len(delivery):
+                self.dropped += len(delivery)
+                return delivery.replay_ids[-1]
 
     async def close(self) -> None:
         """Half-close, and wait for the end: so the slot is soon free again."""
@@ -231,7 +248,10 @@ class Managed:
         return 0.0 if since is None else self._clock.monotonic() - since
 
     def _told(self, error: SfEventsError) -> SfEventsError:
-        return rules.told(error, self._reference, self._waited())
+        told = rules.told(error, self._reference, self._waited())
+        if not isinstance(told, rules.SlotTaken):
+            PROCESS_CONFIGS.forget(self._calls, self._reference)
+        return told
 
     def _next_step(
         self, error: SfEventsError, *, tries: int, renewed: bool, chance: float
@@ -261,7 +281,7 @@ class Managed:
         self._place = self._place if why else replay_id
         return why
 
-    async def _commit_anew(self, replay_id: str) -> str:
+    async def _commit_anew(self, replay_id: str, stop: asyncio.Event) -> str:
         tries, renewed = 0, False
         while True:
             stream = await self._streams.open("")
@@ -281,7 +301,8 @@ class Managed:
             if step.renew:
                 await self._streams.renew(end)
             tries, renewed = tries + 1, renewed or step.renew
-            await asyncio.sleep(step.wait_seconds)
+            if await _is_set_within(stop, step.wait_seconds):
+                return f"the task was ended while it waited to try again: {end}"
 
     async def _tend(self) -> None:
         """Rule 4 of `managed_rules`."""
@@ -291,3 +312,10 @@ class Managed:
         since = self._clock.monotonic() - stream.committed_at
         if rules.is_commit_due(since, self._place):
             await stream.send_commit(self._place)
+
+
+async def _is_set_within(stop: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    return stop.is_set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -14,7 +15,9 @@ from airflow_provider_sfevents.pubsub.managed_rules import (
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.calls import Calls
     from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
+    from airflow_provider_sfevents.pubsub.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +55,48 @@ async def read_config(rest: RestCalls, reference: str) -> Config:
     )
 
 
-async def checked_config(
-    rest: RestCalls, reference: str, topic: str, *, allow_latest_recovery: bool
-) -> Config | None:
-    """The subscription, fit for its use; None where it cannot be read, and the user has accepted what that may mean.
+class ConfigCache:
+    """What the setup has said, for those who may go by an answer of a while ago. Plain values; for one process."""
 
-    :raises ConfigurationError: it is not, or cannot be read.
-    """
+    def __init__(self) -> None:
+        self._answers: dict[tuple[Settings, str], tuple[float, Config | None]] = {}
+
+    async def checked(
+        self,
+        calls: Calls,
+        reference: str,
+        topic: str,
+        *,
+        allow_latest_recovery: bool,
+        max_age_seconds: float,
+    ) -> Config | None:
+        """The subscription, fit for its use; None where it cannot be read, and the user has accepted what that may mean.
+
+        :param max_age_seconds: of an answer that is good enough; 0: the org is asked, by one API request.
+        :raises ConfigurationError: it is not, or cannot be read.
+        """
+        key, now = (calls.settings, reference), calls.clock.monotonic()
+        at, config = self._answers.pop(key, (-math.inf, None))  # put back once it is found fit
+        if now - at >= max_age_seconds or (config is None and not allow_latest_recovery):
+            at = now
+            config = await _read(calls, reference, allow_latest_recovery=allow_latest_recovery)
+        if config is not None:
+            check_config(config, topic, allow_latest_recovery=allow_latest_recovery)
+        self._answers[key] = at, config
+        return config
+
+    def forget(self, calls: Calls, reference: str) -> None:
+        """The service has refused the subscription: whatever was said of it is old."""
+        self._answers.pop((calls.settings, reference), None)
+
+
+PROCESS_CONFIGS = ConfigCache()
+
+
+async def _read(calls: Calls, reference: str, *, allow_latest_recovery: bool) -> Config | None:
     try:
-        config = await read_config(rest, reference)
+        async with calls.rest() as rest:
+            return await read_config(rest, reference)
     except ConfigurationError as error:
         if not allow_latest_recovery:
             raise ConfigurationError(
@@ -68,5 +104,3 @@ async def checked_config(
             ) from error
         log.warning("%s Going on all the same, as allow_latest_recovery says.", error)
         return None
-    check_config(config, topic, allow_latest_recovery=allow_latest_recovery)
-    return config

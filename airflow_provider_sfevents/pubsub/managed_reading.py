@@ -87,6 +87,8 @@ class ManagedReading:
         self, timeout_seconds: float, opening_seconds: float | None = None
     ) -> Delivery | None:
         """As of a subscription, without what is known."""
+        if self.received and not self._subscription.is_open:  # a commit has met its end
+            self._is_cut(self._subscription.failure)
         if self.cut is not None:
             return None
         await self._tend()

@@ -17,7 +17,8 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_grant",
         "not supported on this domain",
-        "Client credentials are accepted on the org's My Domain only: set the host to https://<my domain>.my.salesforce.com.",
+        "Client credentials are accepted on the org's My Domain only: set the host to https://<my domain>.my.salesforce.com (of a connection of type "
+        "`salesforce`, the domain to <my domain>.my).",
     ),
     (
         "invalid_grant",
@@ -32,12 +33,13 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_client_id",
         "",
-        "The org does not know this consumer key: check the connection's login field, and the host.",
+        "The org does not know this consumer key: check the connection's consumer key (its login field), and the host.",
     ),
     (
         "invalid_client",
         "",
-        "The consumer secret is wrong: copy it again into the connection's password field.",
+        "The consumer secret is wrong, or the app asks for one and there is none: copy it again into the connection's consumer secret (its password "
+        "field).",
     ),
     (
         "invalid_grant",

@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import TopicError
+from airflow_provider_sfevents.pubsub.event_ids import ids_of, random_ids
 from airflow_provider_sfevents.pubsub.publish_lines import Requests, Streams
 from airflow_provider_sfevents.pubsub.publish_stream import (
     Pace,
@@ -13,14 +14,15 @@ from airflow_provider_sfevents.pubsub.publish_stream import (
     publish_whole,
     stream_records,
 )
-from airflow_provider_sfevents.pubsub.publishing import Encoder, ids_of, random_ids
+from airflow_provider_sfevents.pubsub.publishing import Encoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from airflow_provider_sfevents.pubsub.calls import Calls
     from airflow_provider_sfevents.pubsub.clock import Clock
-    from airflow_provider_sfevents.pubsub.publishing import Identify, PublishResult
+    from airflow_provider_sfevents.pubsub.event_ids import Identify
+    from airflow_provider_sfevents.pubsub.publishing import PublishResult
 
 
 class _Topic(Protocol):

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import QuotaExceeded, SfEventsError, TransportError
 from airflow_provider_sfevents.pubsub.outbox import (
     FIRST_WAIT_SECONDS,
@@ -143,6 +144,7 @@ class Publisher:
             return []
         self._tries, self._renewed = 0, False
         if answers:
+            steps.reached(steps.EVENTS_ANSWERED, self._topic)
             self._heard_at = self._clock.monotonic()
         return self._outbox.answered(answers, self._clock.monotonic())
 
@@ -157,6 +159,7 @@ class Publisher:
             self._line = await self._lines.open()
         if events := self._outbox.give(self._clock.monotonic()):
             await self._line.send(events)
+            steps.reached(steps.EVENTS_SENT, self._topic)
 
     async def _leave_ended_line(self) -> None:
         """A line that nothing was asked of for too long is ended by the service; nothing is lost with it."""
@@ -255,9 +258,12 @@ async def send_all(
 async def stream_records(
     publisher: Publisher, encoder: Encoder, records: Iterable[Mapping[str, Any]]
 ) -> AsyncGenerator[PublishResult]:
-    """Checks records, all of them first where that can be done, and sends them; what became of each."""
+    """Checks records, all of them first where that can be done, and sends them; what became of each.
+
+    All work on records is done in another thread: whoever else uses the event loop need not wait.
+    """
     if isinstance(records, Sequence):
-        check(encoder, numbered(records))
+        await asyncio.to_thread(check, encoder, numbered(records))
     made = events(encoder, numbered(records))
     async with aclosing(send_all(publisher, made, encoder.schema_id)) as answered:
         async for results in answered:
@@ -269,7 +275,7 @@ async def publish_whole(
     publisher: Publisher, encoder: Encoder, records: Sequence[Mapping[str, Any]]
 ) -> list[PublishResult]:
     """Makes events of all records, then sends them; what became of each, in order."""
-    made = iter(checked(encoder, numbered(records)))
+    made = iter(await asyncio.to_thread(checked, encoder, numbered(records)))
     async with aclosing(send_all(publisher, made, encoder.schema_id)) as answered:
         found = [result async for results in answered for result in results]
     return sorted(found, key=lambda result: result.number)

@@ -7,9 +7,7 @@ of its own before it is sent; where it is sent again, it is sent under the same 
 from __future__ import annotations
 
 import json
-import uuid
-from collections import Counter
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -21,13 +19,15 @@ from airflow_provider_sfevents.pubsub.event_fields import (
     fields_of,
     fit,
     milliseconds,
+    near,
 )
+from airflow_provider_sfevents.pubsub.event_ids import random_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    Identify = Callable[[int, Mapping[str, Any]], str]
+    from airflow_provider_sfevents.pubsub.event_ids import Identify
 
 # The allocations page: an event may have 1 MB; a request should have no more than 200 events and 3 MB.
 MAX_EVENT_BYTES = 1_000_000
@@ -41,8 +41,6 @@ _ENVELOPE_BYTES = 64
 
 # Required by every platform event's schema, and not checked by the service.
 _UNKNOWN_USER = "005000000000000AAA"
-
-_NAMESPACE = uuid.UUID("5f6b1c2e-3a0d-5f0e-9a53-7c1f5b0e4d11")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +75,13 @@ class Given:
     """A record as it was given.
 
     :param number: counted from 1. :param where: file and line or row; empty for a record of a list.
+    :param unreadable: why it could not be read, as the end of a sentence; `record` then is what was there.
     """
 
     number: int
     record: Any
     where: str = ""
+    unreadable: str = ""
 
     @property
     def name(self) -> str:
@@ -91,43 +91,6 @@ class Given:
 def numbered(records: Iterable[Any]) -> Iterator[Given]:
     """The records of a list, counted."""
     return (Given(number=number, record=record) for number, record in enumerate(records, 1))
-
-
-def run_namespace(*parts: object) -> uuid.UUID:
-    """Sets the events of one task of one run apart from all others; the same for the same parts, in every process."""
-    return uuid.uuid5(_NAMESPACE, json.dumps([str(part) for part in parts]))
-
-
-def derived_ids(namespace: uuid.UUID) -> Identify:
-    """Identities that follow from the place and the content of a record alone.
-
-    The same record in the same place gets the same identity in every try; another content makes another event of it.
-    """
-    return lambda number, values: str(uuid.uuid5(namespace, f"{number}:{sorted(values.items())!r}"))
-
-
-def random_ids(_number: int, _values: Mapping[str, Any]) -> str:
-    """Identities nobody else has."""
-    return str(uuid.uuid4())
-
-
-def ids_of(ids: Sequence[str] | None, records: Iterable[Any]) -> Identify:
-    """Identities as they are given, one for each record; random ones where none are.
-
-    :raises ConfigurationError: an id is missing, blank, or there twice.
-    """
-    if ids is None:
-        return random_ids
-    count = len(records) if isinstance(records, Sized) else "an unknown number of"
-    if len(ids) != count:
-        raise ConfigurationError(f"{len(ids)} ids for {count} events. Give one for each.")
-    counted = Counter(ids)
-    wrong = [one for one in counted if counted[one] > 1 or not str(one).strip()]
-    if wrong:
-        raise ConfigurationError(
-            f"{len(wrong)} of the ids are blank or there more than once, such as {wrong[0]!r}. Give each event an id of its own."
-        )
-    return lambda number, _values: ids[number - 1]
 
 
 class Encoder:
@@ -164,11 +127,16 @@ class Encoder:
     def event(self, given: Given) -> tuple[Outgoing | None, list[Mistake]]:
         """The event of a record, or all that is wrong with the record."""
         record, own = given.record, None
+        if given.unreadable:
+            said = f"is {abridged(record)}, {given.unreadable}"
+            return None, [Mistake(field="", said=said)]
         values, mistakes = fit(self._without_id(record), self.fields, self._defaults)
         if self.id_field and isinstance(record, Mapping):
             own = record.get(self.id_field)
             if not isinstance(own, str) or not own.strip():
                 said = f"is {abridged(own)}; it must be text, since it is the event's id"
+                if self.id_field not in record:
+                    said = f"is missing, and is to be the event's id{near(self.id_field, record)}"
                 mistakes.append(Mistake(field=self.id_field, said=said))
         if mistakes:
             return None, mistakes

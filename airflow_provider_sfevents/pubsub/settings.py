@@ -33,7 +33,7 @@ class ClientCredentials:
     client_secret: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
         require(self.client_id, "consumer key", "the app's consumer key")
         require(self.client_secret, "consumer secret", "the app's consumer secret")
 
@@ -54,9 +54,9 @@ class JwtBearer:
     audience: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
         require(self.client_id, "consumer key", "the app's consumer key")
-        require(self.username, "username", "the Salesforce user to act as")
+        require(self.username, "user name", "the Salesforce user to act as")
         require(
             self.private_key, "private key", "the RSA key whose certificate the app holds, as PEM"
         )
@@ -75,7 +75,7 @@ class RefreshToken:
     client_secret: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
         require(self.client_id, "consumer key", "the key of the app that the token was given to")
         require(self.refresh_token, "refresh token", "what the app got when the user consented")
 
@@ -95,10 +95,10 @@ class UsernamePassword:
     security_token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
         require(self.client_id, "consumer key", "the app's consumer key")
         require(self.client_secret, "consumer secret", "the app's consumer secret")
-        require(self.username, "username", "the Salesforce user to act as")
+        require(self.username, "user name", "the Salesforce user to act as")
         require(self.password, "user password", "the Salesforce user's own password")
 
 
@@ -117,7 +117,7 @@ class SoapLogin:
     api_version: str = SOAP_DEFAULT_VERSION
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "login_url", base_url(self.login_url, "login URL"))
+        object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
         object.__setattr__(self, "api_version", _soap_version(self.api_version))
         require(self.username, "user name", "the Salesforce user to act as")
         require(self.password, "password", "the Salesforce user's own password")
@@ -135,7 +135,9 @@ class SessionToken:
     org_id: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "instance_url", base_url(self.instance_url, "instance URL"))
+        object.__setattr__(
+            self, "instance_url", base_url(self.instance_url, "instance URL (or My Domain URL)")
+        )
         require(self.token, "session token", "an access token or session id of the org")
 
     @property
@@ -175,8 +177,12 @@ class Settings:
 
 
 def base_url(url: str, what: str) -> str:
-    """The URL as scheme and host alone. :raises ConfigurationError: unless it is HTTPS, or HTTP to this machine."""
+    """The URL as scheme and host alone. :raises ConfigurationError: unless it is HTTPS, or HTTP to this machine.
+
+    :param what: which URL, by the name of its field in the connection's form.
+    """
     text = url.strip()
+    require(text, what, "it as https://<my domain>.my.salesforce.com")
     try:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port  # reading the port checks it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchRequest, ReplayPreset
@@ -28,9 +29,9 @@ def check_start(start: str) -> str:
     return start
 
 
-def check_topic(topic: str) -> str:
-    """:raises TopicError: for a name that cannot be one of the Pub/Sub API."""
-    if not _TOPIC.fullmatch(topic):
+def check_topic(topic: Any) -> str:
+    """:param topic: as a template may have rendered it. :raises TopicError: for a name that cannot be one of the Pub/Sub API."""
+    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
         raise TopicError(
             f"The topic {topic!r} is no topic of the Pub/Sub API. Give its full name, such as /event/Order__e, "
             "/data/AccountChangeEvent, /data/ChangeEvents or /event/Orders__chn."

@@ -15,23 +15,13 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.fallback import check_choice
-from airflow_provider_sfevents.batches.managing import check_managed
-from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.waiting import Heard, Pending
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
-from airflow_provider_sfevents.hooks.run import (
-    checked_consumer,
-    describe_run,
-    is_backfill,
-    is_template,
-    position_tasks,
-    was_cleared,
-)
+from airflow_provider_sfevents.hooks.reading import ReadsTopic
+from airflow_provider_sfevents.hooks.run import checked_consumer, describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.positions.opening import open_store
-from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.limits import check_least
 from airflow_provider_sfevents.pubsub.start import check_start, check_topic
@@ -42,6 +32,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
@@ -55,7 +46,7 @@ _LOOKS = 10
 """How often to look for a position that another task is about to begin, which takes it a moment."""
 
 
-class SfEventsSensor(BaseSensorOperator):
+class SfEventsSensor(ReadsTopic, BaseSensorOperator):
     """Succeeds when at least `min_events` are pending after the consumer's position.
 
     What it receives is paid for, so it is staged as the first part of the coming batch: the next poke, its trigger, or the operator that
@@ -68,7 +59,7 @@ class SfEventsSensor(BaseSensorOperator):
     run at `latest`, a topic silent for 12 hours) a poke listens until the service has told one, which takes it up to 280 s.
 
     A wait that ends with nothing is a sensor's timeout: the task fails, and is not retried; with `soft_fail=True` it is skipped, and what comes after
-    it too. Airflow skips a sensor with `soft_fail` for a wrong login or a topic that does not exist as well: the log says why.
+    it too. Unlike Airflow's own sensors this one skips for nothing else: a wrong login, or a place that has left the bus, fails it all the same.
 
     Result: `batch_id`, `sequence`, `events` (known to be pending) and `staged` (false: the triggerer could not write the staging area, and
     these events will be delivered a second time).
@@ -81,7 +72,7 @@ class SfEventsSensor(BaseSensorOperator):
     :param staging: URL of the staging area; the triggerer writes it too. (templated)
     :param initial_replay: where the first run starts. (templated)
     :param replay_fallback: where to go on when the bus refuses the stored replay id.
-    :param min_events: how many are enough.
+    :param min_events: how many are enough. With `managed` leave it at 1: what was heard before is delivered anew to each further poke.
     :param max_events: the most events of the batch that follows; `min_events` cannot be more.
     :param idle_seconds: how long a poke listens.
     :param min_allowance: deliveries that the org must have left for the day, or the sensor asks for nothing and fails; looked up before each poke that
@@ -133,12 +124,11 @@ class SfEventsSensor(BaseSensorOperator):
         self.idle_seconds = idle_seconds
         self.min_allowance = check_least(min_allowance)
         self.deferrable = deferrable
-        self._stop: Callable[[], object] | None = None
         self._until = datetime.now(UTC)
         check_enough(min_events, self._bounds().max_events)
         _unless_later(check_topic, topic)
         _unless_later(check_start, initial_replay)
-        self._managed(is_rendered=not is_template(str(managed_subscription)))
+        self._check_managed()
 
     @override
     def execute(self, context: Context) -> Any:
@@ -166,12 +156,6 @@ class SfEventsSensor(BaseSensorOperator):
         if not pending.enough:
             self._wait_on(context, pending)
         return result(pending)
-
-    @override
-    def on_kill(self) -> None:
-        """End the stream; what was received stays staged. Airflow calls this on SIGTERM, in the task's process."""
-        if self._stop is not None:
-            self._stop()
 
     def _wait_on(self, context: Context, pending: Pending) -> None:
         """Defer for what is left of `timeout`."""
@@ -231,13 +215,8 @@ class SfEventsSensor(BaseSensorOperator):
             area: StagingArea,
             store: Callable[[str], PositionStore],
         ) -> Pending:
-            stopping = asyncio.Event()
-            loop = asyncio.get_running_loop()
-            self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
-            try:
+            with self._ended_by_kill() as stopping:
                 return await waiting.poke(request, self.min_events, client, area, store, stopping)
-            finally:
-                self._stop = None
 
         return self._ask(context, listen)
 
@@ -257,11 +236,15 @@ class SfEventsSensor(BaseSensorOperator):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Where Airflow makes a skip of a failure, it keeps the reason to itself."""
+        """A failure stays one with `soft_fail`: a place that has left the bus would else be days of runs that look well.
+
+        Who says `never_fail` has a skip, of which Airflow keeps the reason to itself.
+        """
         try:
             yield
         except AirflowException as error:
-            if self.soft_fail or self.never_fail:
+            self.soft_fail = False
+            if self.never_fail:
                 self.log.error("%s", error)  # noqa: TRY400 - the message says all
             raise
 
@@ -272,44 +255,12 @@ class SfEventsSensor(BaseSensorOperator):
         context: Context,
         ask: Callable[..., Awaitable[Pending]],
     ) -> Pending:
-        def store(org_id: str) -> PositionStore:
-            return open_store(
-                self.position_store,
-                org_id=org_id,
-                consumer=request.consumer,
-                topic=self.topic,
-                context=context,
-                tasks=position_tasks(context),
-            )
-
+        store = self._store_opener(context, request.consumer)
         async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
             return await ask(request, client, area, store)
 
     def _request(self, context: Context) -> BatchRequest:
-        run = describe_run(context)
-        return BatchRequest(
-            topic=self.topic,
-            consumer=check_consumer(self.consumer or run.dag),
-            bounds=self._bounds(),
-            initial_replay=self.initial_replay,
-            replay_fallback=self.replay_fallback,
-            cleared=was_cleared(context),
-            backfill=is_backfill(context),
-            run=run,
-            owns=False,
-            managed=self._managed(is_rendered=True),
-            allow_latest_recovery=self.allow_latest_recovery,
-        )
-
-    def _managed(self, *, is_rendered: bool) -> str:
-        return check_managed(
-            self.position_store,
-            self.managed_subscription,
-            allow_latest_recovery=self.allow_latest_recovery,
-            initial_replay=self.initial_replay,
-            replay_fallback=self.replay_fallback,
-            is_rendered=is_rendered,
-        )
+        return self._batch_request(context, self._bounds(), owns=False)
 
     def _bounds(self) -> Bounds:
         return Bounds(max_events=self.max_events, idle_seconds=self.idle_seconds)

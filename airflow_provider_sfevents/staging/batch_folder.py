@@ -12,11 +12,12 @@ from urllib.parse import unquote
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import claims, durable, layout
 from airflow_provider_sfevents.staging.chain import LATEST
+from airflow_provider_sfevents.staging.excess import Attempt, sums
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part, Receipt
 from airflow_provider_sfevents.staging.marks import Announced, Confirmed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from upath import UPath
 
@@ -63,7 +64,12 @@ class BatchFolder:
         from airflow_provider_sfevents.staging.writer import PartWriter
 
         return PartWriter(
-            self.folder, claim=claim.number, start=start, first_ordinal=first_ordinal, limits=limits
+            self.folder,
+            claim=claim.number,
+            start=start,
+            first_ordinal=first_ordinal,
+            limits=limits,
+            received=claim.note_received,
         )
 
     def parts(self) -> list[Part]:
@@ -174,6 +180,36 @@ class BatchFolder:
 
     def write_confirmed(self, confirmed: Confirmed) -> None:
         durable.replace(self.folder / layout.CONFIRMED, confirmed.to_json().encode())
+
+    def read_excess(self) -> dict[str, int]:
+        """Deliveries noted so far that brought the batch nothing, by cause. A note that cannot be understood is none."""
+        data = durable.read(self.folder / layout.EXCESS)
+        try:
+            noted = dict(json.loads(_text(data))) if data is not None else {}
+            return {str(cause): int(count) for cause, count in noted.items()}
+        except (ValueError, TypeError):
+            return {}
+
+    def note_excess(self, more: Mapping[str, int]) -> None:
+        """Add to it. Two at once may forget one of theirs: it is a bill, and nothing goes by it."""
+        if any(more.values()):
+            noted = sums(self.read_excess(), more)
+            durable.replace(self.folder / layout.EXCESS, json.dumps(noted).encode())
+
+    def attempts_before(self, claim: claims.Claim) -> list[Attempt]:
+        """What the holders before this one have received and closed."""
+        received = claims.received(self.folder)
+        before = [one for one in received if one < claim.number]
+        parts = self.parts() if before else []
+        return [
+            Attempt(
+                received=received[one],
+                closed=tuple(
+                    part for part in parts if part.path.startswith(f"{layout.attempt_folder(one)}/")
+                ),
+            )
+            for one in before
+        ]
 
     def identities(self, parts: Sequence[Part]) -> dict[bytes, str]:
         """Event ids by replay id of what these files hold; a file that cannot be read has none."""

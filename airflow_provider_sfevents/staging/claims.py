@@ -1,7 +1,7 @@
 """One task at a time on a batch: numbered claims of which the highest holds.
 
     claims/0001.json   who; created exclusively
-    claims/0001.beat   a counter, written again every `beat_seconds` while the holder lives
+    claims/0001.beat   a counter, written again every `beat_seconds` while the holder lives; and how many events it has received
     claims/0001.done   let go in good order, by the holder of this token: the next one need not watch
 
 A claim is not a lock. A holder that was thought dead and wakes up again finds a higher number when it calls `Claim.check`, which
@@ -42,6 +42,7 @@ KEPT_CLAIMS = 5
 
 _CLAIM = re.compile(r"(\d+)\.json")
 _LEFTOVER = re.compile(r"\.(\d+)\.")
+_BEAT = re.compile(rb"\d+ (\d+)\n")  # older releases counted their beats only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ class Claim:
         self.number = number
         self.holder = holder
         self._beat_seconds = beat_seconds
+        self._received = 0
         self._stop = threading.Event()
         self._beats = threading.Thread(
             target=self._beat, name=f"sfevents-claim-{number}", daemon=True
@@ -111,6 +113,10 @@ class Claim:
                 f"Claim {self.number} of batch {self.folder} is gone: somebody emptied the staging area while this task was at "
                 "work. Keep it until its batches are committed; the next try begins the batch again."
             )
+
+    def note_received(self, events: int) -> None:
+        """So many more have come; the next sign of life says so, should it be the last one."""
+        self._received += events
 
     def release(self) -> None:
         """Let go. Never raises: what cannot be released now is found dead by the next one."""
@@ -157,7 +163,9 @@ class Claim:
         try:
             if count == 0 or self._is_ours():  # a folder that was removed must not come back empty
                 durable.replace(
-                    _file(self.folder, self.number, "beat"), f"{count}\n".encode(), durable=False
+                    _file(self.folder, self.number, "beat"),
+                    f"{count} {self._received}\n".encode(),
+                    durable=False,
                 )
         except StagingError as error:  # one missed beat is no harm, and after three `check` tells
             log.warning(
@@ -263,6 +271,13 @@ def claim_numbers(folder: UPath) -> list[int]:
     """Numbers of the claims on a batch, ascending."""
     found = (_CLAIM.fullmatch(name) for name in durable.names(folder / layout.CLAIMS))
     return sorted(int(match[1]) for match in found if match)
+
+
+def received(folder: UPath) -> dict[int, int]:
+    """How many events each claim's holder had received when it last showed life, by number of the claim."""
+    beats = {one: durable.read(_file(folder, one, "beat")) for one in claim_numbers(folder)}
+    found = {one: _BEAT.fullmatch(beat or b"") for one, beat in beats.items()}
+    return {one: int(match[1]) for one, match in found.items() if match}
 
 
 def _create(folder: UPath, holder: Holder, patience: Patience) -> int:

@@ -10,6 +10,7 @@
     schemas/<schema_id>.avsc            every schema its events were written with
     schemas/<schema_id>.unknown         instead: why the service has no such schema; its events go to quarantine
     announced.json                      a watcher has said that the batch is there
+    excess.json                         deliveries that brought nothing, by cause; where there were any
     fallback.json                       created once: the bus refused the replay id, and the batch begins elsewhere
     manifest.json                       created once, last: the batch is staged
     confirmed.json                      Salesforce keeps this place (managed subscriptions)
@@ -28,6 +29,7 @@ CLAIMS = "claims"
 ATTEMPTS = "attempts"
 SCHEMAS = "schemas"
 FALLBACK = "fallback.json"
+EXCESS = "excess.json"
 ANNOUNCED = "announced.json"
 MANIFEST = "manifest.json"
 CONFIRMED = "confirmed.json"

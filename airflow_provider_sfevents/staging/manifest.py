@@ -102,6 +102,7 @@ class Manifest:
     :param parts: the files, each starting where the one before ended.
     :param overlaps: the bus may deliver events again that have landed; landing must compare identities.
     :param losses: loss windows this batch begins with.
+    :param excess: deliveries that brought the batch nothing, by cause (`staging.excess`); each counts against the org's allowance.
     """
 
     org_id: str
@@ -125,9 +126,13 @@ class Manifest:
     last_event_at: str = ""
     overlaps: bool = False
     losses: tuple[LossWindow, ...] = ()
+    excess: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
+        said = asdict(self)
+        if not self.excess:  # so that releases that do not know of it read the rest
+            del said["excess"]
+        return json.dumps({"version": VERSION, **said}, indent=1)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:

@@ -14,13 +14,15 @@ import json
 import logging
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import durable, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from upath import UPath
 
@@ -29,9 +31,6 @@ log = logging.getLogger(__name__)
 KEEP_RUNS = 10
 KEEP_FOR = timedelta(days=7)
 """A ledger is of use while its run may be tried again; the bus itself keeps events for three days."""
-_LINES = 2_000
-_SECONDS = 5.0
-"""A file is written after so many events or so long, so that little is published again after a crash, and few files are written."""
 _TIME = "%Y%m%dT%H%M%S"
 
 
@@ -92,42 +91,31 @@ class Ledger:
         found = [name for name in durable.names(runs) if name.endswith(f"-{key}")]
         self._found = [runs / name / str(map_index) for name in found]
         self.folder = runs / (found or [run_name(now, key)])[-1] / str(map_index)
-        self._files = 0
-        self._lines: list[Accepted] = []
-        self._written_at: float | None = None
+        self._files = count(1)
 
-    def read(self) -> Iterator[Accepted]:
-        """What earlier tries have published.
+    def known(self) -> dict[str, Accepted]:
+        """What earlier tries have published, by the events' ids.
 
         :raises StagingError: a file cannot be read, or is not ours.
         """
-        for folder in self._found:
-            for name in durable.names(folder):
-                if name.endswith(".jsonl"):
-                    yield from _read(folder / name)
+        return {
+            accepted.id: accepted
+            for folder in self._found
+            for name in durable.names(folder)
+            if name.endswith(".jsonl")
+            for accepted in _read(folder / name)
+        }
 
-    def add(self, accepted: Iterable[Accepted], at: float) -> None:
-        """Notes events; they are written when there are enough of them, or when it has been long.
+    def write(self, accepted: Sequence[Accepted]) -> None:
+        """Adds a file with these events.
 
-        :param at: monotonic seconds.
+        :raises StagingError: it cannot be written.
         """
-        self._written_at = at if self._written_at is None else self._written_at
-        self._lines += accepted
-        if len(self._lines) >= _LINES or at - self._written_at >= _SECONDS:
-            self.write()
-            self._written_at = at
-
-    def write(self) -> None:
-        """Writes what has been noted.
-
-        :raises StagingError: it cannot be written; it stays noted.
-        """
-        if not self._lines:
-            return
-        lines = "".join(json.dumps(asdict(one)) + "\n" for one in self._lines)
-        name = f"{self._writer}-{self._files + 1:05}.jsonl"
-        durable.replace(self.folder / name, lines.encode())
-        self._files, self._lines = self._files + 1, []
+        lines = "".join(json.dumps(asdict(one)) + "\n" for one in accepted)
+        place = self.folder / f"{self._writer}-{next(self._files):05}.jsonl"
+        steps.reached(steps.LEDGER_NEXT, str(place))
+        durable.replace(place, lines.encode())
+        steps.reached(steps.LEDGER_WRITTEN, str(place))
 
     def sweep(self, now: datetime) -> None:
         """Removes what has had its time; that it cannot be removed is no reason to fail."""

@@ -85,6 +85,7 @@ class PartWriter:
     :param claim: number of the claim whose attempt this is.
     :param start: what the first event lies after: `earliest`, `latest` or a replay id in hex.
     :param first_ordinal: the first event's ordinal in the batch.
+    :param received: called with the number of events of each delivery, before anything else is done with it.
     """
 
     def __init__(
@@ -95,10 +96,12 @@ class PartWriter:
         start: str,
         first_ordinal: int,
         limits: Limits | None = None,
+        received: Callable[[int], None] | None = None,
     ) -> None:
         self._batch = folder
         self._attempt = layout.attempt_folder(claim)
         self._limits = limits or Limits()
+        self._note_received = received
         self._start = start
         self._ordinal = first_ordinal
         self._current: _Current | None = None
@@ -125,6 +128,8 @@ class PartWriter:
             raise RuntimeError("append after close")
         if not ids:
             return
+        if self._note_received is not None:
+            self._note_received(len(ids))
         part = self._current = self._current or self._begin()
         part.size += part.chunk.add(ids, replay_ids, schema_ids, payloads, received_at)
         part.events += len(ids)

@@ -61,5 +61,6 @@ def test_salesforce_keeps_the_end_of_the_last_batch(story: Story) -> None:
 
 
 def test_what_the_sensor_heard_is_delivered_once_more(story: Story) -> None:
-    """It is staged, but no batch yet, so that Salesforce is not told; one event for each wait."""
+    """It is staged, but no batch yet, so that Salesforce is not told; one event for each wait, and the result says so."""
     assert story.here.bus.deliveries() == (1 + 5) + (1 + 3)
+    assert [story.result(run)["excess"] for run in (0, 1)] == [{"staged_before": 1}] * 2

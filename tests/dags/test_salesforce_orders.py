@@ -84,7 +84,7 @@ def test_the_result_says_what_the_run_did(story: Story) -> None:
         result = story.result(run)
         assert set(result) == {
             "batch_id", "sequence", "manifest", "events", "bytes", "ended_by", "quarantined",
-            "duplicates", "tables", "losses", "adopted", "again",
+            "duplicates", "tables", "losses", "excess", "adopted", "again",
         }  # fmt: skip
         assert result["batch_id"] == f"{story.positions[0]['epoch']}-{sequence}"
         assert (result["sequence"], result["events"]) == (sequence, events)
@@ -95,6 +95,7 @@ def test_the_result_says_what_the_run_did(story: Story) -> None:
         )
         assert sum(result["tables"].values()) == events
         assert result["bytes"] > 0
+        assert result["excess"] == {}  # one delivery for each event
         assert result["manifest"].startswith(f"file://{story.here.airflow.folder}/sfevents/")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.spark.publish import LANDING
 from airflow_provider_sfevents.staging import holders, layout
 from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.manifest import Manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +77,23 @@ def delivered_again(world: World, explained: int, *, at_most: bool = False) -> l
     return [
         f"{extra} deliveries beyond one for each of {len(world.replay_ids)} events; {explained} are explained"
     ]
+
+
+def overcounted(world: World, delivered: int) -> list[str]:
+    """Holds at every moment: what the manifests count, events and what was delivered beyond them, was delivered.
+
+    They may count less: of what a killed process had in memory they know as of its last sign of life.
+
+    :param delivered: by the bus.
+    """
+    manifests = [path / layout.MANIFEST for path in world.batches]
+    counted = [
+        Manifest.from_json(path.read_text(), str(path)) for path in manifests if path.exists()
+    ]
+    said = sum(one.events + sum(one.excess.values()) for one in counted)
+    return [f"the manifests count {said} deliveries, and {delivered} were made"] * (
+        said > delivered
+    )
 
 
 def _newest_landed(world: World) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.proof import invariants
 from tests.proof.world import Stage, World
+from tests.unit.staging.building import manifest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -123,3 +125,11 @@ def test_a_claim_of_a_living_process_is_an_orphan(world: World) -> None:
     assert invariants.orphans(world) == [f"still claimed: {world.folder / BATCH}"]
     holders.forget(holder)
     assert invariants.orphans(world) == []
+
+
+def test_a_bill_beyond_what_was_delivered_is_wrong(world: World) -> None:
+    """Two events, and three deliveries that brought nothing, are five."""
+    said = replace(manifest(), events=2, excess={"in_memory": 3})
+    (world.folder / BATCH / "manifest.json").write_text(said.to_json())
+    assert invariants.overcounted(world, 5) == []
+    assert invariants.overcounted(world, 4) == ["the manifests count 5 deliveries, and 4 were made"]

@@ -198,6 +198,7 @@ def _reckon(world: World, trial: Trial) -> None:
         *invariants.misplaced(world),
         *invariants.orphans(world),
         *invariants.delivered_again(world, explained),
+        *invariants.overcounted(world, trial.deliveries),
     ]
     if trial.wrong:
         trial.wrong.append(f"the last attempt said:\n{world.attempts[-1].said()}")

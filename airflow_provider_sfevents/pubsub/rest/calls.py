@@ -85,12 +85,12 @@ class RestCalls:
         :param doing: what is asked for, as the beginning of a sentence for the user.
         """
         answer = await self._tried("GET", path, doing, params=params)
-        return _json(answer.content), org_time(answer)
+        return _json(answer.content, doing), org_time(answer)
 
     async def post(self, path: str, doing: str, body: dict[str, Any]) -> Any:
         """Ask for something to be made. It is not tried again: it might be made twice."""
         async with self.streamed("POST", path, doing, json=body) as answer:
-            return _json(await answer.aread())
+            return _json(await answer.aread(), doing)
 
     async def delete(self, path: str, doing: str) -> None:
         await self._tried("DELETE", path, doing)
@@ -171,8 +171,11 @@ async def _check(answer: httpx.Response, doing: str) -> None:
         raise refusal(doing, answer.status_code, await answer.aread())
 
 
-def _json(body: bytes) -> Any:
+def _json(body: bytes, doing: str) -> Any:
     try:
         return json.loads(body)
     except ValueError as error:
-        raise TransportError(f"The org's answer is not JSON: {body[:100]!r}.") from error
+        raise TransportError(
+            f"{doing}: the answer is not JSON, so it is not the org's REST API that gave it: {body[:100]!r}. Is there a proxy or a sign-on page between? "
+            "Check the instance URL, then try again."
+        ) from error

@@ -102,13 +102,18 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
 def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
     """The allowance of deliveries.
 
-    :raises QuotaExceeded: fewer are left. :raises ConfigurationError: the org does not tell.
+    :raises QuotaExceeded: fewer are left. :raises ConfigurationError: the org does not tell, or never has as many.
     """
     left = found.get(DELIVERIES)
     if left is None:
         raise ConfigurationError(
             f"The org's limits do not tell {DELIVERIES}, so nothing was asked for (min_allowance={least}). Does the user have the permission View "
             "Setup and Configuration? Else leave min_allowance out."
+        )
+    if left.most < least:
+        raise ConfigurationError(
+            f"The org may have {left.most} deliveries in 24 hours ({DELIVERIES}), and min_allowance={least} is more: that would never be left, so "
+            "nothing was asked for. Lower min_allowance."
         )
     if left.left < least:
         raise QuotaExceeded(

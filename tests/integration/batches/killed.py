@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import subprocess
-import sys
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from upath import UPath
 
-from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.positions.stores import MappingStore
@@ -21,11 +15,10 @@ from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
+from tests.harness import deaths
 
 if TYPE_CHECKING:
     from tests.integration.batches.managing import ManagedConsumer
-
-DEAD = 9
 
 
 def kill_at(consumer: ManagedConsumer, step: str, nth: int = 1) -> None:
@@ -40,25 +33,8 @@ def kill_at(consumer: ManagedConsumer, step: str, nth: int = 1) -> None:
         "topic": consumer.topic,
         "managed": consumer.managed,
         "positions": consumer.positions,
-        "step": step,
-        "nth": nth,
     }
-    done = subprocess.run(
-        [sys.executable, "-m", __name__], input=json.dumps(told), text=True, check=False, timeout=60
-    )
-    assert done.returncode == DEAD
-
-
-def _die_at(step: str, nth: int) -> None:
-    seen: Counter[object] = Counter()
-
-    def hear(event: str, said: tuple[object, ...]) -> None:
-        if event == steps.EVENT:
-            seen[said[0]] += 1
-            if said[0] == step and seen[step] == nth:
-                os._exit(DEAD)
-
-    sys.addaudithook(hear)
+    deaths.kill_at(step, nth, __name__, told)
 
 
 async def _stage(told: dict[str, Any]) -> None:
@@ -82,6 +58,4 @@ async def _stage(told: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    told = json.load(sys.stdin)
-    _die_at(told["step"], told["nth"])
-    asyncio.run(_stage(told))
+    asyncio.run(_stage(deaths.told_and_doomed()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,7 @@ class ManagedConsumer(Consumer):
     consumer: str = "orders"
     allow_latest_recovery: bool = False
     patience: Patience = PATIENT
+    later: float = 0.0  # seconds that its clock is ahead
     bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.15, max_seconds=20))
 
     @property
@@ -58,7 +60,7 @@ class ManagedConsumer(Consumer):
     def client(self, **more: Any) -> PubSubClient:
         return PubSubClient(
             self.settings,
-            clock=Clock(chance=lambda: 0.0),
+            clock=Clock(chance=lambda: 0.0, monotonic=lambda: time.monotonic() + self.later),
             patience=self.patience,
             **more,
         )

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
-from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.managed_rules import SlotTaken
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sfevents.emulator import Emulator
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
 
 
 @pytest.fixture
@@ -229,6 +230,40 @@ def test_the_last_place_is_committed_again_in_time(tmp_path: Path) -> None:
             return len(stream.commits)
 
         assert asyncio.run(run()) >= 3
+
+
+@pytest.mark.full
+def test_a_wait_with_something_staged_keeps_its_stream(tmp_path: Path) -> None:
+    """A keepalive's place may not be committed then, as events lie before it; the last batch's end is, again, in time."""
+    with managed_bus(commit_deadline_seconds=1.0, keepalive_seconds=0.2) as bus:
+        consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
+        define(bus)
+        ids = publish(bus, 1, 1)
+        consumer.run_once()
+        fast = Clock(monotonic=lambda: time.monotonic() * 1000)  # ten minutes are 0.6 s
+        patience = replace(PATIENT, silence_seconds=1e9)
+
+        async def run() -> None:
+            async with (
+                PubSubClient(consumer.settings, clock=fast, patience=patience) as client,
+                client.managed(NAME, TOPIC) as managed,
+            ):
+                await managed.fetch(
+                    Bounds(idle_seconds=2500, max_seconds=20_000),
+                    nobody,
+                    place=ids[0],
+                    already=Progress(events=1),
+                )
+
+        async def nobody(_: Delivery) -> None:
+            raise AssertionError("nothing is new")
+
+        asyncio.run(run())
+        _, stream = bus.subscriptions
+        assert len(stream.commits) >= 2
+        assert {(commit.replay_id.hex(), commit.error) for commit in stream.commits} == {
+            (ids[0], "")
+        }
 
 
 def test_coalesced_answers_settle_all_commits(bus: Emulator, consumer: ManagedConsumer) -> None:

@@ -118,3 +118,16 @@ def test_as_airflow_calls_it(bus: Emulator, monkeypatch: pytest.MonkeyPatch, aut
     good, message = form.test_connection()
     assert good, message
     assert bus.org.org_id in message
+
+
+def test_an_extra_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow takes it for none, and a login of another kind would be tried."""
+    extra = "auth: session, session_token: hush-hush"
+    stored = {"conn_type": "sfevents", "host": "acme.example", "login": "k", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps({**stored, "password": "a-secret"}))
+    good, message = answer_of("sf_test")
+    assert (good, message.partition(",")[0]) == (
+        False,
+        "connection 'sf_test': its extra is no JSON",
+    )
+    assert "hush" not in message

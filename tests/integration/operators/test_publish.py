@@ -182,6 +182,8 @@ def test_everything_wrong_is_said_before_anything_is_sent(here: Here) -> None:
         ({"records": [{}], "topic": "/event/Parcle__e"}, "/event/Parcle__e"),
         ({"records": [{}], "topic": "/data/AccountChangeEvent"}, "Nothing can be published"),
         ({"records": [{}], "conn_id": "nowhere"}, "'nowhere' is not defined"),
+        ({"files": " "}, "files=' ' is no place"),
+        ({"files": 7}, "files=7 is no place"),
         ({"files": "file:///no/such/folder"}, "there is no file and no folder with files"),
         ({"files": "nosuch://bucket/x"}, "files='nosuch://bucket/x' cannot be opened"),
     ],
@@ -321,7 +323,7 @@ def test_what_is_wrong_in_files_is_found_by_line_and_row(here: Here, tmp_path: P
         here.publish(files=(tmp_path / "a.jsonl").as_uri())
     message = str(raised.value)
     assert "record 1 (a.jsonl, line 1): Number__c is 1; it must be text" in message
-    assert 'record 2 (a.jsonl, line 3): is \'{"Number__c": "P-1"\'; it must be fields' in message
+    assert 'record 2 (a.jsonl, line 3): is \'{"Number__c": "P-1"\', which is no JSON' in message
     assert "record 3 (a.jsonl, line 4): is [1]" in message
 
 

@@ -264,3 +264,10 @@ async def test_a_session_token_that_has_ended(rest: RestCalls, login_server: Log
     with pytest.raises(AuthenticationError, match="give a fresh one"):
         await list_topics(rest)
     assert len(login_server.paths) == 1
+
+
+async def test_a_page_in_place_of_an_answer(rest: RestCalls, login_server: LoginServer) -> None:
+    """As of a proxy that wants somebody to sign on: said with what was asked for, and what came."""
+    login_server.answers = [(200, DATE, "<html>sign on</html>")]
+    with pytest.raises(TransportError, match=r"^Asking: the answer is not JSON.*<html>sign on"):
+        await rest.get("/sobjects", "Asking")

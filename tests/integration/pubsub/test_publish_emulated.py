@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import QuotaExceeded
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -161,6 +163,27 @@ async def test_the_hourly_allowance(over: str) -> None:
             await publish(client, records(1_000))
         assert ".." not in str(told.value), "Salesforce's sentence ends with a full stop of its own"
         assert len(await read_back(client)) == (300 if over == "result" else 200)
+
+
+class _Watched(list[dict[str, Any]]):
+    """Records that know in which threads they were read."""
+
+    threads: ClassVar[set[int]] = set()
+
+    @override
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self.threads.add(threading.get_ident())
+        yield from super().__iter__()
+
+
+async def test_records_are_worked_on_beside_the_event_loop() -> None:
+    """A long list holds up nobody else who uses the loop, such as other triggers."""
+    given = _Watched(records(3))
+    async with running() as (_, client):
+        assert len(await client.publishing.publish(TOPIC, given)) == 3
+        assert len(await publish(client, given)) == 3
+    assert _Watched.threads
+    assert threading.get_ident() not in _Watched.threads
 
 
 async def test_a_stream_swept_while_there_was_nothing_to_send() -> None:

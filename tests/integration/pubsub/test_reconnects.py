@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import AuthenticationError, QuotaExceeded, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
+from tests.integration.pubsub.conftest import ORG_ID
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -173,7 +174,9 @@ async def test_a_session_token_that_is_refused_mid_stream_says_so(
 
     assert (result.ended_by, result.events) == ("error", 2)
     assert isinstance(result.error, AuthenticationError)
-    assert "fresh one" in str(result.error)
+    assert f"fresh one of the org at https://acme.my.salesforce.com (org id {ORG_ID})" in str(
+        result.error
+    )
     assert "secret" not in str(result.error)
 
 

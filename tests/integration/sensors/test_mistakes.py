@@ -53,12 +53,30 @@ def test_wrong_secret(waits: Waits, mode: dict[str, Any]) -> None:
 
 
 @each_mode
-def test_soft_fail_skips_for_mistakes_too(waits: Waits, mode: dict[str, Any]) -> None:
-    """That is Airflow's rule for its sensors; the reason is kept."""
+def test_soft_fail_is_not_for_mistakes(waits: Waits, mode: dict[str, Any]) -> None:
+    """Skipped, the runs would look well while nothing is fetched."""
     waits.connect(password="not-the-secret")
-    with pytest.raises(AirflowSkipException) as raised:
+    with pytest.raises(AirflowFailException, match="The consumer secret is wrong"):
         waits.wait(timeout=20, soft_fail=True, **mode)
-    assert isinstance(raised.value.__cause__, AirflowFailException)
+
+
+def test_soft_fail_is_not_for_what_goes_wrong_meanwhile(waits: Waits) -> None:
+    """In the triggerer no more than in the worker."""
+    waits.between = lambda: waits.connect(password="not-the-secret")
+    with pytest.raises(AirflowFailException, match="The consumer secret is wrong"):
+        waits.wait(timeout=20, deferrable=True, soft_fail=True)
+    assert len(waits.deferrals) == 1
+
+
+@each_mode
+def test_who_never_fails_reads_the_reason(
+    waits: Waits, mode: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """That is Airflow's rule for its sensors."""
+    waits.connect(password="not-the-secret")
+    with pytest.raises(AirflowSkipException):
+        waits.wait(timeout=20, never_fail=True, **mode)
+    assert "The consumer secret is wrong" in caplog.text
 
 
 @each_mode
@@ -98,6 +116,6 @@ def test_a_replay_id_that_is_refused(waits: Waits, bus: Emulator, fallback: str)
     for mode in MODES.values():
         if fallback == "fail":
             with pytest.raises(AirflowFailException, match="replay_fallback"):
-                wait(mode)
+                wait({"soft_fail": True, **mode})
         else:
             assert wait(mode)["events"] >= 2

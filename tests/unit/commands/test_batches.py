@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from airflow_provider_sfevents.commands.batches import parse_batch_id, row
@@ -30,6 +32,8 @@ def test_a_row_says_what_is_known() -> None:
         0,
         0,
     )
+    paid_twice = replace(landed(position), excess={"in_memory": 2, "set_aside": 1})
+    assert (known["excess"], row(paid_twice, position)["excess"]) == (0, 3)
     kept = row(nothing(position, parts=(part("earliest", "0a"),)), position)
     assert (kept["state"], kept["events"], kept["bytes"], kept["staged_by"]) == (
         "1 file kept",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.connection import pem, settings_from
+from airflow_provider_sfevents.hooks.connection import check_extra, pem, settings_from
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
     JwtBearer,
@@ -125,7 +125,7 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
 @pytest.mark.parametrize(
     ("connection", "says"),
     [
-        (FakeConnection(host=None), r"login URL ''"),
+        (FakeConnection(host=None), "no My Domain URL. Give it as https:"),
         (FakeConnection(host="http://acme.my.salesforce.com"), "is not HTTPS"),
         (FakeConnection(login=" "), "no consumer key"),
         (FakeConnection(password=None), "no consumer secret"),
@@ -134,7 +134,7 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
             "unknown login 'passwort'.*client_credentials, jwt_bearer, refresh_token, password, soap, session",
         ),
         (FakeConnection(extra_dejson={"auth": "refresh_token"}), "no refresh token"),
-        (FakeConnection(extra_dejson={"auth": "password"}), "no username"),
+        (FakeConnection(extra_dejson={"auth": "password"}), "no user name"),
         (
             FakeConnection(extra_dejson={"auth": "password", "username": "a@b.c"}),
             "no user password",
@@ -144,7 +144,7 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
             FakeConnection(extra_dejson={"auth": "soap", "api_version": "65.0"}),
             "does not exist in API 65.0",
         ),
-        (FakeConnection(extra_dejson={"auth": "jwt_bearer"}), "no username"),
+        (FakeConnection(extra_dejson={"auth": "jwt_bearer"}), "no user name"),
         (FakeConnection(extra_dejson={"auth": "session"}), "no session token"),
         (FakeConnection(extra_dejson={"plaintext": True}), "plaintext is set.*not on this machine"),
         (
@@ -165,3 +165,25 @@ def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> Non
     ) as raised:
         settings_from(connection)
     assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ("auth=session hush-hush", "its extra is no JSON"),
+        ('{"auth": "session" "hush-hush"}', "its extra is no JSON"),
+        ('["hush-hush"]', r"JSON, but no object \(list\)"),
+        ('"hush-hush"', r"JSON, but no object \(str\)"),
+    ],
+)
+def test_an_extra_that_is_no_object(extra: str, said: str) -> None:
+    """Airflow makes nothing of it, and the connection would log in another way than it says; the text is kept secret."""
+    with pytest.raises(ConfigurationError, match=rf"^connection 'mine': .*{said}") as raised:
+        check_extra("mine", extra)
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize("extra", [None, "", "{}", '{"auth": "session"}'])
+def test_an_extra_that_is_one(extra: str | None) -> None:
+    """Most connections have one, and none needs one."""
+    check_extra("mine", extra)

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from airflow_provider_sfevents.pubsub.event_fields import abridged, fields_of, fit
 
@@ -44,6 +45,14 @@ FIELDS = {
 }
 
 
+class _Lines:
+    """What shows itself in more than one line, as a DataFrame does."""
+
+    @override
+    def __repr__(self) -> str:
+        return "a\nb"
+
+
 def mistakes(record: Any) -> list[str]:
     return [str(mistake) for mistake in fit(record, FIELDS, {})[1]]
 
@@ -53,6 +62,9 @@ def mistakes(record: Any) -> list[str]:
     [
         ("Double", Decimal("0.1"), 0.1),
         ("Double", 7, 7.0),
+        ("Double", 2**53, 2.0**53),
+        ("Double", 2**60, 2.0**60),
+        ("Double", Decimal("12.500000000000000000"), 12.5),
         ("Int", 5.0, 5),
         ("Int", Decimal(5), 5),
         ("DateTime", datetime(2026, 1, 31, 12, tzinfo=UTC), NOON),
@@ -67,6 +79,8 @@ def mistakes(record: Any) -> list[str]:
         ("Time", time(0, 1, 2, 3000), 62_003),
         ("Time", "00:01:02.003", 62_003),
         ("Time", "00:01:02.003Z", 62_003),
+        ("Time", time(0, 1, tzinfo=UTC), 60_000),
+        ("Date", 2 * DAY, 2 * DAY),
         ("Bare", date(1970, 1, 2), DAY),
         ("Bare", time(0, 0, 1), 1000),
         ("Text", "", ""),
@@ -92,6 +106,8 @@ def test_values_that_fit(field: str, value: Any, stored: Any) -> None:
         ("Double", float("nan"), "a finite number"),
         ("Double", 10**400, "a finite number that a double holds"),
         ("Double", Decimal("sNaN"), "a finite number"),
+        ("Double", 2**53 + 1, "a number that a double holds as it is"),
+        ("Double", Decimal("12345678901234567.89"), "a number that a double holds as it is"),
         ("Int", 2**31, "from -2147483648 to 2147483647"),
         ("Int", 1.5, "a whole number"),
         ("Int", float("inf"), "a whole number"),
@@ -104,7 +120,12 @@ def test_values_that_fit(field: str, value: Any, stored: Any) -> None:
         ("DateTime", date(2026, 1, 31), "a time with its time zone"),
         ("DateTime", 2**63, "a whole number from"),
         ("Date", datetime(2026, 1, 31, 1, tzinfo=UTC), "this is a time of day besides"),
+        ("Date", 12_345, "this is a time of day besides"),
+        ("Date", 1.5, "it must be a date"),
         ("Date", "2026-02-30", "it must be a date"),
+        ("Time", "12:00:00+02:00", "a time of day in UTC"),
+        ("Time", time(12, tzinfo=timezone(timedelta(hours=2))), "a time of day in UTC"),
+        ("Time", 5.5, "a time of day (a time, ISO 8601"),
         ("Time", DAY, f"from 0 to {DAY - 1}"),
         ("Time", -1, f"from 0 to {DAY - 1}"),
         ("Time", datetime(2026, 1, 31, tzinfo=UTC), "a time of day"),
@@ -130,9 +151,10 @@ def test_what_is_required_and_missing() -> None:
 
 
 def test_a_misspelt_field_is_named_with_its_like() -> None:
-    """The nearest name is offered, where there is one."""
-    assert mistakes({"Txet": "a", "Nowhere__c": 1}) == [
+    """The nearest name is offered, where there is one; databases write all names alike."""
+    assert mistakes({"Txet": "a", "DATETIME": NOON, "Nowhere__c": 1}) == [
         "'Txet' is no field of the event; is it Text?",
+        "'DATETIME' is no field of the event; is it DateTime?",
         "'Nowhere__c' is no field of the event",
     ]
 
@@ -141,4 +163,5 @@ def test_a_value_is_shown_in_short() -> None:
     """However long it is, and of whatever type."""
     assert abridged("short") == "'short'"
     assert abridged(["x"] * 10_000).endswith("...")
+    assert "\n" not in abridged(_Lines())
     assert max(len(abridged("x" * 10**7)), len(abridged(b"x" * 10**7))) < 100

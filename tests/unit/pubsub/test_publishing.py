@@ -12,6 +12,7 @@ import fastavro
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.event_ids import derived_ids, ids_of, run_namespace
 from airflow_provider_sfevents.pubsub.publishing import (
     SHOWN,
     Encoder,
@@ -19,12 +20,9 @@ from airflow_provider_sfevents.pubsub.publishing import (
     Outgoing,
     check,
     checked,
-    derived_ids,
     events,
-    ids_of,
     numbered,
     requests,
-    run_namespace,
 )
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -191,12 +189,13 @@ def test_a_record_may_name_its_own_id() -> None:
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        ([{"Text__c": "a"}], "record 1: key is None; it must be text, since it is the event's id"),
+        ([{"Kye": "a"}], "record 1: key is missing, and is to be the event's id; is it Kye?"),
+        ([{"key": None}], "record 1: key is None; it must be text, since it is the event's id"),
         ([{"key": 7}], "key is 7"),
         ([{"key": " "}], "key is ' '"),
         ([{"key": "a"}, {"key": "b"}, {"key": "a"}], "record 3: key is 'a', as that of record 1"),
     ],
-    ids=["missing", "a number", "blank", "twice"],
+    ids=["missing", "null", "a number", "blank", "twice"],
 )
 def test_an_id_that_cannot_be_one(records: list[Any], said: str) -> None:
     """Consumers would take two events of one id for one."""

@@ -60,6 +60,14 @@ def test_too_few_are_left() -> None:
         check_allowance(left(9), 10)
 
 
+def test_more_than_the_org_ever_has() -> None:
+    """Waiting would not help."""
+    with pytest.raises(
+        ConfigurationError, match=r"may have 25000 deliveries.*min_allowance=25001.*never"
+    ):
+        check_allowance(left(25_000), 25_001)
+
+
 def test_an_org_that_does_not_tell() -> None:
     """Not knowing is not enough."""
     with pytest.raises(ConfigurationError, match="do not tell DailyDeliveredPlatformEvents"):

@@ -93,7 +93,7 @@ def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda: replace(SECRET, login_url=""), "login URL"),
+        (lambda: replace(SECRET, login_url=""), "no My Domain URL"),
         (lambda: replace(SECRET, login_url="acme.my.salesforce.com"), "https://<my domain>"),
         (lambda: replace(SECRET, login_url="ftp://acme.my.salesforce.com"), "no URL"),
         (lambda: replace(SECRET, login_url="https://acme:99999999"), "no URL"),
@@ -102,7 +102,7 @@ def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
         (lambda: replace(SECRET, login_url="https://me:pw@acme.example"), "Leave them out"),
         (lambda: replace(SECRET, client_id=" "), "consumer key"),
         (lambda: replace(SECRET, client_secret=""), "consumer secret"),
-        (lambda: replace(KEY, username=""), "username"),
+        (lambda: replace(KEY, username=""), "no user name"),
         (lambda: replace(KEY, private_key=""), "private key"),
         (lambda: replace(TOKEN, token=""), "session token"),
         (lambda: replace(TOKEN, instance_url="x"), "instance URL"),
@@ -137,13 +137,13 @@ def test_plaintext_to_this_machine(host: str) -> None:
     [
         (SECRET, "client_id", "consumer key"),
         (SECRET, "client_secret", "consumer secret"),
-        (KEY, "username", "username"),
+        (KEY, "username", "user name"),
         (KEY, "private_key", "private key"),
         (REFRESH, "client_id", "consumer key"),
         (REFRESH, "refresh_token", "refresh token"),
         (PASSWORD, "client_id", "consumer key"),
         (PASSWORD, "client_secret", "consumer secret"),
-        (PASSWORD, "username", "username"),
+        (PASSWORD, "username", "user name"),
         (PASSWORD, "password", "user password"),
         (SOAP, "username", "user name"),
         (SOAP, "password", "password"),

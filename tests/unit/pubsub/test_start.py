@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError
@@ -69,9 +71,11 @@ def test_topics(topic: str) -> None:
         "/event/",
         "/event/A B",
         "/event/X__e\n",
+        None,
+        7,
     ],
 )
-def test_names_that_are_no_topics(topic: str) -> None:
+def test_names_that_are_no_topics(topic: Any) -> None:
     """Refused with the forms there are; PushTopics and generic channels belong to another API."""
     with pytest.raises(TopicError, match="/event/Order__e"):
         check_topic(topic)

@@ -172,9 +172,9 @@ def test_a_holder_shows_life(place: UPath) -> None:
     others = threading.enumerate()  # claims of tests before this one may still be held
     with take(place, here(), Patience(beat_seconds=0.002)):
         deadline = time.monotonic() + 20
-        while durable.read(beat) in (None, b"0\n") and time.monotonic() < deadline:
+        while durable.read(beat) in (None, b"0 0\n") and time.monotonic() < deadline:
             pass
-        assert durable.read(beat) != b"0\n"
+        assert durable.read(beat) != b"0 0\n"
     left = [thread for thread in threading.enumerate() if thread not in others]
     for thread in left:  # a beat that is being written is written to its end
         thread.join(20)

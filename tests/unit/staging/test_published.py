@@ -38,6 +38,11 @@ def accepted(*numbers: int) -> list[Accepted]:
     return [Accepted(record=number, id=f"e{number}", replay_id="00") for number in numbers]
 
 
+def noted(root: Path, writer: str = "009-z") -> list[Accepted]:
+    """What a try knows before it publishes anything."""
+    return list(ledger(root, writer).known().values())
+
+
 def files(root: Path) -> list[Path]:
     return sorted(path for path in root.rglob("*") if path.is_file())
 
@@ -45,59 +50,39 @@ def files(root: Path) -> list[Path]:
 def test_the_next_try_reads_what_this_one_wrote(tmp_path: Path) -> None:
     """Whatever day it is; its own lines are added beside them."""
     first = ledger(tmp_path)
-    first.add(accepted(1, 2), at=0.0)
-    first.write()
+    first.write(accepted(1, 2))
     second = ledger(tmp_path, "002-b", now=NOW + timedelta(days=1))
-    assert list(second.read()) == accepted(1, 2)
-    second.add(accepted(3), at=0.0)
-    second.write()
+    assert list(second.known().values()) == accepted(1, 2)
+    second.write(accepted(3))
     assert second.folder == first.folder
-    assert list(ledger(tmp_path, "003-c").read()) == accepted(1, 2, 3)
+    assert noted(tmp_path) == accepted(1, 2, 3)
 
 
 def test_another_run_or_mapped_task_has_a_ledger_of_its_own(tmp_path: Path) -> None:
     """What one has published says nothing of another's records."""
     first = ledger(tmp_path)
-    first.add(accepted(1), at=0.0)
-    first.write()
-    assert list(ledger(tmp_path, run="manual").read()) == []
-    assert list(ledger(tmp_path, map_index=0).read()) == []
+    first.write(accepted(1))
+    assert ledger(tmp_path, run="manual").known() == {}
+    assert ledger(tmp_path, map_index=0).known() == {}
 
 
 def test_two_first_tries_at_once_lose_nothing(tmp_path: Path) -> None:
     """Each makes a folder of its own; who comes later reads both."""
     one, other = ledger(tmp_path), ledger(tmp_path, "001-b", now=NOW + timedelta(seconds=5))
     for number, made in enumerate((one, other)):
-        made.add(accepted(number), at=0.0)
-        made.write()
+        made.write(accepted(number))
     assert one.folder != other.folder
-    assert list(ledger(tmp_path, "002-c").read()) == accepted(0, 1)
-
-
-def test_lines_are_written_when_there_are_many_or_it_has_been_long(tmp_path: Path) -> None:
-    """So little is published again after a crash, and few files are written."""
-    made = ledger(tmp_path)
-    made.add(accepted(1), at=100.0)
-    made.add(accepted(2), at=104.0)
-    assert files(tmp_path) == []
-    made.add(accepted(3), at=105.0)
-    assert len(files(tmp_path)) == 1
-    made.add(accepted(*range(4, 2_004)), at=105.0)
-    assert len(files(tmp_path)) == 2
-    made.write()
-    assert len(files(tmp_path)) == 2
-    assert len(list(ledger(tmp_path, "002-b").read())) == 2_003
+    assert noted(tmp_path) == accepted(0, 1)
 
 
 def test_a_ledger_that_is_none_is_refused(tmp_path: Path) -> None:
     """Nobody guesses what is published; the file and the remedy are named."""
     first = ledger(tmp_path)
-    first.add(accepted(1), at=0.0)
-    first.write()
+    first.write(accepted(1))
     [file] = files(tmp_path)
     file.write_text('{"record": 1}\n')
     with pytest.raises(StagingError, match=rf"{file.name} is no ledger"):
-        list(ledger(tmp_path, "002-b").read())
+        noted(tmp_path)
 
 
 def test_what_has_had_its_time_is_swept() -> None:
@@ -113,11 +98,9 @@ def test_sweeping_removes_the_folders(tmp_path: Path) -> None:
     """And leaves the run that sweeps."""
     for day in range(KEEP_RUNS + 2):
         made = ledger(tmp_path, run=f"run {day}", now=NOW - timedelta(days=100 - day))
-        made.add(accepted(day), at=0.0)
-        made.write()
+        made.write(accepted(day))
     last = ledger(tmp_path, run="last")
-    last.add(accepted(99), at=0.0)
-    last.write()
+    last.write(accepted(99))
     last.sweep(NOW)
     assert len(files(tmp_path)) == KEEP_RUNS
-    assert list(ledger(tmp_path, run="last").read()) == accepted(99)
+    assert list(ledger(tmp_path, run="last").known().values()) == accepted(99)

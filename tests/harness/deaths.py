@@ -1,0 +1,45 @@
+"""A process that dies at one of the package's named steps, as by SIGKILL: no handler runs, nothing is flushed, no thread ends its work.
+
+Without Airflow, so that it starts in a second; `stops` is for whole Airflows and Spark drivers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+from airflow_provider_sfevents import steps
+
+DEAD = 9
+
+
+def kill_at(step: str, nth: int, module: str, told: dict[str, Any]) -> None:
+    """Run a module in a process of its own, which calls `told_and_doomed` first, until it dies there.
+
+    :param nth: the first time that it gets there, the third time.
+    """
+    given = json.dumps({"step": step, "nth": nth, "told": told})
+    done = subprocess.run(
+        [sys.executable, "-m", module], input=given, text=True, check=False, timeout=60
+    )
+    assert done.returncode == DEAD
+
+
+def told_and_doomed() -> dict[str, Any]:
+    """What `kill_at` was told, in the process that is to die."""
+    given = json.load(sys.stdin)
+    seen: Counter[object] = Counter()
+
+    def hear(event: str, said: tuple[object, ...]) -> None:
+        if event == steps.EVENT:
+            seen[said[0]] += 1
+            if said[0] == given["step"] and seen[said[0]] == given["nth"]:
+                os._exit(DEAD)
+
+    sys.addaudithook(hear)
+    told: dict[str, Any] = given["told"]
+    return told

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.exceptions import Stopped
+from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
+from tests.integration.batches.managing import (
+    NAME,
+    PATIENT,
+    ManagedConsumer,
+    ManagedWaiter,
+    at_step,
+    commits_lost,
+    define,
+    managed_bus,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator import Emulator
+
+FOR_EVER = replace(PATIENT, slot_seconds=36_000.0)  # a test that waits it out does not end
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with managed_bus() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
+    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
+
+
+@asynccontextmanager
+async def occupied(consumer: ManagedConsumer) -> AsyncIterator[None]:
+    """Another client has the slot, and keeps it."""
+    async with consumer.client() as other, other.managed(NAME, TOPIC) as holding:
+        listening = holding.deliveries(1)
+        await anext(listening)
+        yield
+        await listening.aclose()
+
+
+def tries(consumer: ManagedConsumer) -> int:
+    """How often somebody has asked for the slot."""
+    return sum(call.rpc == "ManagedSubscribe" for call in consumer.bus.requests)
+
+
+async def ended(
+    consumer: ManagedConsumer, work: Callable[[asyncio.Event], Awaitable[object]]
+) -> str:
+    """What work says that is ended while it waits for the slot."""
+    async with occupied(consumer):
+        consumer.patience = FOR_EVER
+        stopping = asyncio.Event()
+        before = tries(consumer)
+        working = asyncio.ensure_future(work(stopping))
+        await until(lambda: tries(consumer) > before)
+        await asyncio.sleep(0.1)  # so that it is told, mostly
+        stopping.set()
+        with pytest.raises(Stopped) as caught:
+            await working
+    consumer.patience = PATIENT
+    return str(caught.value)
+
+
+def test_a_fetch_is_ended(bus: Emulator, consumer: ManagedConsumer) -> None:
+    """It waits for another's slot as for anything else: until somebody ends it."""
+    define(bus)
+    assert "ended while it fetched" in asyncio.run(ended(consumer, consumer.stage_until))
+
+
+@pytest.mark.full
+def test_a_poke_is_ended(bus: Emulator, consumer: ManagedConsumer) -> None:
+    """So does a sensor."""
+    define(bus)
+    waiter = ManagedWaiter(consumer=consumer)
+    assert "ended while it waited" in asyncio.run(ended(consumer, waiter.poke_until))
+
+
+def test_the_commit_of_a_batch_that_is_staged_is_given_up(
+    bus: Emulator, consumer: ManagedConsumer
+) -> None:
+    """An adopted batch whose end is not committed waits for the slot, too; it stays staged, and Spark is not started."""
+    define(bus)
+    ids = publish(bus, 1, 4)
+    with commits_lost(bus):
+        consumer.stage().release()
+    told = asyncio.run(ended(consumer, consumer.stage_until))
+    assert "stays staged for the next try" in told
+    assert staged_ids(consumer, consumer.run_once()) == ids
+
+
+@pytest.mark.full
+def test_a_commit_that_is_made_up_for_is_given_up(bus: Emulator, consumer: ManagedConsumer) -> None:
+    """Before a fetch, the last batch's end may be owed to Salesforce; the wait for that is ended like any other."""
+    define(bus)
+    ids = publish(bus, 1, 4)
+    with commits_lost(bus):
+        consumer.run_once()
+    assert "ended while it fetched" in asyncio.run(ended(consumer, consumer.stage_until))
+    later = publish(bus, 5, 2)
+    assert staged_ids(consumer, consumer.run_once()) == later
+    assert ids[-1] < consumer.committed == later[-1]
+
+
+def test_ended_after_the_last_event(bus: Emulator, consumer: ManagedConsumer) -> None:
+    """A task that is ended between its manifest and Spark starts no Spark; the next try adopts the batch."""
+    define(bus)
+    ids = publish(bus, 1, 4)
+
+    async def run() -> None:
+        stopping = asyncio.Event()
+        with at_step(steps.MANAGED_COMMIT_NEXT, stopping.set), pytest.raises(Stopped):
+            await consumer.stage_until(stopping)
+
+    asyncio.run(run())
+    assert consumer.committed == ids[-1]
+    again = consumer.run_once()
+    assert isinstance(again, Staged)
+    assert again.adopted
+    assert staged_ids(consumer, again) == ids
+    assert bus.deliveries() == 4

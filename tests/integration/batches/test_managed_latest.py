@@ -1,0 +1,176 @@
+"""A managed subscription whose defaultReplay is LATEST: `latest` is a moment, and until something is committed the next stream has another."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.excess import STAGED_BEFORE
+from tests.integration.batches.conftest import publish, staged_ids, until
+from tests.integration.batches.killed import kill_at
+from tests.integration.batches.managing import (
+    ManagedConsumer,
+    ManagedWaiter,
+    at_step,
+    define,
+    managed_bus,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator import Emulator
+    from airflow_provider_sfevents.emulator.records import Subscription
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with managed_bus(
+        keepalive_seconds=60.0, slot_hold_seconds=0.0
+    ) as emulator:  # no keepalive makes a place
+        define(emulator, default_replay="LATEST")
+        yield emulator
+
+
+@pytest.fixture
+def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
+    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
+
+
+def asks(stream: Subscription) -> bool:
+    """Whether it is there for events, and not for a commit alone."""
+    return stream.open and stream.max_outstanding > 0
+
+
+def while_listening(
+    bus: Emulator, work: Callable[[], Awaitable[object]], count: int
+) -> tuple[list[str], object]:
+    """Publish so many events once the work listens; their replay ids, and what became of the work."""
+
+    async def run() -> tuple[list[str], object]:
+        working = asyncio.ensure_future(work())
+        await until(lambda: working.done() or any(asks(one) for one in bus.subscriptions))
+        ids = await asyncio.to_thread(publish, bus, 1, count)
+        return ids, await working
+
+    return asyncio.run(run())
+
+
+def refuse_commit(bus: Emulator) -> None:
+    """The next stream, which is one to commit what a dead task could not, is refused for good."""
+    bus.fail_next(
+        "ManagedSubscribe",
+        error_code="managed.subscription.fetch.request.invalid",
+        status="INVALID_ARGUMENT",
+    )
+
+
+def all_that_is_left(consumer: ManagedConsumer) -> list[str]:
+    found: list[str] = []
+    while isinstance(staged := consumer.run_once(), Staged):
+        found += staged_ids(consumer, staged)
+    return found
+
+
+BEFORE_A_PLACE = {steps.PART_CLOSED, steps.MANAGED_COMMIT_NEXT, steps.MANAGED_COMMITTED}
+"""Killed there for the first time, nobody knows of a place, and the next try is to commit one first."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("step", "nth"),
+    [
+        (steps.PART_CLOSED, 1),
+        (steps.MANAGED_COMMIT_NEXT, 1),
+        (steps.MANAGED_COMMITTED, 1),
+        (steps.SCHEMA_KEPT, 1),
+        (steps.MANIFEST_NEXT, 1),
+        (steps.MANIFEST_WRITTEN, 1),
+        (steps.MANAGED_COMMIT_NEXT, 2),
+        (steps.MANAGED_COMMITTED, 2),
+    ],
+)
+def test_killed_in_a_first_run(
+    bus: Emulator, consumer: ManagedConsumer, step: str, nth: int
+) -> None:
+    """From the first closed file on nothing is lost and nothing doubled, whether or not Salesforce has been told of a place."""
+    ManagedWaiter(consumer=consumer).find()  # begins the position
+    first, _ = while_listening(
+        bus, lambda: asyncio.to_thread(kill_at, consumer, step, nth), count=3
+    )
+    if nth == 1 and step in BEFORE_A_PLACE:
+        refuse_commit(bus)
+    between = publish(bus, 4, 2)
+    consumer.bounds = Bounds(idle_seconds=0.5, max_seconds=20)
+    later, staged = while_listening(bus, lambda: asyncio.to_thread(consumer.run_once), count=2)
+    assert isinstance(staged, Staged)
+    found = staged_ids(consumer, staged) + all_that_is_left(consumer)
+    assert found == first + between + later
+    assert consumer.position.events_total == 7
+
+
+@pytest.mark.full
+def test_killed_before_anything_is_kept(bus: Emulator, consumer: ManagedConsumer) -> None:
+    """Then the first run has not begun yet: `latest` is that of the next try, and what it hears it keeps."""
+    ManagedWaiter(consumer=consumer).find()
+    while_listening(bus, lambda: asyncio.to_thread(kill_at, consumer, steps.DELIVERED), count=3)
+    ids, staged = while_listening(bus, lambda: consumer.stage_until(asyncio.Event()), count=2)
+    assert isinstance(staged, Staged)
+    assert staged_ids(consumer, staged) == ids
+
+
+def test_no_commit_is_taken(bus: Emulator, consumer: ManagedConsumer) -> None:
+    """A batch that landed though Salesforce took none of its places is gone on from by our own record; one event is paid for to give it a place."""
+
+    def lose() -> None:
+        bus.drop_connections("rst_stream")
+        refuse_commit(bus)
+
+    with at_step(steps.MANAGED_COMMIT_NEXT, lose):
+        _, staged = while_listening(bus, lambda: asyncio.to_thread(consumer.run_once), count=3)
+    assert isinstance(staged, Staged)
+    assert consumer.committed == ""
+    refuse_commit(bus)
+    between = publish(bus, 4, 2)
+    consumer.bounds = Bounds(idle_seconds=1.0, max_seconds=20)
+    later: list[str] = []
+
+    async def run() -> Staged | Empty:
+        working = asyncio.create_task(consumer.stage_until(asyncio.Event()))
+        await until(lambda: sum(one.open for one in bus.subscriptions) == 2)
+        later.extend(await asyncio.to_thread(publish, bus, 6, 2))
+        return await working
+
+    again = asyncio.run(run())
+    assert staged_ids(consumer, again) == between + later
+    assert consumer.committed == later[0]
+    assert bus.deliveries() == 3 + 4 + 1
+    assert isinstance(again, Staged)
+    assert again.excess() == {STAGED_BEFORE: 1}
+    again.release()
+
+
+def test_a_stream_lost_by_its_first_commit_is_not_replaced(
+    bus: Emulator, consumer: ManagedConsumer
+) -> None:
+    """Another one would begin at a later `latest`, and the batch would have a hole; so it ends there, and the next goes on by our record."""
+    consumer.bounds = Bounds(idle_seconds=0.5, max_seconds=20)
+    between: list[str] = []
+
+    def lose() -> None:
+        if not between:
+            bus.drop_connections("rst_stream")
+            refuse_commit(bus)
+            between.extend(publish(bus, 4, 2))
+
+    with at_step(steps.MANAGED_COMMIT_NEXT, lose):
+        first, staged = while_listening(bus, lambda: asyncio.to_thread(consumer.run_once), count=3)
+    assert isinstance(staged, Staged)
+    assert (staged_ids(consumer, staged), staged.manifest.ended_by) == (first, "lost")
+    assert all_that_is_left(consumer) == between

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.batches.supply import SETUP_SECONDS
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from tests.integration.batches.conftest import publish
+from tests.integration.batches.managing import (
+    NAME,
+    PATIENT,
+    ManagedConsumer,
+    ManagedWaiter,
+    define,
+    managed_bus,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator import Emulator
+
+
+@pytest.fixture
+def bus() -> Iterator[Emulator]:
+    with managed_bus() as emulator:
+        yield emulator
+
+
+@pytest.fixture
+def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
+    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
+
+
+@pytest.fixture
+def waiter(consumer: ManagedConsumer) -> ManagedWaiter:
+    return ManagedWaiter(consumer=consumer)
+
+
+def asked(bus: Emulator) -> int:
+    """API requests so far; each counts against the org's."""
+    return sum(call.rpc == "rest" for call in bus.requests)
+
+
+def refused(waiter: ManagedWaiter) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        waiter.poke()
+    return str(caught.value)
+
+
+def test_pokes_ask_for_the_setup_now_and_then(
+    bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
+) -> None:
+    """A sensor that pokes each minute asks the org every quarter of an hour, and then sees what was changed."""
+    define(bus)
+    for _ in range(3):
+        assert not waiter.poke().enough
+    assert asked(bus) == 1
+    bus.set_managed_subscription(NAME, error_recovery_replay="LATEST")
+    consumer.later = SETUP_SECONDS - 60
+    assert not waiter.poke().enough
+    consumer.later = SETUP_SECONDS + 60
+    assert "errorRecoveryReplay LATEST" in refused(waiter)
+    assert asked(bus) == 2
+    bus.set_managed_subscription(NAME, error_recovery_replay="EARLIEST")
+    assert not waiter.poke().enough  # what was not fit is not kept
+
+
+def test_a_task_that_fetches_asks_each_time(
+    bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
+) -> None:
+    """What it goes by is of now: a subscription that could lose events since a minute ago is refused."""
+    define(bus)
+    publish(bus, 1, 1)
+    assert waiter.poke().enough
+    bus.set_managed_subscription(NAME, error_recovery_replay="LATEST")
+    with pytest.raises(ConfigurationError, match="errorRecoveryReplay LATEST"):
+        consumer.stage()
+    assert "errorRecoveryReplay LATEST" in refused(waiter)  # an answer of now is everybody's
+
+
+def test_a_poke_notices_that_it_was_stopped_or_deleted(
+    bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
+) -> None:
+    """The service refuses the stream at once; from then on the org is asked again, and tells what to do."""
+    define(bus)
+    assert not waiter.poke().enough
+    bus.set_managed_subscription(NAME, state="STOP")
+    assert "state to RUN" in refused(waiter)
+    assert "has state STOP" in refused(waiter)
+    bus.set_managed_subscription(NAME, state="RUN")
+    assert not waiter.poke().enough
+    bus.delete_managed_subscription(NAME)
+    consumer.patience = replace(PATIENT, propagation_seconds=0.0)
+    with pytest.raises(TransportError, match="does not know it"):
+        waiter.poke()
+    assert "the org has none with this developer name" in refused(waiter)

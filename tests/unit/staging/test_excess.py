@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.staging import claims, durable, layout
+from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+from airflow_provider_sfevents.staging.claims import Patience
+from airflow_provider_sfevents.staging.excess import (
+    IN_MEMORY,
+    SET_ASIDE,
+    STAGED_BEFORE,
+    Attempt,
+    of_attempts,
+    sums,
+)
+from airflow_provider_sfevents.staging.manifest import Manifest
+from tests.unit.staging.building import Delivered, append, here, manifest, part
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+ONE = part("earliest", "0a", 0, 3, "attempts/0001/a")
+OTHER = part("earliest", "0a", 0, 3, "attempts/0002/a")
+
+
+def test_what_attempts_received_in_vain() -> None:
+    """What was in no closed file, and closed files that are not part of the batch."""
+    died = Attempt(received=10, closed=(ONE,))
+    beaten = Attempt(received=3, closed=(OTHER,))
+    assert of_attempts([died, beaten], [ONE]) == {IN_MEMORY: 7, SET_ASIDE: 3}
+
+
+def test_a_last_sign_of_life_may_be_an_old_one() -> None:
+    """Files may hold more than the beat before a death has told; that is no excess, and nothing is owed back."""
+    assert of_attempts([Attempt(received=0, closed=(ONE,))], [ONE]) == {IN_MEMORY: 0, SET_ASIDE: 0}
+
+
+def test_causes_add_up() -> None:
+    """And one that was none is not named."""
+    assert sums({"a": 1, "b": 0}, {"a": 2}, {}) == {"a": 3}
+
+
+def test_a_manifest_without_it_can_be_read() -> None:
+    """Older ones have none; and where there was none, older releases are not told of it."""
+    plain = manifest(parts=(ONE,))
+    assert "excess" not in json.loads(plain.to_json())
+    assert Manifest.from_json(plain.to_json(), "here") == plain
+    counted = replace(plain, excess={STAGED_BEFORE: 4})
+    assert Manifest.from_json(counted.to_json(), "here") == counted
+
+
+def test_notes_beside_a_batch_add_up(place: UPath) -> None:
+    """Nothing is written where there was no excess; a note that is damaged is none."""
+    batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
+    batch.note_excess({STAGED_BEFORE: 0})
+    assert durable.read(batch.folder / layout.EXCESS) is None
+    batch.note_excess({STAGED_BEFORE: 2})
+    batch.note_excess({STAGED_BEFORE: 3, SET_ASIDE: 1})
+    assert batch.read_excess() == {STAGED_BEFORE: 5, SET_ASIDE: 1}
+    durable.replace(batch.folder / layout.EXCESS, b"[1")
+    assert batch.read_excess() == {}
+
+
+def test_a_sign_of_life_tells_what_has_come(place: UPath) -> None:
+    """Should it be the last one, the next holder knows what was in memory; the beats of older releases say nothing of it."""
+    batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
+
+    async def receive(claim: claims.Claim) -> None:
+        writer = batch.writer(claim, "earliest", 0)  # as of a process that dies: never closed
+        await append(writer, Delivered(0, 7))
+
+    with claims.take(batch.folder, here(), Patience(beat_seconds=0.005)) as first:
+        asyncio.run(receive(first))
+        until = time.monotonic() + 20
+        while claims.received(batch.folder) != {1: 7} and time.monotonic() < until:
+            time.sleep(0.005)
+    with batch.claim(here()) as second:
+        assert batch.attempts_before(second) == [Attempt(received=7)]
+        durable.replace(batch.folder / "claims" / "0001.beat", b"12\n")
+        assert batch.attempts_before(second) == []
