@@ -7,6 +7,8 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 # Spark else takes the address that the host name stands for, which may lead nowhere.
 export SPARK_LOCAL_IP := 127.0.0.1
 export PYTHONUNBUFFERED := 1
+# The tests start a thousand Pythons; each would compile anew what it imports of this package, and rewrite every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 # So many processes share the tests, most of which wait most of the time. Those that you name run in one, in order.
 LANES ?= $(if $(ARGS),0,3)

@@ -151,7 +151,7 @@ def test_mapped_topics_wait_each_on_its_own(here: Deployment) -> None:
     busy.publish(3)
     names = [topic.name for topic in (busy, quiet, late)]
     run = here.airflow.trigger("waiting_mapped", {"topics": names})
-    wait_until(lambda: busy.landed("waiting_mapped"), "the busy topic has landed")
+    wait_until(lambda: (one := run.task("each.wait", 2)) and one.state == "deferred", "it waits")
     late.publish(2)
     tasks = run.wait("success")
     ends = ("success", "skipped", "success")

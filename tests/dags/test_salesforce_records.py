@@ -15,6 +15,7 @@ import pytest
 
 from airflow_provider_sfevents.spark import ship
 from airflow_provider_sfevents.staging import layout
+from tests.harness import classes
 from tests.harness.jars import Jars, or_skip
 
 if TYPE_CHECKING:
@@ -101,8 +102,9 @@ def story(deploy: Deploy) -> Iterator[Story]:
     jars = ",".join(map(str, or_skip(lambda: Jars().delta)))
     with deploy(f"{FOLLOW}.py", f"{RESOLVE}.py", sample=False) as here:
         # Tables of a few rows in as many pieces as Spark likes take most of their time to begin and end.
-        (here.folder / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\n")
-        here.set(SFEVENTS_LAKE_JARS=jars, SPARK_CONF_DIR=str(here.folder))
+        # Not by a `spark-defaults.conf`: with its folder on the classpath Java leaves the shared classes alone.
+        options = f"{classes.options()} -Dspark.sql.shuffle.partitions=2"
+        here.set(SFEVENTS_LAKE_JARS=jars, **{classes.VARIABLE: options})
         bus, story = here.bus, Story(here, jars)
         for one in OBJECTS:
             bus.define_object(one)

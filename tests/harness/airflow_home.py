@@ -1,8 +1,9 @@
 """An Airflow of a test's own: a home folder with a database, connections and DAGs, whose commands run as processes.
 
 `airflow dags test` runs a DAG in one process, with the real database, task runner and `spark-submit`, but without
-scheduler and API server. What it left behind is read from the SQLite file, which is many times faster than Airflow's own
-commands; the tables and columns read here are those of Airflow 3.3.
+scheduler and API server; `test_dag` has that process forked by one that has imported Airflow already (`warm_commands`). What it left
+behind is read from the SQLite file, which is many times faster than Airflow's own commands; the tables and columns read here are those
+of Airflow 3.3.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from tests.harness.warm_commands import warm_commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,13 +98,20 @@ class AirflowHome:
         :param logical_date: what the run is called by; the same date again makes another run, in the place of the one before.
         """
         options = ("--conf", json.dumps(conf)) if conf is not None else ()
-        ended = self.command(
-            "dags", "test", *options, dag_id, logical_date, timeout_seconds=timeout_seconds
+        output = self.folder.with_name(f"{self.folder.name}-{uuid4().hex}.log")
+        exit_code = warm_commands().run(
+            ("dags", "test", *options, dag_id, logical_date),
+            environment=self.environment,
+            folder=self.folder,
+            output=output,
+            timeout_seconds=timeout_seconds,
         )
-        run_id, state = self._newest_run(dag_id, ended.stdout)
+        log = output.read_text(errors="replace")
+        output.unlink()
+        run_id, state = self._newest_run(dag_id, log)
         return DagTest(
-            exit_code=ended.returncode,
-            log=ended.stdout,
+            exit_code=exit_code,
+            log=log,
             state=state,
             run_id=run_id,
             tasks=self._task_states(dag_id, run_id),

@@ -29,7 +29,7 @@ def wait_until(true: Callable[[], Any], what: str, seconds: float = PATIENCE_SEC
     deadline = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.05)
+        time.sleep(0.1)
     return found
 
 

@@ -33,9 +33,9 @@ COMPONENTS = ("api-server", "scheduler", "dag-processor")
 WITH_TRIGGERER = (*COMPONENTS, "triggerer")
 READY_SECONDS = 120
 
-# Airflow waits by seconds and minutes where a test has a second.
+# Airflow waits by seconds and minutes where a test has a second; and looks around for as long as it is up, which tests beside it pay for.
 QUICK = {
-    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "1",
@@ -50,6 +50,9 @@ QUICK = {
     "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "1.0",
     "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
     "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "1",
+    # A file that is new or has changed is parsed at once all the same.
+    "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+    "AIRFLOW__DAG_PROCESSOR__PRINT_STATS_INTERVAL": "0",
     # What a dead triggerer held goes to another one after this long.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "6",

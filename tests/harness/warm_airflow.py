@@ -11,6 +11,7 @@ Orders come as JSON lines on stdin, answers go as JSON lines to stdout: `{"ready
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import selectors
@@ -72,12 +73,15 @@ def _import_everything() -> None:
     """What an attempt would import, short of anything that starts a thread."""
     import a2wsgi  # noqa: F401
     import airflow.settings  # noqa: F401
+    import alembic.command  # noqa: F401
     import fastavro  # noqa: F401
     import pyarrow.parquet  # noqa: F401
     from airflow.dag_processing import dagbag  # noqa: F401
+    from airflow.dag_processing.bundles import local  # noqa: F401
     from airflow.executors import workloads  # noqa: F401
     from airflow.sdk.execution_time import task_runner  # noqa: F401
     from airflow.sdk.execution_time.supervisor import in_process_api_server
+    from sqlalchemy.orm import configure_mappers
 
     from airflow_provider_sfevents.operators import sfevents  # noqa: F401
     from airflow_provider_sfevents.positions import asset, variable, xcom  # noqa: F401
@@ -86,10 +90,18 @@ def _import_everything() -> None:
     from airflow_provider_sfevents.staging import parts, writer  # noqa: F401
     from airflow_provider_sfevents.triggers import sfevents as triggers  # noqa: F401
 
-    asyncio.run(_ask_something(in_process_api_server()))
+    configure_mappers()
+    asyncio.run(ask_something(in_process_api_server()))
+    keep_for_forks()
 
 
-async def _ask_something(api: Any) -> None:
+def keep_for_forks() -> None:
+    """All that is in memory stays out of collections from now on: each fork would make a copy of it for them, which takes longer than its work."""
+    gc.collect()
+    gc.freeze()
+
+
+async def ask_something(api: Any) -> None:
     """The Execution API makes its routes for the first request, which takes longer than all else together."""
     import httpx
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_WAIT = 200
+_LONGEST_WAIT = 400
 """Seconds; one of the two may have to start a JVM first, beside others."""
 _TRIES = 5
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
 FORMATS = ("delta", "iceberg")
-LONGEST_WAIT = 120
+LONGEST_WAIT = 300
 
 
 @contextmanager

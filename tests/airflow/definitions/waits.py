@@ -63,7 +63,7 @@ with dag("waiting_mapped"):
             topic=topic,
             deferrable=True,
             soft_fail=True,
-            **WAITING | {"timeout": 15},
+            **WAITING | {"timeout": 30},
         )
         wait >> SfEventsToSparkOperator(task_id="land", topic=topic, **LANDING)
 

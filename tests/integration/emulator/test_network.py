@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,15 @@ import pytest
 from grpc import aio
 
 from airflow_provider_sfevents.emulator import Emulator, EmulatorError, Knobs
+from tests.integration.emulator.breaking import (
+    TOPIC,
+    cut_off,
+    knock,
+    publish,
+    served,
+    to_the_end,
+    turned_away,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,13 +47,6 @@ def plain() -> Iterator[Emulator]:
         emulator.define_event("Order__e", {"Number__c": "Text"})
         yield emulator
         emulator.check()
-
-
-TOPIC = "/event/Order__e"
-
-
-def publish(bus: Emulator, count: int, size: int = 0) -> list[bytes]:
-    return bus.publish(TOPIC, [{"Number__c": f"{n}{'x' * size}"} for n in range(count)])
 
 
 @pytest.mark.parametrize("how", CUTS)
@@ -83,18 +84,6 @@ def test_streams_are_counted_by_connection(bus: Emulator, talk: Talk) -> None:
     assert talk(bus, scenario) == [3]
 
 
-async def _cut_off(client: Any) -> tuple[list[bytes], Any]:
-    """A stream that is read until it breaks: replay ids of what came, and how it ended."""
-    stream = await client.subscribe(TOPIC)
-    taken: list[bytes] = []
-
-    async def read_on() -> None:
-        while True:
-            taken.extend(event.replay_id for event in (await stream.read()).events)
-
-    return taken, await client.refused(read_on())
-
-
 @pytest.mark.parametrize("how", CUTS)
 def test_a_stream_is_cut_after_so_many_events(bus: Emulator, talk: Talk, how: str) -> None:
     """The events before the cut are delivered, none after it is; a client that has not read all of them by then may lose the rest."""
@@ -102,7 +91,7 @@ def test_a_stream_is_cut_after_so_many_events(bus: Emulator, talk: Talk, how: st
     bus.fail_next("Subscribe", how=how, after=23)
 
     async def scenario(client: Any) -> Any:
-        taken, refused = await _cut_off(client)
+        taken, refused = await cut_off(client)
         return taken, refused, len(await client.take_again(TOPIC, 50))
 
     taken, refused, later = talk(bus, scenario)
@@ -120,7 +109,7 @@ def test_only_the_stream_that_was_meant_gets_an_rst(plain: Emulator, talk: Talk)
         other = await client.subscribe(TOPIC)
         await other.take(3)
         plain.fail_next("Subscribe", how="rst_stream", after=2)
-        _, refused = await _cut_off(client)
+        _, refused = await cut_off(client)
         await asyncio.to_thread(publish, plain, 2)
         return refused.status, len(await other.take(2))
 
@@ -134,7 +123,7 @@ def test_a_unary_call_is_cut(plain: Emulator, talk: Talk, how: str) -> None:
 
     async def scenario(client: Any) -> Any:
         refused = await client.refused(client.get_topic(TOPIC))
-        return refused.status, (await _served(client)).topic_name
+        return refused.status, (await served(client)).topic_name
 
     assert talk(plain, scenario) == (CUTS[how][0], TOPIC)
 
@@ -249,10 +238,10 @@ def test_an_unreachable_server_comes_back_on_its_port(bus: Emulator, talk: Talk)
         await asyncio.to_thread(bus.away)
         broken = await client.refused(stream.read())
         with pytest.raises(ConnectionRefusedError):
-            _knock(bus)
-        await _turned_away(client)
+            knock(bus)
+        await turned_away(client)
         await asyncio.to_thread(bus.back)
-        return broken.status, (await _served(client)).topic_name
+        return broken.status, (await served(client)).topic_name
 
     assert talk(bus, scenario) == ("UNAVAILABLE", TOPIC)
     assert len(bus.events(TOPIC)) == len(published)
@@ -266,7 +255,7 @@ def test_a_restart_keeps_port_tokens_and_events(bus: Emulator, talk: Talk) -> No
         stream = await client.subscribe(TOPIC)
         await stream.take(1)
         await asyncio.to_thread(bus.restart)
-        refused = await client.refused(_to_the_end(stream))
+        refused = await client.refused(to_the_end(stream))
         again = await client.take_again(TOPIC, 2, preset=2, replay_id=published[0])
         return refused, [event.replay_id for event in again]
 
@@ -279,9 +268,9 @@ def test_a_restart_takes_its_time(plain: Emulator, talk: Talk) -> None:
     """For so long connections are refused, and then it serves without being told."""
     plain.restart(0.2)
     with pytest.raises(ConnectionRefusedError):
-        _knock(plain)
+        knock(plain)
 
-    assert talk(plain, _served).topic_name == TOPIC
+    assert talk(plain, served).topic_name == TOPIC
 
 
 @pytest.mark.parametrize("rpc", ["", "Subscribe"])
@@ -342,7 +331,7 @@ def test_clearing_makes_the_network_well(plain: Emulator, talk: Talk) -> None:
 def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
     """A connection made while frozen does not slip through when the server goes away."""
     plain.freeze()
-    with _knock(plain) as waiting:
+    with knock(plain) as waiting:
         plain.away()
         plain.thaw()
         waiting.settimeout(5)
@@ -355,7 +344,7 @@ def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
 
 def test_what_is_not_http2_passes_unread(plain: Emulator) -> None:
     """A client that speaks something else gets the server's own answer, and no order of ours breaks it."""
-    with _knock(plain) as client:
+    with knock(plain) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         plain.drop_connections("rst_stream")
         client.settimeout(5)
@@ -374,35 +363,3 @@ def test_mistakes_are_named(plain: Emulator) -> None:
     stopped = Emulator()
     with pytest.raises(EmulatorError, match="not running"):
         stopped.freeze()
-
-
-def _knock(bus: Emulator) -> socket.socket:
-    host, port = bus.endpoint.split(":")
-    return socket.create_connection((host, int(port)), timeout=5)
-
-
-async def _to_the_end(stream: Any) -> None:
-    while await stream.read() is not aio.EOF:
-        pass
-
-
-async def _turned_away(client: Any) -> None:
-    """GetTopic until it meets the closed port: what is asked before may still end with the broken connection."""
-    async with asyncio.timeout(10):
-        while True:
-            refused = await client.refused(client.get_topic(TOPIC))
-            assert refused.status == "UNAVAILABLE"
-            if "Connection refused" in refused.message:
-                return
-
-
-async def _served(client: Any) -> Any:
-    """GetTopic, as soon as the server is reached again: a client learns of a broken connection a moment later."""
-    async with asyncio.timeout(10):
-        while True:
-            try:
-                return await client.get_topic(TOPIC)
-            except aio.AioRpcError as error:
-                if error.code() is not grpc.StatusCode.UNAVAILABLE:
-                    raise
-            await asyncio.sleep(0.02)  # gRPC says nothing when it has connected again
