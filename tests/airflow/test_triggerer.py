@@ -118,6 +118,10 @@ def test_two_hold_the_same_triggers(here: Deployment) -> None:
             run.wait("success")
             run_of(here, "watched_twice", 1).wait("success")
         here.airflow.kill("another")
+        # Who listens when nobody is left of the two, and no run that both have announced, is the one that took over: it alone pays for the rest.
+        subscriptions(watched, 0)
+        for one in here.airflow.all_runs("watched_twice"):
+            one.wait("success")
         watched.publish(2)
         run_of(here, "watched_twice", 2)
         wait_until(

@@ -225,6 +225,7 @@ def settings(folder: Path) -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(folder / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__FERNET_KEY": "",
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db",
+        # A disk that is busy with other tests may take longer to write than the five seconds that SQLite waits for its lock.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{folder}/airflow.db?timeout=60",
         "PYTHONUNBUFFERED": "1",
     }
