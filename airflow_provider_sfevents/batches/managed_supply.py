@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import age, redelivery
+from airflow_provider_sfevents.batches.plain_supply import ByReplayId
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.pubsub.bounds import Progress
@@ -42,7 +43,7 @@ class ByManaged:
         folder: TopicFolder,
         stop: asyncio.Event | None = None,
     ) -> None:
-        self._client = client
+        self._plain = ByReplayId(client, coming.topic)
         self._managed = managed
         self._stop = stop
         self._offered = ""
@@ -146,16 +147,7 @@ class ByManaged:
         # A wait commits nothing, so it asks for nothing that would be paid for twice.
         offer = asyncio.ensure_future(self._managed.first() if heard is None else _nothing())
         try:
-            return await self._client.fetch(
-                self._coming.topic,
-                plan.ask,
-                bounds,
-                received,
-                already=Progress(events=plan.events, bytes=plan.bytes),
-                stop=stop,
-                heard=heard,
-                same_place=(plan.resume,),
-            )
+            return await self._plain.fetch(plan, bounds, received, stop=stop, heard=heard)
         finally:
             offer.cancel()
             await asyncio.wait((offer,))

@@ -71,7 +71,7 @@ class Staged:
 
     def excess(self) -> dict[str, int]:
         """Deliveries that brought nothing, by cause; what came after the manifest was written, too. Blocks."""
-        return self.manifest.excess | self.folder.read_excess()
+        return self.folder.excess_of(self.manifest)
 
     def release(self) -> None:
         self.claim.release()

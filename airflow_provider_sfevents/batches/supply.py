@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.batches.managed_supply import ByManaged
+from airflow_provider_sfevents.batches.plain_supply import ByReplayId
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.pubsub.bounds import Progress
 from airflow_provider_sfevents.staging import excess
 
 if TYPE_CHECKING:
@@ -150,38 +150,3 @@ async def note_excess(managed: Managed, coming: Coming, folder: TopicFolder) -> 
         await asyncio.to_thread(batch.note_excess, count)
     except StagingError as error:
         log.warning("What was delivered in vain cannot be noted down: %s", error)
-
-
-class ByReplayId:
-    """The position says where to start."""
-
-    def __init__(self, client: PubSubClient, topic: str) -> None:
-        self._client = client
-        self._topic = topic
-
-    async def fetch(
-        self,
-        plan: Fetch,
-        bounds: Bounds,
-        receive: Receive,
-        *,
-        stop: asyncio.Event,
-        heard: Heard | None = None,
-    ) -> FetchResult:
-        return await self._client.fetch(
-            self._topic,
-            plan.ask,
-            bounds,
-            receive,
-            already=Progress(events=plan.events, bytes=plan.bytes),
-            stop=stop,
-            heard=heard,
-            same_place=(plan.resume,),
-        )
-
-    async def keep(self, replay_id: str) -> None:
-        """The place is ours to keep."""
-
-    def repeated(self) -> dict[str, int]:
-        """Nothing: it is told where to start."""
-        return {}

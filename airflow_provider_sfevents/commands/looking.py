@@ -82,7 +82,7 @@ def look(folder: TopicFolder, epoch: str, sequence: int) -> Batch:
         manifest=manifest,
         receipt=batch.read_receipt(),
         parts=() if manifest else tuple(batch.parts()),
-        excess=manifest.excess | batch.read_excess() if manifest else {},
+        excess=batch.excess_of(manifest) if manifest else {},
         holder=claim[1] if claim else None,
         verdict=claim[2] if claim else Verdict.FREE,
     )

@@ -190,6 +190,10 @@ class BatchFolder:
         except (ValueError, TypeError):
             return {}
 
+    def excess_of(self, manifest: Manifest) -> dict[str, int]:
+        """Deliveries that brought the batch nothing, by cause: what its manifest says, and what came to light afterwards."""
+        return manifest.excess | self.read_excess()
+
     def note_excess(self, more: Mapping[str, int]) -> None:
         """Add to it. Two at once may forget one of theirs: it is a bill, and nothing goes by it."""
         if any(more.values()):

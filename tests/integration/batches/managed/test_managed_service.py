@@ -25,22 +25,10 @@ from tests.integration.batches.managing import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from airflow_provider_sfevents.emulator import Emulator
     from airflow_provider_sfevents.pubsub.delivery import Delivery
-
-
-@pytest.fixture
-def bus() -> Iterator[Emulator]:
-    with managed_bus() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
-    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
 
 
 def refused(consumer: ManagedConsumer) -> str:
@@ -235,12 +223,12 @@ def test_the_last_place_is_committed_again_in_time(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_a_wait_with_something_staged_keeps_its_stream(tmp_path: Path) -> None:
     """A keepalive's place may not be committed then, as events lie before it; the last batch's end is, again, in time."""
-    with managed_bus(commit_deadline_seconds=1.0, keepalive_seconds=0.2) as bus:
+    with managed_bus(commit_deadline_seconds=10.0, keepalive_seconds=0.2) as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
         ids = publish(bus, 1, 1)
         consumer.run_once()
-        fast = Clock(monotonic=lambda: time.monotonic() * 1000)  # ten minutes are 0.6 s
+        fast = Clock(monotonic=lambda: time.monotonic() * 100)  # ten minutes are 6 s
         patience = replace(PATIENT, silence_seconds=1e9)
 
         async def run() -> None:

@@ -12,21 +12,9 @@ from tests.integration.batches.killed import kill_at
 from tests.integration.batches.managing import ManagedConsumer, commits_lost, define, managed_bus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from airflow_provider_sfevents.emulator import Emulator
-
-
-@pytest.fixture
-def bus() -> Iterator[Emulator]:
-    with managed_bus() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
-    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
 
 
 def test_salesforce_keeps_the_place(bus: Emulator, consumer: ManagedConsumer) -> None:

@@ -14,30 +14,10 @@ from tests.integration.batches.managing import (
     ManagedConsumer,
     ManagedWaiter,
     define,
-    managed_bus,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from airflow_provider_sfevents.emulator import Emulator
-
-
-@pytest.fixture
-def bus() -> Iterator[Emulator]:
-    with managed_bus() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
-    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
-
-
-@pytest.fixture
-def waiter(consumer: ManagedConsumer) -> ManagedWaiter:
-    return ManagedWaiter(consumer=consumer)
 
 
 def asked(bus: Emulator) -> int:

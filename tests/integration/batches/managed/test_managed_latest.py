@@ -23,7 +23,6 @@ from tests.integration.batches.managing import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
     from airflow_provider_sfevents.emulator import Emulator
     from airflow_provider_sfevents.emulator.records import Subscription
@@ -36,11 +35,6 @@ def bus() -> Iterator[Emulator]:
     ) as emulator:  # no keepalive makes a place
         define(emulator, default_replay="LATEST")
         yield emulator
-
-
-@pytest.fixture
-def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
-    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
 
 
 def asks(stream: Subscription) -> bool:

@@ -19,27 +19,14 @@ from tests.integration.batches.managing import (
     at_step,
     commits_lost,
     define,
-    managed_bus,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from airflow_provider_sfevents.emulator import Emulator
 
 FOR_EVER = replace(PATIENT, slot_seconds=36_000.0)  # a test that waits it out does not end
-
-
-@pytest.fixture
-def bus() -> Iterator[Emulator]:
-    with managed_bus() as emulator:
-        yield emulator
-
-
-@pytest.fixture
-def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
-    return ManagedConsumer(bus=bus, root=tmp_path / "staging")
 
 
 @asynccontextmanager

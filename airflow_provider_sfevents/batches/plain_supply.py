@@ -1,0 +1,50 @@
+"""A batch's events from a subscription that is told where to start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.pubsub.bounds import Progress
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from airflow_provider_sfevents.batches.restart import Fetch
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.fetch import FetchResult, Heard, Receive
+
+
+class ByReplayId:
+    """The position says where to start."""
+
+    def __init__(self, client: PubSubClient, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+
+    async def fetch(
+        self,
+        plan: Fetch,
+        bounds: Bounds,
+        receive: Receive,
+        *,
+        stop: asyncio.Event,
+        heard: Heard | None = None,
+    ) -> FetchResult:
+        return await self._client.fetch(
+            self._topic,
+            plan.ask,
+            bounds,
+            receive,
+            already=Progress(events=plan.events, bytes=plan.bytes),
+            stop=stop,
+            heard=heard,
+            same_place=(plan.resume,),
+        )
+
+    async def keep(self, replay_id: str) -> None:
+        """The place is ours to keep."""
+
+    def repeated(self) -> dict[str, int]:
+        """Nothing: it is told where to start."""
+        return {}
