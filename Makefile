@@ -19,7 +19,7 @@ CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
 	runtime dev
 
 help: ## list the targets
-	@echo "make PYTHON=... takes that interpreter (3.11 or newer); make test ARGS='-k name' picks tests, which LANES=3 spreads over processes"
+	@echo "make PYTHON=... takes that interpreter (3.11, 3.12 or 3.13); make test ARGS='-k name' picks tests, which LANES=3 spreads over processes"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: runtime ## events from an emulated Salesforce org into a Spark table, twice

@@ -9,6 +9,7 @@
     - `AuthenticationError`: Salesforce refused the credentials; trying again changes nothing
     - `TransportError`: the wire or the service failed; trying again is right
         - `QuotaExceeded`: an allowance of the org is used up; trying again soon is wrong
+        - `PublishInterrupted`: some events may be on the bus, and the answer to them is lost
     - `EventsRefused`: the service took some of the published events and refused others
     - `StagingError`: the staging area could not be read or written, or holds what it must not
     - `BatchClaimed`: somebody else is at work on this batch; give way
@@ -19,6 +20,8 @@ Messages name the thing, the value and the remedy. Nothing here carries a secret
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class SfEventsError(Exception):
@@ -69,6 +72,35 @@ class TransportError(SfEventsError):
 
 class QuotaExceeded(TransportError):  # noqa: N818
     """A daily or hourly allowance of the org is used up."""
+
+
+class PublishInterrupted(TransportError):  # noqa: N818
+    """Publishing broke off. To go on, publish what has no result again, under the same ids.
+
+    :param uncertain: ids of the events that may be on the bus, by the numbers of their records.
+    :param unsent: ids of those that certainly are not.
+    :param results: a `PublishResult` for each of the others, unless it was handed out already.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        error_code: str = "",
+        rpc_id: str = "",
+        uncertain: dict[int, str] | None = None,
+        unsent: dict[int, str] | None = None,
+        results: tuple[Any, ...] = (),
+    ) -> None:
+        super().__init__(message, error_code, rpc_id)
+        self.uncertain = dict(uncertain or {})
+        self.unsent = dict(unsent or {})
+        self.results = results
+        self.args = (message, error_code, rpc_id, self.uncertain, self.unsent, results)
+
+    @property
+    def left(self) -> dict[int, str]:
+        """Ids of all events without a result, by the numbers of their records, in order."""
+        return dict(sorted({**self.uncertain, **self.unsent}.items()))
 
 
 class EventsRefused(SfEventsError):  # noqa: N818 - what happened, not an -Error

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from airflow_provider_sfevents import __version__
+
 _INTEGRATION = "Salesforce Events"
 
 
@@ -18,6 +20,7 @@ def get_provider_info() -> dict[str, Any]:
     """The dict behind the entry point `apache_airflow_provider`."""
     return {
         "package-name": "airflow-provider-sfevents",
+        "versions": [__version__],  # for the Astronomer Registry; Airflow takes the distribution's
         "name": "Salesforce Events",
         "description": "Salesforce platform events and change events into a data lake, with Spark.",
         "integrations": [
@@ -39,6 +42,7 @@ def get_provider_info() -> dict[str, Any]:
         "triggers": [_modules("airflow_provider_sfevents.triggers.sfevents")],
         "queues": ["airflow_provider_sfevents.queues.sfevents.SfEventsMessageQueueProvider"],
         "cli": ["airflow_provider_sfevents.commands.grammar.get_commands"],
+        "config": _CONFIG,
         "connection-types": [
             {
                 "connection-type": "sfevents",
@@ -49,6 +53,26 @@ def get_provider_info() -> dict[str, Any]:
             }
         ],
     }
+
+
+_CONFIG: dict[str, Any] = {
+    "sfevents": {
+        "description": "Settings of airflow-provider-sfevents.",
+        "options": {
+            "staging_shared": {
+                "description": (
+                    "The default staging folder, $AIRFLOW_HOME/sfevents, is one folder that every machine "
+                    "which runs tasks mounts. Without this it is refused where the executor may run tasks "
+                    "on other machines."
+                ),
+                "version_added": "0.1.0",
+                "type": "boolean",
+                "example": "True",
+                "default": "False",
+            },
+        },
+    }
+}
 
 
 def _modules(*names: str) -> dict[str, Any]:
@@ -68,14 +92,17 @@ def _text(
 
 
 _STANDARD_FIELDS: dict[str, Any] = {
-    "hidden-fields": ["schema", "port"],
+    # Airflow's Test button refuses a connection without a port, so that the port is asked for.
+    "hidden-fields": ["schema"],
     "relabeling": {
         "host": "My Domain URL",
+        "port": "Pub/Sub port",
         "login": "Consumer key",
         "password": "Consumer secret",
     },
     "placeholders": {
         "host": "https://acme.my.salesforce.com",
+        "port": "7443",
         "login": "of the external client app; for soap the user name",
         "password": "of the same app; for soap the user's password",
     },
@@ -159,7 +186,12 @@ _EXTRA_FIELDS: dict[str, Any] = {
     ),
     "pubsub_endpoint": _text(
         "Pub/Sub API endpoint",
-        "host:port of the gRPC service. Empty takes the global endpoint, api.pubsub.salesforce.com:7443.",
+        "Host of the gRPC service; its port is the Pub/Sub port. Empty takes the global host, api.pubsub.salesforce.com.",
+    ),
+    "allowed_hosts": _text(
+        "Allowed hosts",
+        "Hosts beside Salesforce's own that the org may be at, such as a gateway's, separated by"
+        " commas. The token goes to no others.",
     ),
     "ca_file": _text(
         "CA file",

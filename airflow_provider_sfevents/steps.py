@@ -22,13 +22,19 @@ PART_CLOSED = "part-closed"
 SCHEMA_KEPT = "schema-kept"
 MANIFEST_NEXT = "manifest-next"
 MANIFEST_WRITTEN = "manifest-written"
+CARRY_OVER_NEXT = (
+    "carry-over-next"  # a manifest is there; events beyond the batch are in memory only
+)
+CARRY_OVER_CLAIMED = "carry-over-claimed"  # the next batch is claimed, to begin with them
 SPARK_NEXT = "spark-next"
 SPARK_ENDED = "spark-ended"
 COMMIT_NEXT = "commit-next"
 POSITION_SET = "position-set"  # written, not read back
 COMMITTED = "committed"
 SWEPT = "swept"
-FALLBACK_NEXT = "fallback-next"  # the bus refused the replay id, and `replay_fallback` is about to be written down
+FALLBACK_NEXT = (
+    "fallback-next"  # the bus refused the replay id, and the loss window is about to be written
+)
 FALLBACK_WRITTEN = "fallback-written"
 ANCHOR_WRITTEN = "anchor-written"  # by a wait: where a keepalive was is kept
 MANAGED_COMMIT_NEXT = (
@@ -64,6 +70,9 @@ WORKER_STEPS = (
     COMMITTED,
     SWEPT,
 )
+
+CARRY_OVER_STEPS = (CARRY_OVER_NEXT, CARRY_OVER_CLAIMED)
+"""Those of a batch beyond which events were delivered alone; after `MANIFEST_WRITTEN`."""
 
 MANAGED_STEPS = (MANAGED_COMMIT_NEXT, MANAGED_COMMITTED)
 """Those of a batch from a managed subscription alone; between `MANIFEST_WRITTEN` and `SPARK_NEXT`."""

@@ -18,6 +18,7 @@ import grpc
 import grpc.aio
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 
 if TYPE_CHECKING:
@@ -173,7 +174,9 @@ def running(*, round_trip: float = 0.0, span: float = 0.0) -> Iterator[Settings]
     ) as process:
         try:
             assert process.stdout is not None  # noqa: S101 - for the type checker
-            login = SessionToken(token="00D000000000001!bench", instance_url="http://localhost")  # noqa: S106
+            login = SessionToken(
+                token=Secret("00D000000000001!bench"), instance_url="http://localhost"
+            )
             yield Settings(
                 login=login, endpoint=f"127.0.0.1:{int(process.stdout.readline())}", plaintext=True
             )

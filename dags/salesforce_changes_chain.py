@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import DAG
@@ -17,7 +18,7 @@ from airflow_provider_sfevents.operators.sfevents import (
     SfEventsFetchOperator,
 )
 
-LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
 
 with DAG(
     "salesforce_changes_chain",

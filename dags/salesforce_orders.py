@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from airflow.sdk import DAG
 
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
-LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
 
 with DAG(
     "salesforce_orders",

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from airflow.sdk import DAG, Asset, AssetWatcher
 
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.triggers.sfevents import SfEventsWatchTrigger
 
-LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
 TOPIC = "/event/Order__e"
 DAG_ID = "salesforce_orders_event_driven"
 

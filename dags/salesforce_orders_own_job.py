@@ -14,7 +14,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
-LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
 
 with DAG(
     "salesforce_orders_own_job",

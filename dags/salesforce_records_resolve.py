@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
 from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
 
-LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
-# Delta's jars, where they are at hand; else Spark fetches them.
+LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
+# Paths of Delta's jars, with commas between them. Without, Spark fetches them from Maven Central at the first run.
 JARS = os.environ.get("SFEVENTS_LAKE_JARS")
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from airflow.sdk import DAG, task_group
 
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 
-LAKE = os.environ.get("SFEVENTS_LAKE", "/tmp/sfevents_lake")  # noqa: S108 - an example's default
+LAKE = os.environ.get("SFEVENTS_LAKE", str(Path.home() / "sfevents_lake"))
 TOPICS = ["/event/Sales__chn", "/data/AccountChangeEvent", "/data/ContactChangeEvent"]
 
 

@@ -30,14 +30,14 @@ is_current() { [ "$(cat "$venv/made-from-$1" 2>/dev/null)" = "$(key_of "$1")" ];
 
 find_python() {
     local candidate
-    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14}; do
-        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11}; do
+        if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then
             echo "$candidate"
             return
         fi
     done
     local first=${PYTHON:-python3}
-    fail "Python 3.11 or newer is needed, and $first is $("$first" --version 2>/dev/null || echo "not there")." \
+    fail "Python 3.11, 3.12 or 3.13 is needed, and $first is $("$first" --version 2>/dev/null || echo "not there")." \
         "Install it, or name it: make PYTHON=/path/to/python3.11 ..."
 }
 

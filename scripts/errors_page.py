@@ -131,7 +131,10 @@ def _rest() -> Iterable[str]:
     )
     rows = ((f"`{code}`", remedy) for code, remedy in refusals.REMEDIES.items())
     yield from _table(("code", "what to do"), rows)
-    yield ""
+    yield (
+        "\nHTTP 404 for a resource that is about no object, such as `limits` or the list of "
+        f"objects: {refusals.NO_RESOURCE}\n"
+    )
 
 
 def _acts(kind: Kind, remedy: str) -> str:

@@ -6,10 +6,13 @@ import json
 import os
 import shutil
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.spark.submitting import unresolved_jars
+from airflow_provider_sfevents.spark.tables.coordinates import DELTA
 from scripts.processes import CannotRun, running, what_went_wrong
 
 if TYPE_CHECKING:
@@ -95,6 +98,31 @@ class LocalAirflow:
         given.write_text(json.dumps(connections))
         self.command("connections", "import", "--overwrite", str(given), log="airflow-connections")
         given.unlink()
+
+    def fetch_lake_jars(self) -> None:
+        """Fetch Delta's jars, once, for the DAGs that keep records, which take them from `SFEVENTS_LAKE_JARS`.
+
+        Spark fetches them as it would for `packages`, but into this folder, so that no damaged copy in the user's own is in the way.
+
+        :raises CannotRun: Spark could not fetch them; these DAGs then try it again by themselves.
+        """
+        jars = self.place / "jars" / DELTA.replace(":", "_")
+        log = self.log("lake-jars")
+        if not jars.is_dir():
+            with tempfile.TemporaryDirectory(dir=self.place) as made:
+                nothing = Path(made, "nothing.py")
+                nothing.touch()
+                command = ["spark-submit", "--master", "local[1]", "--packages", DELTA]
+                command += ["--driver-java-options", f"-Duser.home={made}", str(nothing)]
+                with running(
+                    command, log=log, environment=self.environment, folder=self.place
+                ) as spark:
+                    if spark.wait() != 0:
+                        told = unresolved_jars(log.read_text(errors="replace"))
+                        raise CannotRun(told or "; ".join(what_went_wrong(log)))
+                jars.parent.mkdir(exist_ok=True)
+                next(Path(made).glob(".ivy2*/jars")).rename(jars)
+        self.environment["SFEVENTS_LAKE_JARS"] = ",".join(map(str, sorted(jars.glob("*.jar"))))
 
 
 def spark_environment() -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from scripts.processes import CannotRun, running, what_went_wrong
 from scripts.story import chapter
@@ -36,7 +37,7 @@ class LocalSalesforce:
     """A running emulator.
 
     :param endpoint: `host:port` of its Pub/Sub API.
-    :param told: file with the number of things that have happened so far.
+    :param told: file with the number of events that were published so far.
     """
 
     endpoint: str
@@ -63,7 +64,7 @@ class LocalSalesforce:
             where = _wait_ready(process, state, log)
             yield cls(
                 endpoint=where.endpoint,
-                remote=Remote(where.url, where.ca_file),
+                remote=where.remote(),
                 told=place / "told",
             )
 
@@ -73,7 +74,7 @@ class LocalSalesforce:
         return found
 
     def go_on(self, count: int) -> list[Happening]:
-        """Let the next `count` things happen: platform events by `Publish` over gRPC, changes as the emulator's command makes them."""
+        """Publish the next `count` events: platform events by `Publish` over gRPC, changes as the emulator's command makes them."""
         so_far = int(self.told.read_text()) if self.told.exists() else 0
         happenings = chapter(so_far, count)
         for topic, events in groupby(
@@ -91,6 +92,13 @@ class LocalSalesforce:
         [found] = [one for one in self.remote.get("topics")["topics"] if one["topic"] == topic]
         return int(found["delivered"])
 
+    def published(self) -> dict[str, int]:
+        """Events on the bus by topic, each event once: channels have those of their members."""
+        found = self.remote.get("topics")["topics"]
+        return {
+            one["topic"]: one["retained"] for one in found if one["retained"] and not one["members"]
+        }
+
     def waiting(self, topic: str, after: str = "") -> int:
         """Events of a topic on the bus.
 
@@ -103,7 +111,7 @@ class LocalSalesforce:
     async def _publish(self, topic: str, events: list[dict[str, Any]]) -> None:
         told = self.connection()
         login = ClientCredentials(
-            login_url=told["host"], client_id=told["login"], client_secret=told["password"]
+            login_url=told["host"], client_id=told["login"], client_secret=Secret(told["password"])
         )
         settings = Settings(login=login, endpoint=self.endpoint, plaintext=True)
         async with PubSubClient(settings) as client:

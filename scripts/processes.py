@@ -1,4 +1,10 @@
-"""Processes that end with us: each in a session of its own, so that Ctrl-C reaches them from here, once and in order."""
+"""Processes that end with this one: each in a session of its own, so that Ctrl-C reaches them from here, once and in order.
+
+1. SIGTERM and Ctrl-C are one request to stop: the first raises `KeyboardInterrupt`, and later ones do not cut the ending short. `make`
+   passes SIGTERM on to what it runs, so that a signal to its process group arrives twice.
+2. What is ended is every process that was started here and every process that these started, in whatever session: Airflow's tasks
+   and Spark's driver are in sessions of their own.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +16,15 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import psutil  # type: ignore[import-untyped]
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 END_SECONDS = 5
+_LOOK_SECONDS = 0.1
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 # An exception's own line in a traceback; a line of level error; what our Spark job says when it gives up.
 _TELLING = re.compile(
@@ -28,6 +38,34 @@ class CannotRun(Exception):  # noqa: N818 - what happened, not an -Error
     """Something on this machine is in the way; the message says what, and what to do about it."""
 
 
+def stop_on_signals() -> None:
+    """Have SIGTERM and Ctrl-C raise `KeyboardInterrupt` here, once."""
+    for one in _STOPS:
+        signal.signal(one, _stop)
+
+
+def _stop(_signal: int, _frame: object) -> None:
+    for one in _STOPS:
+        signal.signal(one, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Let a request to stop that comes during the block take effect after it."""
+    came: list[int] = []
+    before = {one: signal.signal(one, lambda number, _: came.append(number)) for one in _STOPS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    handlers = [before[signal.Signals(number)] for number in came]
+    for handler in handlers[:1]:
+        if callable(handler):
+            handler(came[0], None)
+
+
 @contextlib.contextmanager
 def running(
     command: Sequence[str], *, log: Path, environment: Mapping[str, str], folder: Path
@@ -36,11 +74,14 @@ def running(
 
     :param log: takes what it says, anew.
     """
-    process = start(command, log=log, environment=environment, folder=folder)
+    process = None
     try:
+        with deferred_signals():  # or a process could be started and not be known here
+            process = start(command, log=log, environment=environment, folder=folder)
         yield process
     finally:
-        end([process])
+        if process is not None:
+            end([process])
 
 
 def start(
@@ -62,21 +103,44 @@ def start(
 def end(
     processes: Iterable[subprocess.Popen[bytes]], patience_seconds: float = END_SECONDS
 ) -> None:
-    """Ask all of them to end, and end what does not; another Ctrl-C does not cut this short."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    all_of_them = list(processes)
-    for process in all_of_them:
-        if process.poll() is None:
-            process.terminate()
-    until = time.monotonic() + patience_seconds
-    for process in all_of_them:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, until - time.monotonic()))
-        # Also what it started and left behind, say a Spark job.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    signal.signal(signal.SIGINT, before)
+    """Ask all of them to end, and end what does not, and all that they have started; no signal cuts this short."""
+    asked = list(processes)
+    with deferred_signals():
+        started = _started_by(asked)
+        for process in asked:
+            if process.poll() is None:
+                process.terminate()
+        until = time.monotonic() + patience_seconds
+        while any(process.poll() is None for process in asked) and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+            started |= _started_by(asked)
+        for process in asked:
+            # Also what it started and left behind.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        _kill(started)
+
+
+def _started_by(processes: Iterable[subprocess.Popen[bytes]]) -> set[psutil.Process]:
+    """The children of processes, and theirs; one whose parent has ended is found before that."""
+    found: set[psutil.Process] = set()
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.update(psutil.Process(process.pid).children(recursive=True))
+    return found
+
+
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    """End processes, and what they have started meanwhile, for certain."""
+    waited = set(processes)
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            waited.update(process.children(recursive=True))
+    for process in waited:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(list(waited), timeout=END_SECONDS)
 
 
 def what_went_wrong(log: Path, most: int = 2) -> list[str]:

@@ -1,7 +1,7 @@
-"""`make ui`: Airflow in the browser, with an emulated Salesforce org that things keep happening in.
+"""`make ui`: Airflow in the browser, with an emulated Salesforce org that keeps publishing events.
 
-Everything lives in `.ui/` and is there again the next time: events, positions, tables, the DAGs you switched on. `PORT`
-chooses another port than 8080, `EVERY` how many seconds lie between things that happen; with 0 only what you publish yourself does.
+Everything lives in `.ui/` (the environment variable UI_FOLDER names another folder) and is there again the next time: events, positions, tables, the DAGs you switched on. `PORT`
+chooses another port than 8080, `EVERY` how many seconds lie between events that are published; with 0 there are only your own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow_provider_sfevents.emulator.sample import ORDERS
 from airflow_provider_sfevents.exceptions import SfEventsError
 from scripts.local_airflow import AIRFLOW, ROOT, LocalAirflow
 from scripts.local_salesforce import LocalSalesforce, free_port
-from scripts.processes import CannotRun, end, start
+from scripts.processes import CannotRun, deferred_signals, end, start, stop_on_signals
 from scripts.screen import Screen
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ TOO_OLD_SECONDS = 72 * 3600
 
 def main() -> int:
     """Run until Ctrl-C; 0 then, 1 with one line where something is in the way."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    stop_on_signals()
     try:
         _run(_port(), _every())
     except (CannotRun, EmulatorError, SfEventsError) as error:
@@ -77,7 +77,8 @@ def _every() -> int:
 
 def _run(port: int, every: int) -> None:
     screen = Screen()
-    airflow = LocalAirflow.create(ROOT / ".ui", _server_settings(port))
+    place = Path(os.environ.get("UI_FOLDER") or ROOT / ".ui").resolve()
+    airflow = LocalAirflow.create(place, _server_settings(port))
     _warn_if_old(screen, airflow)
     with contextlib.ExitStack() as stack:
         with screen.step("the Pub/Sub API of an emulated Salesforce org"):
@@ -89,11 +90,11 @@ def _run(port: int, every: int) -> None:
             airflow.migrate()
             airflow.connect(
                 {
-                    # The form's test button of Airflow 3.3 sends port 0 where there is none, which its server takes for another host.
-                    "sfevents_default": salesforce.connection() | {"port": 0},
+                    "sfevents_default": salesforce.connection(),
                     "spark_default": {"conn_type": "spark", "host": "local[2]"},
                 }
             )
+        _fetch_jars(screen, airflow)
         processes = stack.enter_context(_components(airflow))
         with screen.step("Airflow"):
             _wait_ready(processes, airflow, port)
@@ -106,8 +107,23 @@ def _run(port: int, every: int) -> None:
                 salesforce.go_on(THEN)
 
 
+def _fetch_jars(screen: Screen, airflow: LocalAirflow) -> None:
+    """Have Delta's jars before a DAG needs them; the other DAGs work without."""
+    try:
+        with screen.step("Delta's jars, for salesforce_records (87 MB, once)"):
+            airflow.fetch_lake_jars()
+    except CannotRun as error:
+        screen.say(
+            f"      {error}\n      Until then salesforce_records fails; all other DAGs work."
+        )
+
+
 def _what_is_where(airflow: LocalAirflow, salesforce: LocalSalesforce, url: str, every: int) -> str:
-    things = f"{THEN} things happen there every {every} s" if every else "nothing happens by itself"
+    things = (
+        f"{THEN} events are published there every {every} s"
+        if every
+        else "nothing is published by itself"
+    )
     return (
         f"\n  Airflow       {url}/dags\n"
         f"  Connection    {url}/connections (sfevents_default; its test button works)\n"
@@ -171,7 +187,8 @@ def _components(airflow: LocalAirflow) -> Iterator[dict[str, subprocess.Popen[by
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in COMPONENTS:
-            processes[name] = _start(name, airflow)
+            with deferred_signals():
+                processes[name] = _start(name, airflow)
         yield processes
     finally:
         print("\nStopping Airflow ...", flush=True)
@@ -221,7 +238,8 @@ def _keep_alive(
     for name, process in processes.items():
         if process.poll() == -signal.SIGKILL:
             end([process])  # and what it has left behind
-            processes[name] = _start(name, airflow)
+            with deferred_signals():
+                processes[name] = _start(name, airflow)
             screen.say(f"Airflow's {name} was killed, and is started again.")
     _check_alive(processes, airflow)
 

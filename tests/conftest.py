@@ -1,4 +1,4 @@
-"""What every test stands on: an Airflow home of its own, set before anything imports Airflow."""
+"""The ground of every test: an Airflow home of its own, set before anything imports Airflow."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.harness import skips
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from tests.harness.airflow_home import AirflowHome
     from tests.harness.lanes import Lanes
@@ -43,6 +46,11 @@ def _isolate() -> None:
 
 _isolate()
 
+# A property holds on a slow machine, too: no example has a deadline, and making them may take long.
+# A test that suppresses other checks keeps this one: `settings().suppress_health_check`.
+settings.register_profile("sfevents", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("sfevents")
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
@@ -57,6 +65,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from tests.harness import lanes
 
         lanes.sort(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    skips.judge(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    skips.judge(report)
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
-"""How long ago a place was the bus's newest, and what follows: wait for a keepalive, or warn. Pure, but for the look at the anchor.
+"""Age of a replay id, and what follows from it: wait for a keepalive, or warn. Pure, but for reading the anchor.
 
-The bus keeps an event for 72 hours (event message durability), and a replay id is good for as long. So what counts is when the
-event it names was created, or when the keepalive came that told it.
+The bus keeps an event for 72 hours (Pub/Sub API, event message durability), and a replay id is valid for
+as long. Its age counts from the creation of its event, or from the keepalive that brought it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.positions.text import PRESETS
-from airflow_provider_sfevents.staging.chain import LATEST
+from airflow_provider_sfevents.pubsub.start import LATEST
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
@@ -35,7 +35,7 @@ WORRYING = timedelta(hours=48)
 
 
 def anchor_of(folder: TopicFolder, position: Position) -> Anchor | None:
-    """The anchor, where it counts: for the position as it is, and later than what a loss window has passed over."""
+    """The anchor written for this position; whether it follows the batch's files is `restart`'s to say."""
     return anchor_at(folder, position.epoch, position.sequence)
 
 
@@ -44,17 +44,19 @@ def anchor_at(folder: TopicFolder, epoch: str, sequence: int) -> Anchor | None:
     anchor = folder.read_anchor()
     if anchor is None or (anchor.epoch, anchor.sequence) != (epoch, sequence):
         return None
-    loss = folder.batch(epoch, sequence + 1).read_loss()
-    return None if loss is not None and anchor.seen_at < loss.at else anchor
+    return anchor
 
 
 def known_since(position: Position, anchor: Anchor | None) -> datetime | None:
-    """When the place to go on from was new; None: it names no event (`earliest`, `latest`).
+    """When the replay id to continue from was new; None: it is none (`earliest`, `latest`).
 
-    :param anchor: where it counts for this position, else None.
+    :param anchor: if it counts for this position, otherwise None.
     """
-    if anchor is not None:
-        return datetime.fromisoformat(anchor.seen_at)
+    keepalives = [anchor.seen_at if anchor else "", position.resume_after_at]
+    if known := [datetime.fromisoformat(one) for one in keepalives if one]:
+        return max(known)
+    if position.loss is not None:
+        return datetime.fromisoformat(position.loss.at) if position.loss.pinned else None
     if position.replay_id in PRESETS:
         return None
     committed = datetime.fromisoformat(position.committed_at)
@@ -84,11 +86,11 @@ def warning(topic: str, since: datetime | None, now: datetime) -> str:
 def bounds(
     request: BatchRequest, position: Position, plan: Fetch, folder: TopicFolder, now: datetime
 ) -> Bounds:
-    """The request's bounds; where nothing is known of the place yet, or for too long, silence ends nothing before a keepalive came.
+    """The request's bounds; for `latest` or an old replay id, silence ends nothing before a keepalive.
 
-    Warns of a place that is about to expire.
+    Warns of a replay id that is about to expire.
     """
-    since = known_since(position, anchor_of(folder, position) if plan.anchor else None)
+    since = known_since(position, anchor_of(folder, position) if plan.anchors else None)
     if worry := warning(request.topic, since, now):
         log.warning("%s", worry)
     if plan.ask == LATEST or is_old(since, now):
@@ -97,10 +99,10 @@ def bounds(
 
 
 def unlearned(topic: str, ended_by: str, max_seconds: float) -> TransportError:
-    """Nothing tells where `latest` was; the next try's `latest` would be a later one."""
+    """Make the error of a fetch at `latest` that learned no replay id; the next try's `latest` is later."""
     return TransportError(
-        f"Nothing was heard of {topic} before the fetch was ended by {ended_by}, not even a keepalive, so where "
-        "`latest` is cannot be known, and events published until the next run would be missed. The service sends a keepalive "
+        f"Neither an event nor a keepalive of {topic} came before the fetch was ended by {ended_by}, so `latest` has no "
+        "replay id yet, and events published until the next run would be missed. The service sends a keepalive "
         f"within 270 s: set max_seconds to 300 or more (it is {max_seconds:.0f})."
     )
 

@@ -1,4 +1,4 @@
-"""The batch after a position: which one it is, in values that fit into a trigger's arguments, and what lies in its folder."""
+"""The batch after a position: its name, in values that fit into a trigger's arguments, and its folder's content."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches import age, restart
+from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.marks import Anchor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
-    """The batch after a position; whoever has this can wait for it without the position's store.
+    """The batch after a position; enough to wait for it without the position's store.
 
     :param sequence: the batch's own.
-    :param start: where the position stands: `earliest`, `latest` or a replay id in hex.
+    :param position_start: the position's replay id, or `earliest` or `latest`.
+    :param start: replay point at which the batch begins, as `Position.start`.
+    :param resume_after: replay id of a keepalive that no event of the batch lies before, and
+    :param resume_after_at: when it came; empty if there is none.
+    :param staging_id: of the staging area that the position was last worked on with.
     :param managed: id or developer name of the managed subscription it comes from, whose place Salesforce keeps; empty: none.
     """
 
@@ -30,7 +36,11 @@ class Coming:
     topic: str
     epoch: str
     sequence: int
+    position_start: str
     start: str
+    resume_after: str = ""
+    resume_after_at: str = ""
+    staging_id: str = ""
     managed: str = ""
 
     @classmethod
@@ -41,13 +51,23 @@ class Coming:
             topic=position.topic,
             epoch=position.epoch,
             sequence=position.sequence + 1,
+            position_start=position.replay_id,
             start=position.start,
+            resume_after=position.resume_after,
+            resume_after_at=position.resume_after_at,
+            staging_id=position.staging_id,
             managed=managed,
         )
 
     @property
     def batch_id(self) -> str:
         return layout.batch_id(self.epoch, self.sequence)
+
+    def is_same(self, other: Coming) -> bool:
+        """Whether it is this batch, still to begin where it was; `latest` may have been pinned since."""
+        if (self.epoch, self.sequence) != (other.epoch, other.sequence):
+            return False
+        return LATEST in (self.start, other.start) or self.start == other.start
 
     def topic_folder(self, area: StagingArea) -> TopicFolder:
         return area.topic(self.org_id, self.consumer, self.topic)
@@ -65,20 +85,37 @@ class Coming:
 
 
 def look(coming: Coming, folder: TopicFolder, *, sound: bool) -> restart.Found:
-    """What lies there, for `restart.plan`.
+    """Read the batch's folder, for `restart.plan`.
 
-    :param sound: read files through, as whoever makes a batch of them must; otherwise only what their footers say.
+    :param sound: read files through, as a task that makes a batch of them must; otherwise only their footers.
     """
     batch = folder.batch(coming.epoch, coming.sequence)
     manifest = batch.read_manifest()
     read_parts = batch.sound_parts if sound else batch.parts
-    anchor = age.anchor_at(folder, coming.epoch, coming.sequence - 1)
     return restart.Found(
-        position_start=coming.start,
-        anchor=anchor.replay_id if anchor else "",
-        anchor_after=anchor.after if anchor else "",
-        loss=batch.read_loss(),
+        position_start=coming.position_start,
+        start=coming.start,
+        anchors=anchors(coming, folder),
         manifest=manifest,
         receipt=batch.read_receipt() if manifest else None,
         parts=() if manifest else tuple(read_parts()),
     )
+
+
+def anchors(coming: Coming, folder: TopicFolder) -> tuple[Anchor, ...]:
+    """Keepalives of the coming batch, from the position and from beside the batches, the freshest first.
+
+    Their times come from several machines' clocks, so they say which one is tried first, and no more.
+    """
+    beside = age.anchor_at(folder, coming.epoch, coming.sequence - 1)
+    found = [beside] if beside else []
+    if coming.resume_after:
+        in_position = Anchor(
+            epoch=coming.epoch,
+            sequence=coming.sequence - 1,
+            replay_id=coming.resume_after,
+            seen_at=coming.resume_after_at,
+            after=coming.start,
+        )
+        found.append(in_position)
+    return tuple(sorted(found, key=lambda one: one.seen_at, reverse=True))

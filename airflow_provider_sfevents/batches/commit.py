@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import logging
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import PositionConflict, StagingError, TransportError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.reconnect import longest_wait
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.manifest import Manifest, Receipt, Run
 
 log = logging.getLogger(__name__)
+
+COMMIT_SECONDS = 120.0
+"""Time in which a position store that is away may come back after a landing."""
+
+CLOCK = Clock()
+
+
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
 
 
 def take_staged(
@@ -29,6 +45,7 @@ def take_staged(
     folder: BatchFolder,
     store: PositionStore,
     run: Run,
+    staging_id: str,
     *,
     adopted: bool,
     again: bool,
@@ -46,6 +63,7 @@ def take_staged(
         folder=folder,
         claim=claim,
         store=store,
+        staging_id=staging_id,
         adopted=adopted,
         again=again,
     )
@@ -67,28 +85,78 @@ def check_before_landing(staged: Staged) -> None:
     ):
         stands = f"{position.epoch}-{position.sequence}" if position else "nowhere"
         raise PositionConflict(
-            f"Batch {manifest.batch_id} was staged, but {staged.store.where} stands at {stands} by now: somebody moved or reset it "
+            f"Batch {manifest.batch_id} was staged, but {staged.store.where} is at {stands} by now: it was moved or reset "
             "meanwhile. Nothing is landed; the next run goes on from where the position is."
         )
 
 
-def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
+def commit_batch(
+    staged: Staged,
+    run: Run,
+    keep_batches: int,
+    *,
+    commit_seconds: float = COMMIT_SECONDS,
+    wait: Callable[[float], bool] = _sleep,
+    clock: Clock = CLOCK,
+) -> Receipt:
     """Move the position to the batch's end, once; a second time changes nothing. Old batches are swept.
 
+    A store or staging area that does not answer is asked again for `commit_seconds`: the batch has
+    landed, and a run that fails now would look as if it had not. Blocks.
+
+    :param wait: waits for so many seconds, less if the task is to end; returns whether it is. Then
+        the next try commits.
     :raises NotLanded: without a receipt that adds up.
+    :raises TransportError: the store did not answer in time; the next try commits without a delivery.
+    :raises StagingError: likewise for the staging area.
     :raises BatchClaimed: somebody took this process for dead and holds the batch now.
     :raises PositionConflict: the position is not where the batch was fetched for.
     """
+    receipt = _commit_in_time(staged, run, commit_seconds, wait, clock)
+    if not staged.again:
+        _sweep(staged, keep_batches)
+        steps.reached(steps.SWEPT, staged.manifest.batch_id)
+    return receipt
+
+
+def _commit_in_time(
+    staged: Staged,
+    run: Run,
+    commit_seconds: float,
+    wait: Callable[[float], bool],
+    clock: Clock,
+) -> Receipt:
+    give_up_at = clock.monotonic() + commit_seconds
+    tries = 0
+    while True:
+        try:
+            return _commit(staged, run)
+        except (TransportError, StagingError) as error:
+            pause = longest_wait(tries) * (1 + clock.chance()) / 2
+            if clock.monotonic() + pause > give_up_at:
+                raise
+            log.warning(
+                "Batch %s has landed; committing the position again in %.0f s: %s",
+                staged.manifest.batch_id,
+                pause,
+                error,
+            )
+            if wait(pause):
+                raise
+            tries += 1
+
+
+def _commit(staged: Staged, run: Run) -> Receipt:
     receipt = restart.require_landed(
         staged.manifest, staged.folder.read_receipt(), staged.folder.url
     )
     manifest = restart.as_landed(staged.manifest, receipt)
     if manifest != staged.manifest:
         log.warning(
-            "Batch %s has landed from another staging area, with %d events up to %s; that is what counts, and what was staged here "
+            "Batch %s has landed from another staging area, with %s up to %s; that is what counts, and what was staged here "
             "beyond it is fetched again with the next batch. Give all workers one staging area.",
             manifest.batch_id,
-            manifest.events,
+            counted(manifest.events, "event"),
             manifest.end,
         )
     position = stores.read(staged.store)
@@ -105,7 +173,10 @@ def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
         staged.claim.check()
         at = datetime.now(UTC).isoformat()
         steps.reached(steps.COMMIT_NEXT, manifest.batch_id)
-        stores.write(staged.store, advance(position, manifest, committed_at=at, committed_by=run))
+        moved = advance(
+            position, manifest, committed_at=at, committed_by=run, staging_id=staged.staging_id
+        )
+        stores.write(staged.store, moved)
         steps.reached(steps.COMMITTED, manifest.batch_id)
         log.info(
             "Position of %s: sequence %d, after %s.",
@@ -113,15 +184,13 @@ def commit_batch(staged: Staged, run: Run, keep_batches: int) -> Receipt:
             manifest.sequence,
             manifest.end,
         )
-    _sweep(staged.topic_folder, keep_batches)
-    steps.reached(steps.SWEPT, manifest.batch_id)
     return receipt
 
 
-def _sweep(folder: TopicFolder, keep_batches: int) -> None:
+def _sweep(staged: Staged, keep_batches: int) -> None:
     """Housekeeping; the batch is committed, whatever becomes of this."""
     try:
-        for batch_id in folder.sweep(keep_batches):
+        for batch_id in staged.topic_folder.sweep(keep_batches, staged.manifest.epoch):
             log.info("Old batch %s is swept.", batch_id)
     except StagingError as error:
         log.warning("Old batches could not be swept: %s", error)

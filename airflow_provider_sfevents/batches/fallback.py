@@ -1,7 +1,12 @@
-"""What happens when the bus refuses a replay id. Nothing is skipped by itself: a user has chosen, and the loss is written down.
+"""What to do when the bus refuses a replay id. Nothing is skipped by itself: the user has chosen, and the loss is recorded.
 
-The choice is kept beside the batch's claims before the first event is asked for, so that every later attempt at this batch begins
-at the same place, and the loss window is in its manifest whoever writes that.
+1. An anchor (a keepalive's replay id) is refused: subscribe at an older one, or at the replay point that
+   it follows. No event lies between them, so nothing is lost.
+2. The position's replay id is refused: `replay_fallback` decides. The loss window goes into the position
+   itself, under the batch's claim and before the first event is staged, so every later attempt at the
+   batch, with whichever staging area, begins at the same replay point.
+3. `replay_fallback="latest"` is pinned like a first run at `latest`: the window is written with the
+   replay id of the first keepalive or event.
 """
 
 from __future__ import annotations
@@ -11,16 +16,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused
+from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.positions.text import PRESETS
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.restart import Fetch
     from airflow_provider_sfevents.positions.record import Position
-    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.claims import Claim
 
 log = logging.getLogger(__name__)
 
@@ -37,68 +40,37 @@ def check_choice(replay_fallback: str) -> str:
     return replay_fallback
 
 
+def without_anchor(plan: Fetch, refused: ReplayIdRefused) -> Fetch | None:
+    """The plan without the anchor that the bus has refused; None: it was asked for at no anchor."""
+    if not plan.anchors:
+        return None
+    older = replace(plan, anchors=plan.anchors[1:])
+    log.warning("The anchor %s is refused; going on after %s. %s", plan.ask, older.ask, refused)
+    return older
+
+
 def choose(
-    position: Position, plan: Fetch, replay_fallback: str, refused: ReplayIdRefused, where: str
-) -> LossWindow:
-    """The window to keep, now that the bus has refused the place where the coming batch begins.
+    position: Position, replay_fallback: str, refused: ReplayIdRefused, where: str
+) -> Position:
+    """The position with the loss window, after the bus has refused the position's replay id.
 
     :param where: the position's store, for the message.
-    :raises ReplayIdRefused: the user has not chosen to go on; or has, and the bus refused that too.
-    """
-    if plan.loss is not None:
-        raise refused  # a preset cannot be refused; whatever this is, choosing once more does not help
-    at = datetime.now(UTC).isoformat()
-    return loss_window(position, replay_fallback, refused, at, where)
-
-
-def without_anchor(plan: Fetch, refused: ReplayIdRefused) -> Fetch:
-    """The same plan where the bus has refused its anchor: no loss, since the place it follows is known.
-
-    :raises ReplayIdRefused: there was no anchor; it is the place itself that is refused.
-    """
-    if not plan.anchor:
-        raise refused
-    log.warning(
-        "The anchor %s is refused; going on after %s. %s", plan.anchor, plan.resume, refused
-    )
-    return replace(plan, anchor="")
-
-
-def loss_window(
-    position: Position, replay_fallback: str, refused: ReplayIdRefused, at: str, where: str
-) -> LossWindow:
-    """The window that going on at `replay_fallback` leaves.
-
-    :param where: the position's store, for the message.
-    :raises ReplayIdRefused: when the user has not chosen to go on; the message names the choices.
+    :return: not written anywhere yet; with `latest`, not pinned.
+    :raises ReplayIdRefused: the user has not chosen to go on; the message names the choices. Or the
+        bus has refused the replay point after an earlier loss window, too.
     """
     if replay_fallback == FAIL:
         raise ReplayIdRefused(_what_to_choose(refused, position, where))
-    return LossWindow(
-        after=position.replay_id,
+    if position.loss is not None and position.loss.start == replay_fallback == "earliest":
+        raise refused  # the bus cannot refuse `earliest`; choosing it once more does not help
+    window = LossWindow(
+        after=position.loss.after if position.loss else position.replay_id,
         after_event_at=position.last_event_at,
         start=replay_fallback,
-        at=at,
+        at=datetime.now(UTC).isoformat(),
         why=str(refused),
     )
-
-
-def keep(window: LossWindow, folder: BatchFolder, claim: Claim, topic: str) -> LossWindow:
-    """Write the window beside the batch; returns the one that counts: this one, or one that was there before."""
-    claim.check()
-    steps.reached(steps.FALLBACK_NEXT, folder.batch_id)
-    kept = folder.keep_loss(window)
-    steps.reached(steps.FALLBACK_WRITTEN, folder.batch_id)
-    log.warning(
-        "LOSS WINDOW on %s: the bus refused replay id %s (last event %s). Going on at %r, as replay_fallback says. What was "
-        "published in between and is no longer kept is lost; what has landed already does not land again. %s",
-        topic,
-        kept.after,
-        kept.after_event_at or "at an unknown time",
-        kept.start,
-        kept.why,
-    )
-    return kept
+    return record.lose(position, window)
 
 
 def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) -> str:

@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches.carry_over import carry_over, hand_over
 from airflow_provider_sfevents.batches.coming import Coming
-from airflow_provider_sfevents.batches.opening import write_origin
+from airflow_provider_sfevents.batches.outages import outlast
+from airflow_provider_sfevents.batches.position_writes import (
+    keep_keepalive,
+    take_area,
+    write_origin,
+)
 from airflow_provider_sfevents.batches.schemas import keep_schemas
 from airflow_provider_sfevents.batches.supply import Supply, supplied
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
+    BatchClaimed,
+    QuotaExceeded,
     ReplayIdRefused,
     SfEventsError,
+    StagingError,
     Stopped,
     TransportError,
 )
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.pubsub.event_time import event_time_reader
-from airflow_provider_sfevents.pubsub.start import EARLIEST
+from airflow_provider_sfevents.pubsub.start import EARLIEST, LATEST
 from airflow_provider_sfevents.staging import excess
-from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
-from airflow_provider_sfevents.staging.marks import Anchor
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Mapping
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.batches.position_writes import Pin
     from airflow_provider_sfevents.batches.restart import Fetch
     from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.delivery import Delivery
@@ -48,36 +59,50 @@ log = logging.getLogger(__name__)
 PROGRESS_SECONDS = 10.0
 """How often a long fetch says how far it has come."""
 
+MARGIN_SECONDS = 60.0
+"""Time beyond `max_seconds` after which a fetch is cancelled, whatever it waits for. Ending a stream takes up
+to 10 s (`Patience.rest_seconds`); the rest is for a staging area that is slow."""
+
+SCHEMA_SECONDS = 10.0
+"""Between two requests for a schema that cannot be had just now, while events come."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a fetch ended.
+    """End of a fetch.
 
     :param latest_replay_id: of the last event or keepalive, hex; empty when nothing came.
+    :param unasked: events beyond the batch that memory had no room for.
+    :param beyond: events beyond the batch.
     """
 
     ended_by: str
     latest_replay_id: str = ""
     last_event_at: str = ""
     error: str = ""
+    unasked: int = 0
+    beyond: tuple[Delivery, ...] = ()
 
 
 def announcement(topic: str, plan: Fetch, bounds: Bounds) -> str:
-    """What the log says before the first event: from where, and how long it may be silent now."""
+    """The log line before the first event: the replay point, and the bounds."""
     where = f"from {plan.ask}" if plan.ask in (EARLIEST, LATEST) else f"after {plan.ask}"
     first = f" ({bounds.learn_seconds:g} s for the first)" if bounds.learn_seconds else ""
     staged = f"; {plan.events} staged already" if plan.kept else ""
     return (
         f"Fetching {topic} {where}, until nothing comes for {bounds.idle_seconds:g} s{first}, "
-        f"{bounds.max_events:,} events or {bounds.max_seconds:g} s at most{staged}."
+        f"{counted(bounds.max_events, 'event')} or {bounds.max_seconds:.4g} s at most{staged}."
     )
 
 
 class BatchFetch:
     """Fetches one batch into its folder; the claim is the caller's.
 
-    :param bounds: of the batch, what earlier attempts have kept included.
+    :param bounds: of the batch, including what earlier attempts have kept.
     :param plan: where to start and which files of earlier attempts to keep.
+    :param pin: how `latest` becomes a replay id, if the plan asks there.
+    :param staging_id: of the staging area.
+    :param elsewhere: events of the batch that are staged in another staging area, as far as is known.
     """
 
     def __init__(
@@ -89,6 +114,11 @@ class BatchFetch:
         topic_folder: TopicFolder,
         folder: BatchFolder,
         claim: Claim,
+        store: PositionStore,
+        staging_id: str,
+        *,
+        pin: Pin | None = None,
+        elsewhere: int = 0,
     ) -> None:
         self._request = request
         self._bounds = bounds
@@ -97,83 +127,161 @@ class BatchFetch:
         self._topic_folder = topic_folder
         self._folder = folder
         self._claim = claim
-        self._schemas = folder.schemas()  # and those that were asked for in vain
+        self._store = store
+        self._staging_id = staging_id
+        self._pin = pin
+        self._deadline = 0.0
+        self._elsewhere = elsewhere
+        self._files = AsyncExitStack()
+        self._writer: PartWriter | None = None
+        self._schemas = folder.schemas()
+        self._schemas_due_at = 0.0
         self._received = plan.events
         self._first: Delivery | None = None
-        self._unasked = 0
         self._reported_at = time.monotonic()
 
     async def run(self, client: PubSubClient, stopping: asyncio.Event) -> Manifest | Ended:
         """The manifest of the staged batch; or how the fetch ended, when no event came.
 
         :raises Stopped: `stopping` was set; what has been received is kept.
+        :raises TransportError: the service, or a schema, could not be had within `max_seconds`; what
+            has been received is kept.
         """
-        topic, plan = self._request.topic, self._plan
-        log.info("%s", announcement(topic, plan, self._bounds))
+        log.info("%s", announcement(self._request.topic, self._plan, self._bounds))
+        self._deadline = asyncio.get_running_loop().time() + self._bounds.max_seconds
         coming = Coming.after(self._position, self._request.managed)
-        async with supplied(client, coming, self._topic_folder) as supply:
-            staged = await self._stage(client, supply, stopping)
+        async with supplied(client, coming, self._topic_folder, self._staging_id) as supply:
+            staged, beyond = await self._stage(client, supply, stopping)
             if isinstance(staged, Manifest):
+                if self._request.managed:
+                    await asyncio.to_thread(
+                        take_area, self._store, self._position, self._staging_id, self._claim
+                    )
                 await supply.keep(staged.end)
+                if beyond:
+                    await carry_over(self._topic_folder, staged, beyond, self._request.run)
         return staged
 
     async def _stage(
         self, client: PubSubClient, supply: Supply, stopping: asyncio.Event
-    ) -> Manifest | Ended:
-        topic, plan = self._request.topic, self._plan
-        async with self._folder.writer(self._claim, plan.resume, plan.events) as writer:
-            ended = await self._fetch(client, supply, writer, stopping)
-        parts = (*plan.kept, *await writer.close())
+    ) -> tuple[Manifest | Ended, tuple[Delivery, ...]]:
+        async with self._files:
+            ended = await self._fetch(client, supply, stopping)
+        parts = (*self._plan.kept, *(await self._writer.close() if self._writer else ()))
         if ended.ended_by == "stopped":
-            events = sum(part.events for part in parts)
-            raise Stopped(
-                f"The task was ended while it fetched {topic}; {events} events stay staged for the next try."
-            )
+            raise self._stopped(parts)
         if not parts:
-            self._write_anchor(ended)
-            return ended
+            await self._keep_keepalive(ended)
+            return ended, ()
         missing = {schema for part in parts for schema in part.schemas} - self._schemas
-        await keep_schemas(self._folder, client, missing)
-        return self._write_manifest(parts, ended, await self._losses(client), supply.repeated())
+        try:
+            await outlast(
+                lambda: keep_schemas(self._folder, client, missing), self._deadline, stopping
+            )
+        except Stopped as stopped:
+            raise self._stopped(parts) from stopped
+        losses = await self._losses(client)
+        if not ended.last_event_at:
+            ended = replace(ended, last_event_at=self._last_event_at(parts[-1]))
+        manifest = self._write_manifest(parts, ended, losses, supply.repeated())
+        # A twin may have written the manifest; what came beyond this batch's end is not beyond that one's.
+        return manifest, ended.beyond if manifest.end == parts[-1].end else ()
 
-    async def _fetch(
-        self, client: PubSubClient, supply: Supply, writer: PartWriter, stopping: asyncio.Event
-    ) -> Ended:
+    def _stopped(self, parts: tuple[Part, ...]) -> Stopped:
+        events = sum(part.events for part in parts)
+        return Stopped(
+            f"The task was ended while it fetched {self._request.topic}; what came "
+            f"({counted(events, 'event')}) stays staged for the next try."
+        )
+
+    async def _fetch(self, client: PubSubClient, supply: Supply, stopping: asyncio.Event) -> Ended:
         async def receive(delivery: Delivery) -> None:
             steps.reached(steps.DELIVERED, self._folder.batch_id)
-            if self._first is None and self._plan.ask == LATEST:
-                # Whoever takes us for dead asks later. So while the batch is ours, no other `latest` has missed less.
-                self._claim.check()
-            await hand_over(delivery, writer)
+            await self._keep(delivery, supply)
             self._report(len(delivery))
-            if self._first is None:
-                self._first = delivery
-                await self._keep_place(supply, writer)
-            if missing := set(delivery.schema_ids) - self._schemas:
-                await keep_schemas(self._folder, client, missing)
-                self._schemas |= missing
+            await self._keep_schemas(client, set(delivery.schema_ids))
 
         try:
-            result = await supply.fetch(self._plan, self._bounds, receive, stop=stopping)
-        except TransportError:
-            raise  # it passes; the next try goes on where this one was
+            async with asyncio.timeout(self._bounds.max_seconds + MARGIN_SECONDS):
+                result = await supply.fetch(
+                    self._plan,
+                    self._bounds,
+                    receive,
+                    stop=stopping,
+                    heard=self._heard if self._pin else None,
+                    outlast=True,
+                )
+        except TimeoutError as error:
+            raise TransportError(
+                f"The fetch of {self._request.topic} did not end by itself within max_seconds "
+                f"({self._bounds.max_seconds:.0f} s) and another {MARGIN_SECONDS:.0f} s, so it was "
+                "cancelled. What is in closed files stays staged for the next try."
+            ) from error
         except SfEventsError as error:
-            anchor_is_refused = self._plan.anchor and isinstance(error, ReplayIdRefused)
-            if not self._plan.kept or anchor_is_refused:
-                raise
-            # What earlier attempts have paid for lands before the error is everybody's.
-            return Ended(ended_by="error", error=str(error))
-        self._unasked = result.unasked
+            return self._ended_by_error(error)
         return _ended(result)
 
-    async def _keep_place(self, supply: Supply, writer: PartWriter) -> None:
-        """Salesforce, where it keeps the place, has none yet when it started at `latest`; a restart would begin at a later one."""
-        if self._plan.ask == LATEST and self._request.managed:
-            await supply.keep(await writer.sealed())
+    def _ended_by_error(self, error: SfEventsError) -> Ended:
+        """End of a fetch that received nothing new: what earlier attempts have paid for lands first.
+
+        :raises SfEventsError: there is nothing of earlier attempts; or the bus refused the anchor,
+            behind which another replay point can be tried.
+        """
+        anchor_is_refused = self._plan.anchors and isinstance(error, ReplayIdRefused)
+        if (
+            not self._plan.kept
+            or anchor_is_refused
+            or isinstance(error, BatchClaimed | StagingError)
+        ):
+            raise error
+        passes = isinstance(error, TransportError) and not isinstance(error, QuotaExceeded)
+        return Ended(ended_by="lost" if passes else "error", error=str(error))
+
+    async def _keep(self, delivery: Delivery, supply: Supply) -> None:
+        """Hand a delivery to the file; the first one pins `latest` before anything is staged."""
+        self._first = self._first or delivery
+        pinned_here = self._pin is not None
+        if pinned_here:
+            await self._pin_to(delivery.replay_ids[0].hex(), record.EVENT)
+        if self._writer is None:
+            self._writer = await self._files.enter_async_context(
+                self._folder.writer(self._claim, self._plan.resume, self._plan.events)
+            )
+        await hand_over(delivery, self._writer)
+        if pinned_here:
+            # The event that pinned the position can be had from this file alone. And Salesforce, if it
+            # keeps the place, has none yet: the next stream would begin at a later `latest`.
+            await supply.keep(await self._writer.sealed())
+
+    async def _heard(self, replay_id: str) -> None:
+        if self._pin is not None:
+            await self._pin_to(replay_id, record.KEEPALIVE)
+
+    async def _pin_to(self, replay_id: str, by: str) -> None:
+        assert self._pin is not None  # noqa: S101 - the callers have looked
+        self._position = await asyncio.to_thread(self._pin.record, replay_id, by, self._claim)
+        self._plan = replace(self._plan, start=self._position.start)
+        self._pin = None
+
+    async def _keep_schemas(self, client: PubSubClient, schema_ids: set[str]) -> None:
+        """Get the schemas of a delivery; one that cannot be had just now is asked for again later.
+
+        The events are staged, and the stream goes on: a manifest needs the schema, a stream does not.
+        """
+        missing = schema_ids - self._schemas
+        if not missing or time.monotonic() < self._schemas_due_at:
+            return
+        try:
+            await keep_schemas(self._folder, client, missing)
+        except TransportError as error:
+            self._schemas_due_at = time.monotonic() + SCHEMA_SECONDS
+            log.warning("The fetch goes on without a schema for now: %s", error)
+            return
+        self._schemas |= missing
 
     async def _losses(self, client: PubSubClient) -> tuple[LossWindow, ...]:
-        """The loss window this batch begins with, and where reading goes on after it, as far as this attempt has seen."""
-        loss, first = self._plan.loss, self._first
+        """The loss window this batch begins with, and the first event after it, if this attempt saw it."""
+        loss, first = self._position.loss, self._first
         if loss is None:
             return ()
         if first is None or self._plan.kept:
@@ -185,6 +293,16 @@ class BatchFetch:
         created = read(first.payloads[0])
         return (replace(loss, first_event_at=created.isoformat() if created else ""),)
 
+    def _last_event_at(self, last: Part) -> str:
+        """Creation time of the last event in files of earlier attempts; ISO-8601, or empty if unknown."""
+        try:
+            schema_id, payload = self._folder.last_event(last)
+            created = event_time_reader(self._folder.read_schema(schema_id))(payload)
+        except StagingError as error:
+            log.warning("The time of the batch's last event is not known: %s", error)
+            return ""
+        return created.isoformat() if created else ""
+
     def _report(self, events: int) -> None:
         self._received += events
         now = time.monotonic()
@@ -192,22 +310,13 @@ class BatchFetch:
             self._reported_at = now
             log.info("%d of at most %d events received.", self._received, self._bounds.max_events)
 
-    def _write_anchor(self, ended: Ended) -> None:
-        """A quiet topic's position does not get old: the next fetch starts at the last keepalive.
-
-        Only ever while the batch is empty, since an anchor passes whatever came before it.
-        """
-        if not ended.latest_replay_id:
-            return
-        self._claim.check()
-        self._topic_folder.write_anchor(
-            Anchor(
-                epoch=self._position.epoch,
-                sequence=self._position.sequence,
-                replay_id=ended.latest_replay_id,
-                seen_at=datetime.now(UTC).isoformat(),
+    async def _keep_keepalive(self, ended: Ended) -> None:
+        """Move a quiet topic's replay point on, so that it does not expire; nothing was staged."""
+        known = ("", self._position.start, self._position.resume_after)
+        if ended.latest_replay_id not in known:
+            await asyncio.to_thread(
+                keep_keepalive, self._store, self._position, ended.latest_replay_id, self._claim
             )
-        )
 
     def _write_manifest(
         self,
@@ -225,7 +334,7 @@ class BatchFetch:
             epoch=position.epoch,
             sequence=position.sequence + 1,
             batch_id=folder.batch_id,
-            position_start=position.start,
+            position_start=position.replay_id,
             start=self._plan.start,
             end=parts[-1].end,
             events=sum(part.events for part in parts),
@@ -243,7 +352,7 @@ class BatchFetch:
                 folder.read_excess(),
                 excess.of_attempts(folder.attempts_before(self._claim), parts),
                 repeated,
-                {excess.UNASKED: self._unasked},
+                {excess.UNASKED: ended.unasked, excess.STAGED_ELSEWHERE: self._elsewhere},
             ),
         )
         if position.sequence == 0:
@@ -255,21 +364,12 @@ class BatchFetch:
         return created
 
 
-async def hand_over(delivery: Delivery, writer: PartWriter) -> None:
-    """:raises StagingError: what came before could not be written; nothing more will be."""
-    await writer.append(
-        delivery.ids,
-        delivery.replay_ids,
-        delivery.schema_ids,
-        delivery.payloads,
-        delivery.received_at,
-    )
-
-
 def _ended(result: FetchResult) -> Ended:
     return Ended(
         ended_by=result.ended_by,
         latest_replay_id=result.latest_replay_id.hex(),
         last_event_at=result.last_event_at.isoformat() if result.last_event_at else "",
         error=str(result.error) if result.error else "",
+        unasked=result.unasked,
+        beyond=result.beyond,
     )

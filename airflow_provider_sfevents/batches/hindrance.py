@@ -103,7 +103,8 @@ class Hindrance:
         if self.session is None:
             return ""
         area = self.around.area()
-        coming = waiting.next_coming(self.request, self.session, area, self.around.store)
+        opened = waiting.opened(self.request, self.session, area, self.around.store)
+        coming = waiting.Coming.after(opened.position, self.request.managed)
         return f"{coming} {waiting.sight(coming, area).plan}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from airflow_provider_sfevents.batches.plain_supply import ByReplayId
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.pubsub.bounds import Progress
+from airflow_provider_sfevents.pubsub.start import EARLIEST, LATEST
 from airflow_provider_sfevents.staging import excess
-from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.marks import Confirmed
 
 if TYPE_CHECKING:
@@ -41,8 +42,10 @@ class ByManaged:
         managed: Managed,
         coming: Coming,
         folder: TopicFolder,
+        staging_id: str,
         stop: asyncio.Event | None = None,
     ) -> None:
+        self._staging_id = staging_id
         self._plain = ByReplayId(client, coming.topic)
         self._managed = managed
         self._stop = stop
@@ -59,11 +62,14 @@ class ByManaged:
         *,
         stop: asyncio.Event,
         heard: Heard | None = None,
+        outlast: bool = False,
     ) -> FetchResult:
         self._stop = stop
-        await self._make_up(plan)
+        await self._make_up()
         if await asyncio.to_thread(self._has_no_place, plan):
-            return await self._fetch_without_place(plan, bounds, receive, stop=stop, heard=heard)
+            return await self._fetch_without_place(
+                plan, bounds, receive, stop=stop, heard=heard, outlast=outlast
+            )
 
         is_noted = plan.start != LATEST  # elsewhere there is a place already
 
@@ -79,10 +85,11 @@ class ByManaged:
             bounds,
             receive,
             known=lambda: self._known(plan),
-            place=redelivery.place_of(plan.start, plan.anchor),
+            place=redelivery.place_of(plan.start, plan.anchors[0] if plan.anchors else ""),
             already=Progress(events=plan.events, bytes=plan.bytes),
             heard=committed,
             stop=stop,
+            outlast=outlast,
         )
 
     async def keep(self, replay_id: str) -> None:
@@ -104,14 +111,13 @@ class ByManaged:
         """What was known, and left out."""
         return {excess.STAGED_BEFORE: self._managed.dropped}
 
-    async def _make_up(self, plan: Fetch) -> None:
+    async def _make_up(self) -> None:
         """Commit what an earlier attempt could not."""
-        owed = await asyncio.to_thread(self._owed, plan)
+        owed = await asyncio.to_thread(self._owed)
         if not owed:
             return
         if not (why := await self._managed.commit(owed, self._stop)):
-            is_own = bool(plan.kept) and owed == plan.kept[-1].end
-            await asyncio.to_thread(self._confirm, self._coming.sequence - (not is_own), owed)
+            await asyncio.to_thread(self._confirm, self._coming.sequence - 1, owed)
             return
         log.info(
             "Salesforce does not keep the place %s of an earlier attempt: %s. What is delivered again is left out.",
@@ -127,14 +133,18 @@ class ByManaged:
         *,
         stop: asyncio.Event,
         heard: Heard | None,
+        outlast: bool,
     ) -> FetchResult:
-        """Go on where our own files end, by a plain subscription: the managed one would begin at another `latest`, and what lies between be lost.
+        """Continue by the position, over a plain subscription: the managed one might start beyond it.
 
-        Meanwhile the managed one is asked for a single event. Once the batch holds that one its place may be committed, and Salesforce has one.
+        Meanwhile the managed one is asked for a single event. Once the batch holds that event, its
+        replay id may be committed, and Salesforce then keeps a place of this staging area.
         """
         log.warning(
-            "Nothing has been committed to managed subscription %s yet, whose defaultReplay was LATEST, so it would start at another `latest`. Going on by our "
-            "own record, after %s, until Salesforce takes a place; so nothing is missed.",
+            "Where managed subscription %s would start is not known to this staging area: nothing that "
+            "was staged here has been committed to Salesforce in this epoch. The fetch goes on by the "
+            "position, after %s, over a plain subscription, until Salesforce takes a place; so nothing "
+            "is missed. It costs one delivery more.",
             self._coming.managed,
             plan.ask,
         )
@@ -147,7 +157,12 @@ class ByManaged:
         # A wait commits nothing, so it asks for nothing that would be paid for twice.
         offer = asyncio.ensure_future(self._managed.first() if heard is None else _nothing())
         try:
-            return await self._plain.fetch(plan, bounds, received, stop=stop, heard=heard)
+            result = await self._plain.fetch(
+                plan, bounds, received, stop=stop, heard=heard, outlast=outlast
+            )
+            # Salesforce may deliver these again, whatever becomes of them here.
+            self._managed.late += sum(map(len, result.beyond))
+            return replace(result, beyond=())
         finally:
             offer.cancel()
             await asyncio.wait((offer,))
@@ -158,7 +173,7 @@ class ByManaged:
         try:
             await asyncio.to_thread(self._confirm, self._coming.sequence, place)
         except StagingError as error:
-            log.warning("That Salesforce keeps the place cannot be noted down: %s", error)
+            log.warning("Could not record that Salesforce keeps the place: %s", error)
 
     # From here on in a thread.
 
@@ -167,24 +182,27 @@ class ByManaged:
         batch = self._topic_folder.batch(self._coming.epoch, sequence)
         batch.write_confirmed(Confirmed(replay_id=replay_id, at=at))
 
-    def _owed(self, plan: Fetch) -> str:
+    def _owed(self) -> str:
         anchor = age.anchor_at(self._topic_folder, self._coming.epoch, self._coming.sequence - 1)
-        return redelivery.to_commit_first(
-            plan.start,
-            plan.kept,
-            next(self._before(), None),
-            anchored=anchor is not None,
-            placed=bool(self._folder.read_confirmed()),
-        )
+        moved_on = anchor is not None or bool(self._coming.resume_after)
+        return redelivery.to_commit_first(next(self._before(), None), moved_on=moved_on)
 
     def _has_no_place(self, plan: Fetch) -> bool:
-        """Whether something is staged, and Salesforce is not known to keep any place of this epoch, which began at `latest`."""
+        """Whether the managed subscription might start beyond what this staging area holds.
+
+        It might not if the position was last worked on with this area, and the epoch either began here
+        at `earliest` or has a place that was committed from here.
+        """
         coming, topic = self._coming, self._topic_folder
         if plan.ask == LATEST:
             return False
-        started = [one.position for one in topic.origins() if one.epoch == coming.epoch]
-        if not any(Position.from_json(one, "The origin").start == LATEST for one in started):
-            return False
+        if coming.staging_id != self._staging_id:
+            return True
+        for origin in topic.origins():
+            if origin.epoch == coming.epoch:
+                begun = Position.from_json(origin.position, "The origin")
+                if (begun.initial_replay, begun.staging_id) == (EARLIEST, self._staging_id):
+                    return False
         newest_first = sorted(topic.sequences(coming.epoch), reverse=True)
         return not any(topic.batch(coming.epoch, one).read_confirmed() for one in newest_first)
 

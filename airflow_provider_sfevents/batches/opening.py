@@ -1,7 +1,15 @@
 """The position a batch comes after: read, checked against org, task and staging area, or begun.
 
-A missing position is a first run only when the staging area knows of none: an epoch that began there was in the store first. Otherwise
-somebody lost it, or another Airflow works with the same staging area, and starting again would skip or pay twice for what came meanwhile.
+1. A missing position is a first run only if the staging area knows of none: an epoch that began there
+   was in the store first. Otherwise the position was lost, or another Airflow works with the same
+   staging area; starting again would skip events, or pay twice for them.
+2. The first record of an epoch holds its staging area's id and a replay point that means the same for
+   every task. `latest` does not, so an epoch at `latest` is a draft, in no store, until its first
+   keepalive or event gives it a replay id (`Pin`). Only then is the first event staged.
+3. The position records the staging area. A task that works with another one (a pod's empty disk,
+   another bucket) continues from the position, warns of the cost, and counts the events that are
+   delivered again. It is refused where an event is staged in the other area and can be had from there
+   alone.
 """
 
 from __future__ import annotations
@@ -11,14 +19,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents.batches.position_writes import write_first
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
-from airflow_provider_sfevents.positions import record, stores
+from airflow_provider_sfevents.positions import ownership, record, stores
 from airflow_provider_sfevents.pubsub.start import check_start
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.manifest import LossWindow
-from airflow_provider_sfevents.staging.marks import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,29 +36,63 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.manifest import Run
+    from airflow_provider_sfevents.staging.marks import Forgotten
 
 log = logging.getLogger(__name__)
 
 
-def open_position(
-    request: BatchRequest, session: Session, folder: TopicFolder, store: PositionStore
-) -> Position:
-    """Where the next batch begins.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A position as a task finds it.
 
-    :raises PositionConflict: of another org or task, missing or old while later batches have landed.
-    :raises ConfigurationError: what is stored is no position, or `initial_replay` no start.
+    :param is_draft: it is in no store: an epoch at `latest`, which is written once it is pinned.
+    """
+
+    position: Position
+    is_draft: bool = False
+
+    @property
+    def stored(self) -> Position | None:
+        """What the store holds."""
+        return None if self.is_draft else self.position
+
+
+def open_position(
+    request: BatchRequest,
+    session: Session,
+    folder: TopicFolder,
+    store: PositionStore,
+    staging_id: str,
+) -> Opened:
+    """The position that the next batch comes after; an epoch at `latest` is a draft (`Pin`).
+
+    :param staging_id: of the task's staging area; empty if it cannot be written.
+    :raises PositionConflict: of another org or task, missing or old while later batches have landed,
+        or of another staging area that alone holds an event.
+    :raises ConfigurationError: what is stored is no position, or `initial_replay` no replay point.
+    :raises BatchClaimed: another task is about to begin the position.
     """
     # In this order: a batch that is committed in between must not look like one that landed without its position.
     landed = newest_landed(folder)
     position = stores.read(store)
     if position is None:
-        return _begin(request, session, folder, store)
-    record.check_org(position, session.org_id, session.instance_url, store.where)
+        return _begin(request, session, folder, store, staging_id)
+    ownership.check_org(position, session.org_id, session.instance_url, store.where)
     if request.owns:
-        record.check_owner(position, request.run, store.where)
+        ownership.check_owner(position, request.run, store.where)
     refuse_stale(position, landed, store.where)
     refuse_second_in_run(position, request, store.where)
-    return position
+    refuse_elsewhere(position, staging_id, store.where)
+    by_task = position.committed_by.dag and not position.sequence
+    if by_task and request.initial_replay != position.initial_replay:
+        log.warning(
+            "%s was begun with initial_replay=%r, which counts; this task says %r. Give the sensor, "
+            "the watcher and the task that fetches the same.",
+            store.where,
+            position.initial_replay,
+            request.initial_replay,
+        )
+    return Opened(position=position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +100,8 @@ class Landed:
     """The newest batch of a consumer and topic that has a receipt.
 
     :param end: its last replay id, hex; empty where the manifest is gone.
-    :param is_forgotten: somebody forgot the position on purpose, after that batch's epoch had begun.
-    :param older_epochs: those that began before that batch's.
+    :param is_forgotten: a user forgot the position after that batch's epoch had begun.
+    :param older_epochs: those that the batch's epoch followed.
     """
 
     epoch: str
@@ -77,14 +118,12 @@ def newest_landed(folder: TopicFolder) -> Landed | None:
         return None
     batch = folder.batch(*newest)
     manifest, receipt = batch.read_manifest(), batch.read_receipt()
-    epochs = [origin.epoch for origin in folder.origins()]
-    older = epochs[: epochs.index(newest[0])] if newest[0] in epochs else []
     return Landed(
         epoch=newest[0],
         sequence=newest[1],
         end=restart.as_landed(manifest, receipt).end if manifest and receipt else "",
         is_forgotten=not folder.after_forgetting(newest[0]),
-        older_epochs=frozenset(older),
+        older_epochs=folder.ancestors(newest[0]),
     )
 
 
@@ -102,7 +141,7 @@ class Begun:
 
 def begun_epochs(folder: TopicFolder) -> list[Begun]:
     """Epochs begun since the position was last forgotten on purpose, oldest first."""
-    forgotten = folder.forgotten_at()
+    forgotten = folder.forgotten()
     return [
         Begun(
             epoch=origin.epoch,
@@ -112,7 +151,7 @@ def begun_epochs(folder: TopicFolder) -> list[Begun]:
             ).committed_by,
         )
         for origin in folder.origins()
-        if origin.created_at > forgotten
+        if forgotten is None or origin.epoch not in forgotten.epochs
     ]
 
 
@@ -179,13 +218,66 @@ def refuse_second_in_run(position: Position, request: BatchRequest, where: str) 
         )
 
 
-def _begin(
-    request: BatchRequest, session: Session, folder: TopicFolder, store: PositionStore
-) -> Position:
-    """Write the position at sequence 0, before the first event is asked for.
+def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
+    """Refuse a position whose first event is staged in another staging area alone.
 
-    Of two first runs at once one begins and the other gives way. One that takes over from another who died, or only seemed to,
-    begins the very same epoch: should the other wake up, it writes what is there already.
+    `latest` became this position's replay id by an event, and the bus delivers what comes after it.
+
+    :param staging_id: of the task's staging area; empty if that is not known.
+    :raises PositionConflict: naming both ways out.
+    """
+    if position.pinned_by != record.EVENT or not staging_id or staging_id == position.staging_id:
+        return
+    command = (
+        f"`airflow sfevents position set {position.consumer} {position.topic} {position.start}`"
+    )
+    raise PositionConflict(
+        f"{where} began at 'latest' with event {position.start}, which is staged in staging area "
+        f"{position.staging_id} and has not landed; this task works with staging area {staging_id}, and "
+        "the bus delivers only what comes after that event. Give all workers one staging area "
+        "(`staging`, an object store or a folder that all mount) and keep that one; or, to do without "
+        f"that one event: {command}."
+    )
+
+
+def events_elsewhere(position: Position, staging_id: str) -> int:
+    """Events of the coming batch that a wait has staged in another staging area, as far as is known."""
+    return position.staged_events if position.staged_in not in ("", staging_id) else 0
+
+
+def warn_of_other_area(position: Position, staging_id: str, where: str) -> None:
+    """Say what it costs to work with another staging area than the position's."""
+    if not staging_id or (
+        position.staging_id in ("", staging_id) and not events_elsewhere(position, staging_id)
+    ):
+        return
+    events = events_elsewhere(position, staging_id)
+    counted = f"at least {events} of them" if events else "what there is of it"
+    log.warning(
+        "%s was last worked on with staging area %s, and this task works with %s. What is staged there of "
+        "batch %s-%d is delivered once more, %s, and counts a second time against the org's daily "
+        "allowance. Give all workers one staging area (`staging`, an object store or a folder that all "
+        "mount).",
+        where,
+        position.staged_in if events else position.staging_id,
+        staging_id,
+        position.epoch,
+        position.sequence + 1,
+        counted,
+    )
+
+
+def _begin(
+    request: BatchRequest,
+    session: Session,
+    folder: TopicFolder,
+    store: PositionStore,
+    staging_id: str,
+) -> Opened:
+    """Write the position at sequence 0, before the first event is asked for; at `latest`, draft it.
+
+    Of two first runs at once one begins and the other gives way. A run that takes over from one that
+    died, or only seemed to, begins the same epoch: the other, if it wakes up, writes the same record.
 
     :raises BatchClaimed: another first run is about to begin.
     """
@@ -194,24 +286,20 @@ def _begin(
     with folder.claim_beginning(holder) as claim:
         position = stores.read(store)
         if position is not None:  # another has just begun
-            return position
+            return Opened(position=position)
         refuse_lost(newest_landed(folder), begun_epochs(folder), request, store.where)
-        position = _first_position(request, session, folder, start)
-        claim.check()
-        stores.write(store, position)
-        steps.reached(steps.POSITION_BEGUN, position.epoch)
-        write_origin(folder, position)
-        steps.reached(steps.ORIGIN_WRITTEN, position.epoch)
-    log.info(
-        "First run of %s for consumer %s: starting at %s.", request.topic, request.consumer, start
-    )
-    return position
+        position = _first_position(request, session, folder, start, staging_id)
+        if position.is_pinned:
+            claim.check()
+            write_first(position, store, folder)
+    return Opened(position=position, is_draft=not position.is_pinned)
 
 
 def _first_position(
-    request: BatchRequest, session: Session, folder: TopicFolder, start: str
+    request: BatchRequest, session: Session, folder: TopicFolder, start: str, staging_id: str
 ) -> Position:
-    """The position at sequence 0, in an epoch of which there is only one, whoever gets to write it."""
+    """The position at sequence 0; its epoch is the same for every task of this staging area."""
+    forgotten = folder.forgotten()
     first = record.begin(
         org_id=session.org_id,
         instance_url=session.instance_url,
@@ -220,7 +308,9 @@ def _first_position(
         start=start,
         at=datetime.now(UTC).isoformat(),
         by=request.run,
-        losses=_forgotten_losses(folder.forgotten_at(), start),
+        staging_id=staging_id,
+        previous_epoch=forgotten.epochs[-1] if forgotten and forgotten.epochs else "",
+        losses=_forgotten_losses(forgotten, start),
         owns=request.owns,
     )
     try:
@@ -228,20 +318,16 @@ def _first_position(
     except ConfigurationError:  # half of one, on a store that keeps what a killed task had written
         folder.begin_anew(first.to_json())
         return first
-    return replace(said, replay_id=start)  # the DAG's `initial_replay` may have been changed since
+    # The DAG's `initial_replay` may have been changed since, and the area's id is this task's to tell.
+    return replace(said, replay_id=start, initial_replay=start, staging_id=staging_id)
 
 
-def write_origin(folder: TopicFolder, position: Position) -> None:
-    """Say in the staging area how the position's epoch began; a second time changes nothing."""
-    folder.write_origin(
-        Origin(epoch=position.epoch, created_at=position.committed_at, position=position.to_json())
-    )
-
-
-def _forgotten_losses(forgotten: str, start: str) -> tuple[LossWindow, ...]:
-    """What lies between the place that was forgotten and where the first run after it starts."""
-    if not forgotten:
+def _forgotten_losses(forgotten: Forgotten | None, start: str) -> tuple[LossWindow, ...]:
+    """The window between the forgotten position and where the first run after it starts."""
+    if forgotten is None:
         return ()
-    return (
-        LossWindow(after="", start=start, at=forgotten, why="the position was forgotten by hand"),
+    why = "the position was forgotten by hand"
+    window = LossWindow(
+        after="", start=start, at=forgotten.at, why=why, after_event_at=forgotten.last_event_at
     )
+    return (window,)

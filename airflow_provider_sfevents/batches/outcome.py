@@ -1,4 +1,4 @@
-"""What is asked of a batch, and what came of it. Values."""
+"""Request for a batch, and its outcome. Values."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sfevents.batches.settling import Settling
+    from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
@@ -55,6 +56,7 @@ class BatchRequest:
 class Staged:
     """A batch that is staged, and claimed for this process until `release`.
 
+    :param staging_id: of the staging area that holds it.
     :param adopted: an earlier attempt had staged it; nothing was fetched.
     :param landed: it has a receipt that adds up; only its commit is missing.
     :param again: a run of the past lands its own batch again; the position has been beyond it for long and stays.
@@ -65,6 +67,7 @@ class Staged:
     folder: BatchFolder
     claim: Claim
     store: PositionStore
+    staging_id: str
     adopted: bool = False
     landed: bool = False
     again: bool = False
@@ -79,14 +82,15 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Empty:
-    """No event came; nothing was staged and the position stays.
+    """No event came; nothing was staged.
 
-    :param start: what no event came after.
+    :param position: that the batch would come after.
+    :param start: replay point that no event came after.
     :param settling: what the silence means for the batch before; None: nothing. The coming batch is claimed then, until `release`.
     """
 
     batch_id: str
-    sequence: int
+    position: Position
     start: str
     ended_by: str
     settling: Settling | None = None
@@ -96,7 +100,8 @@ class Empty:
             self.settling.claim.release()
 
     def result(self) -> dict[str, Any]:
-        return _result(self.batch_id, self.sequence, ended_by=self.ended_by)
+        sequence = self.position.sequence + 1
+        return _result(self.position, self.batch_id, sequence, ended_by=self.ended_by)
 
 
 def result(
@@ -114,6 +119,7 @@ def result(
     :param receipt: of the landed batch; without one nothing is said of tables. Of one that was applied, too, the counts are there.
     """
     return _result(
+        manifest,
         manifest.batch_id,
         manifest.sequence,
         manifest=manifest_url,
@@ -132,6 +138,7 @@ def result(
 
 
 def _result(
+    of: Manifest | Position,
     batch_id: str,
     sequence: int,
     *,
@@ -149,6 +156,9 @@ def _result(
     again: bool = False,
 ) -> dict[str, Any]:
     return {
+        "org_id": of.org_id,
+        "topic": of.topic,
+        "consumer": of.consumer,
         "batch_id": batch_id,
         "sequence": sequence,
         "manifest": manifest,

@@ -30,6 +30,7 @@ class ByReplayId:
         *,
         stop: asyncio.Event,
         heard: Heard | None = None,
+        outlast: bool = False,
     ) -> FetchResult:
         return await self._client.fetch(
             self._topic,
@@ -40,6 +41,7 @@ class ByReplayId:
             stop=stop,
             heard=heard,
             same_place=(plan.resume,),
+            outlast=outlast,
         )
 
     async def keep(self, replay_id: str) -> None:

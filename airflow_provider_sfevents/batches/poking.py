@@ -1,9 +1,10 @@
-"""Is enough pending after the position? Asked on a worker, which knows the position; nothing is moved.
+"""Find out on a worker whether enough is pending after the position; the position does not move.
 
 1. A run of the past that has its own batch has nothing to wait for.
-2. What is staged is looked at first: a whole batch is enough, whoever staged it, and files that hold enough events are.
-3. While somebody is at work on the batch the answer is: not yet. What he takes will not be there for us.
-4. Only then is the bus listened to, and what comes is staged, so that the next poke, trigger or task goes on after it.
+2. Staged events count first: a whole batch is enough, and so are files that hold enough events.
+3. While another process works on the batch the answer is: not yet. It takes the pending events.
+4. Only then does the wait listen to the bus. What comes is staged, so that the next poke, trigger or task
+   goes on after it.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches import age, fallback, past, restart
+from airflow_provider_sfevents.batches import age, fallback, past, position_writes, restart
 from airflow_provider_sfevents.batches.coming import Coming
-from airflow_provider_sfevents.batches.heard import STOPPED
+from airflow_provider_sfevents.batches.heard import GAVE_WAY, STOPPED
 from airflow_provider_sfevents.batches.listening import listen
-from airflow_provider_sfevents.batches.opening import open_position
+from airflow_provider_sfevents.batches.opening import open_position, warn_of_other_area
+from airflow_provider_sfevents.batches.position_writes import Pin
 from airflow_provider_sfevents.batches.sighting import settled_sight
 from airflow_provider_sfevents.batches.supply import SETUP_SECONDS, fit
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     BatchClaimed,
     ReplayIdRefused,
+    SfEventsError,
     StagingError,
     Stopped,
 )
@@ -49,16 +53,18 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What a worker knows of what is pending.
+    """Events that are pending, as far as a worker knows.
 
-    :param coming: the batch after the position; None: there is none to speak of (a run of the past, or somebody is about to begin).
-    :param staged: all that is known of is staged.
+    :param coming: the batch after the position; None: a run of the past has none, or another task is
+        about to begin the position.
+    :param staged: all of them are staged, in staging area `staging_id`.
     """
 
     coming: Coming | None
     events: int
     enough: bool
     staged: bool = True
+    staging_id: str = ""
     why: str = ""
 
 
@@ -73,17 +79,17 @@ async def find(
     """Look, on a worker; nothing is asked of the bus but whether the topic can be read.
 
     :param open_store: gives the position store, told the org's id.
-    :param told: what a triggerer says of the batch; believed where this worker does not see its files.
+    :param told: result of a triggerer's wait; it counts where this worker does not see its files.
     :raises SfEventsError: as `stage_batch` does, of what shows before it fetches.
-    :raises StagingError: what the triggerer was told came after a `latest` that nobody can find any more.
     """
     found = await _look(request, client, area, open_store)
     if isinstance(found, Pending):
         return found
     pending = _judged(found, min_events)
-    return (
-        pending if pending.enough or told is None else _believed(pending, found, min_events, told)
-    )
+    if told is None or told.batch_id != found.coming.batch_id or found.sight.held_by:
+        return pending
+    await asyncio.to_thread(_record_told, request, found, told)
+    return pending if pending.enough else _believed(pending, found, min_events, told)
 
 
 async def poke(
@@ -103,35 +109,55 @@ async def poke(
     :raises StagingError: something came, not enough, and cannot be staged: each poke would have it delivered anew.
     :raises SfEventsError: as `stage_batch` does.
     """
-    while True:
-        found = await _look(request, client, area, open_store)
-        if isinstance(found, Pending):
-            return found
-        pending, plan = _judged(found, min_events), found.sight.plan
-        if pending.enough or found.sight.held_by or not isinstance(plan, restart.Fetch):
-            return pending
-        try:
-            heard = await _listen(request, min_events, client, area, found, plan, stopping)
-        except SlotTaken as taken:  # he who has it hears what comes
-            return replace(pending, why=str(taken))
-        except ReplayIdRefused as refused:
-            if plan.kept:
-                return replace(pending, enough=True, why=f"{refused} What is staged lands first.")
-            _fall_back(request, found, plan, refused)
-            continue
+    found = await _look(request, client, area, open_store)
+    if isinstance(found, Pending):
+        return found
+    pending, plan = _judged(found, min_events), found.sight.plan
+    if pending.enough or found.sight.held_by or not isinstance(plan, restart.Fetch):
+        return pending
+    try:
+        heard = await _listen(request, min_events, client, area, found, plan, stopping)
+    except SlotTaken as taken:  # its holder receives what comes
+        return replace(pending, why=str(taken))
+    except ReplayIdRefused as refused:
+        if plan.kept:
+            return replace(pending, enough=True, why=f"{refused} What is staged lands first.")
+        found = await asyncio.to_thread(_fall_back, request, found, refused)
+        plan = restart.Fetch(start=found.coming.start)
+        heard = await _listen(request, min_events, client, area, found, plan, stopping)
+    if plan.ask != LATEST or heard.ended_by in GAVE_WAY:
         return _after_listening(found.coming, heard, min_events)
+    return await _after_latest(request, min_events, client, area, open_store, heard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """What a worker has found out without listening."""
+    """State that a worker finds without listening.
+
+    :param stored: the position as it is in the store; None: it is in none.
+    """
 
     coming: Coming
     sight: Sight
     position: Position
+    stored: Position | None
     store: PositionStore
     topic_folder: TopicFolder
     folder: BatchFolder
+    staging_id: str
+
+    @property
+    def pin(self) -> Pin | None:
+        """How `latest` becomes a replay id, if the position is not pinned."""
+        if self.position.is_pinned:
+            return None
+        return Pin(
+            draft=self.position,
+            stored=self.stored,
+            store=self.store,
+            folder=self.topic_folder,
+            staging_id=self.staging_id,
+        )
 
 
 async def _look(
@@ -152,18 +178,22 @@ async def _look(
             return Pending(coming=None, events=own.events, enough=True, why=why)
     await client.require_readable(request.topic)
     request = await fit(request, client, area, max_age_seconds=SETUP_SECONDS)
+    staging_id = await asyncio.to_thread(area.known_id)
     try:
-        position = open_position(request, session, topic_folder, store)
+        opened = open_position(request, session, topic_folder, store, staging_id)
     except BatchClaimed as claimed:
         return Pending(coming=None, events=0, enough=False, why=str(claimed))
-    coming = Coming.after(position, request.managed)
+    warn_of_other_area(opened.position, staging_id, store.where)
+    coming = Coming.after(opened.position, request.managed)
     return _Found(
         coming=coming,
         sight=await settled_sight(coming, area),
-        position=position,
+        position=opened.position,
+        stored=opened.stored,
         store=store,
         topic_folder=topic_folder,
         folder=coming.folder(area),
+        staging_id=staging_id,
     )
 
 
@@ -175,34 +205,54 @@ def _judged(found: _Found, min_events: int) -> Pending:
     whole = not isinstance(seen.plan, restart.Fetch)
     enough = whole or seen.events >= min_events
     why = f"batch {found.coming.batch_id} is staged" if whole else ""
-    return Pending(coming=found.coming, events=seen.events, enough=enough, why=why)
+    return Pending(
+        coming=found.coming,
+        events=seen.events,
+        enough=enough,
+        staging_id=found.staging_id,
+        why=why,
+    )
+
+
+def _record_told(request: BatchRequest, found: _Found, told: Heard) -> None:
+    """Put into the position what a triggerer's wait has learned: it has no access to the store."""
+    if not (told.resume_after or (told.staged and told.events)) or found.stored is None:
+        return
+    holder = Holder.here(request.run, datetime.now(UTC).isoformat())
+    try:
+        with found.folder.claim(holder) as claim:
+            if told.staged and told.events:
+                epoch, sequence = found.coming.epoch, found.coming.sequence
+                position_writes.note_wait(
+                    found.store, epoch, sequence, told.staging_id, told.events, claim
+                )
+            elif not found.sight.events:
+                position_writes.keep_keepalive(found.store, found.stored, told.resume_after, claim)
+    except SfEventsError as error:
+        log.warning("Could not record the result of the wait in the position: %s", error)
 
 
 def _believed(pending: Pending, found: _Found, min_events: int, told: Heard) -> Pending:
-    """Enough, where a triggerer has said so of this very batch, and this worker does not see it.
-
-    :raises StagingError: it can neither be seen nor found again.
-    """
-    if told.batch_id != found.coming.batch_id or told.events < min_events or found.sight.held_by:
+    """Pending events that a triggerer has staged where this worker does not see them."""
+    if told.events < min_events:
         return pending
-    plan = found.sight.plan
     folder = found.folder.url
-    if isinstance(plan, restart.Fetch) and plan.ask == LATEST:
-        raise StagingError(
-            f"{told.events} events came on {found.coming.topic} after `latest`, and this worker finds neither them nor the place in {folder}, "
-            "where the triggerer staged them: they would be missed. Give triggerer and workers one staging area (`staging`, an object store or "
-            "a folder that all mount); and to have them all the same, once: "
-            f"`airflow sfevents position set {found.coming.consumer} {found.coming.topic} earliest`."
-        )
     why = told.why
     if told.staged:
         why = (
-            f"The triggerer has staged {told.events} events of batch {found.coming.batch_id}, of which this worker sees "
+            f"The triggerer has staged {counted(told.events, 'event')} of batch {found.coming.batch_id}, of which this worker sees "
             f"{pending.events} in {folder}; they are delivered once more, and count a second time against the org's daily allowance. Give "
             "triggerer and workers one staging area (`staging`, an object store or a folder that all mount)."
         )
         log.warning("%s", why)
-    return Pending(coming=found.coming, events=told.events, enough=True, staged=False, why=why)
+    return Pending(
+        coming=found.coming,
+        events=told.events,
+        enough=True,
+        staged=False,
+        staging_id=told.staging_id,
+        why=why,
+    )
 
 
 async def _listen(
@@ -223,48 +273,70 @@ async def _listen(
         area,
         replace(bounds, max_events=min_events),
         run=request.run,
+        store=found.store,
+        pin=found.pin,
         stop=stopping,
         max_wait=bounds.idle_seconds,
     )
     if heard.ended_by == STOPPED:
         raise Stopped(
-            f"The task was ended while it waited for {request.topic}; {heard.events} events stay staged for the next try."
+            f"The task was ended while it waited for {request.topic}; what came ({counted(heard.events, 'event')}) stays staged for the next try."
         )
-    if plan.ask == LATEST and not heard.events and not heard.held_by:
-        await _require_learned(found, heard, bounds.max_seconds)
     return heard
 
 
-async def _require_learned(found: _Found, heard: Heard, max_seconds: float) -> None:
-    coming = found.coming
-    anchor = await asyncio.to_thread(
-        age.anchor_at, found.topic_folder, coming.epoch, coming.sequence - 1
-    )
-    if anchor is None:
-        raise age.unlearned(coming.topic, heard.ended_by, max_seconds)
+async def _after_latest(
+    request: BatchRequest,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    open_store: Callable[[str], PositionStore],
+    heard: Heard,
+) -> Pending:
+    """Pending events after a wait at `latest`: the position has a replay id now.
 
-
-def _fall_back(
-    request: BatchRequest, found: _Found, plan: restart.Fetch, refused: ReplayIdRefused
-) -> None:
-    """Write down where the coming batch goes on, as the user has chosen.
-
-    :raises ReplayIdRefused: the user has not.
-    :raises BatchClaimed: somebody is at work on the batch by now.
+    :raises TransportError: neither an event nor a keepalive came, so it has none.
     """
-    window = fallback.choose(
-        found.position, plan, request.replay_fallback, refused, found.store.where
-    )
-    with found.folder.claim(Holder.here(request.run, window.at)) as claim:
-        fallback.keep(window, found.folder, claim, request.topic)
+    found = await _look(request, client, area, open_store)
+    if isinstance(found, Pending):
+        return found
+    if not found.position.is_pinned:
+        raise age.unlearned(request.topic, heard.ended_by, request.bounds.max_seconds)
+    pending = _judged(found, min_events)
+    if pending.enough or heard.batch_id != found.coming.batch_id:
+        return pending
+    return _after_listening(found.coming, heard, min_events)
+
+
+def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefused) -> _Found:
+    """The position after the user's `replay_fallback`; written, unless `latest` has to be pinned first.
+
+    :raises ReplayIdRefused: the user has not chosen.
+    :raises BatchClaimed: another task works on the batch by now.
+    """
+    where = found.store.where
+    lost = fallback.choose(found.position, request.replay_fallback, refused, where)
+    stored = found.stored
+    if lost.is_pinned:
+        with found.folder.claim(Holder.here(request.run, datetime.now(UTC).isoformat())) as claim:
+            stored = position_writes.keep_loss(found.store, found.position, lost, claim)
+    coming = Coming.after(lost, request.managed)
+    return replace(found, coming=coming, position=lost, stored=stored)
 
 
 def _after_listening(coming: Coming, heard: Heard, min_events: int) -> Pending:
-    """:raises StagingError: something came that each poke would have delivered anew."""
+    """:raises StagingError: events came that each further poke would have delivered once more."""
     enough = heard.events >= min_events and not heard.held_by
     if not heard.staged and not enough:
         raise StagingError(
-            f"{heard.why} {heard.events} of {min_events} events came so far, and each poke would have them delivered anew."
+            f"{heard.why} {heard.events} of {counted(min_events, 'event')} came so far, and each poke would have them delivered anew."
         )
     why = f"batch {coming.batch_id} is held by {heard.held_by}" if heard.held_by else heard.why
-    return Pending(coming=coming, events=heard.events, enough=enough, staged=heard.staged, why=why)
+    return Pending(
+        coming=coming,
+        events=heard.events,
+        enough=enough,
+        staged=heard.staged,
+        staging_id=heard.staging_id,
+        why=why,
+    )

@@ -24,12 +24,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.staging.chain import LATEST
+from airflow_provider_sfevents.pubsub.start import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+    from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,21 +65,15 @@ def may_come_again(newest_first: Iterable[Before]) -> tuple[Before, ...]:
     return tuple(found)
 
 
-def to_commit_first(
-    start: str, kept: tuple[Part, ...], last: Before | None, *, anchored: bool, placed: bool
-) -> str:
-    """The place to commit before anything is fetched, on a stream that asks for nothing: so less comes again. Empty: there is none.
+def to_commit_first(last: Before | None, *, moved_on: bool) -> str:
+    """The replay id to commit before anything is fetched, so that less comes again; empty: there is none.
 
-    :param start: where the coming batch starts.
-    :param kept: its closed files.
-    :param last: the batch before it.
-    :param anchored: a keepalive after that batch was committed.
-    :param placed: the end of the coming batch's first file was committed.
+    It is committed on a stream that asks for nothing.
+
+    :param last: the batch before the coming one.
+    :param moved_on: a keepalive after that batch was committed.
     """
-    if kept and start == LATEST:
-        # `latest` is a moment: until something is committed, the service would start at another one.
-        return "" if placed else kept[-1].end
-    if last is None or last.committed or anchored or not last.is_what_landed:
+    if last is None or last.committed or moved_on or not last.is_what_landed:
         return ""
     return last.manifest.end
 

@@ -1,15 +1,15 @@
-"""What an attempt at a batch finds in the staging area, and what it does about it. Values in, a plan out.
+"""Decide what an attempt at a batch does about what it finds in the staging area. Values in, a plan out.
 
 1. A receipt that matches the manifest: the batch is landed; only its commit is missing.
 2. A manifest: the batch is staged; adopt it, fetch nothing, land it (again).
-3. Closed files without a manifest: keep the longest chain of them and go on after it.
-4. Nothing: start at the position.
-5. A loss window: as 3 and 4, but in the position's stead stands the place that was chosen when the bus refused it.
-6. An anchor of this position that follows the last file kept, or the position itself: subscribe there. Nothing lies in between, so the
-   next file still begins where the one before it ended, however often the anchor moves on meanwhile.
+3. Closed files without a manifest: keep the longest chain of them and continue after it.
+4. Nothing: begin where the position says.
+5. An anchor (a keepalive's replay id) of this position that was heard exactly there, after the last file
+   kept or where the batch begins: subscribe after the anchor. No event lies in between, so the next file
+   still begins where the one before it ended, however often the anchor moves on meanwhile.
 
-Whatever was found must stem from where the position stands now; otherwise somebody moved it by hand within its
-epoch, and nothing is safe to assume.
+What was found must stem from the position's replay id; otherwise the position was moved by hand within
+its epoch, and nothing is safe to assume.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
 from airflow_provider_sfevents.staging.chain import chain
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part, Receipt
+    from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+    from airflow_provider_sfevents.staging.marks import Anchor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the folder of the batch after the position holds.
+    """Content of the folder of the batch after the position.
 
-    :param position_start: where the position stands, in text form.
-    :param anchor: replay id of a keepalive that counts for this very position, hex, or empty.
-    :param anchor_after: end of the last file that was kept when the keepalive came, hex, or empty.
-    :param loss: the bus refused the position's replay id, and the batch begins elsewhere.
+    :param position_start: the position's replay id, or `earliest` or `latest`.
+    :param start: replay point at which the batch begins, in text form.
+    :param anchors: keepalives that were heard for this position, the freshest first.
     """
 
     position_start: str
-    anchor: str = ""
-    anchor_after: str = ""
-    loss: LossWindow | None = None
+    start: str
+    anchors: tuple[Anchor, ...] = ()
     manifest: Manifest | None = None
     receipt: Receipt | None = None
     parts: tuple[Part, ...] = ()
@@ -60,15 +60,14 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch:
-    """Ask the bus for what comes after `resume`; the batch begins at `start` with `kept`, and after `loss`.
+    """Ask the bus for what comes after `resume`; the batch begins at `start` with `kept`.
 
-    :param anchor: a fresher place than `resume`, with nothing in between; hex, or empty.
+    :param anchors: fresher replay ids than `resume`, with no event in between; hex, the freshest first.
     """
 
     start: str
     kept: tuple[Part, ...] = ()
-    loss: LossWindow | None = None
-    anchor: str = ""
+    anchors: tuple[str, ...] = ()
 
     @property
     def resume(self) -> str:
@@ -78,7 +77,7 @@ class Fetch:
     @property
     def ask(self) -> str:
         """Where to subscribe."""
-        return self.anchor or self.resume
+        return self.anchors[0] if self.anchors else self.resume
 
     @property
     def events(self) -> int:
@@ -121,8 +120,8 @@ def mismatch(manifest: Manifest, receipt: Receipt) -> str:
     rows = sum(receipt.tables.values())
     if rows + receipt.quarantined + receipt.duplicates != staged:
         return (
-            f"{rows} rows landed, {receipt.quarantined} quarantined and {receipt.duplicates} duplicates do not add up to the "
-            f"{staged} events staged"
+            f"{counted(rows, 'row')} landed, {receipt.quarantined} quarantined and {counted(receipt.duplicates, 'duplicate')} do not add up to the "
+            f"{counted(staged, 'event')} staged"
         )
     return ""
 
@@ -154,12 +153,7 @@ def require_landed(manifest: Manifest, receipt: Receipt | None, where: str) -> R
 
 
 def _fetch(found: Found) -> Fetch:
-    """Go on where something was kept already, so that it is not delivered a second time."""
-    place = found.loss.start if found.loss else found.position_start
-    longest = Fetch(start=place, kept=chain(place, found.parts), loss=found.loss)
-    if found.anchor and not found.anchor_after:
-        # Files that were staged before 6. was the rule begin at the anchor of their time.
-        old = Fetch(start=found.anchor, kept=chain(found.anchor, found.parts), loss=found.loss)
-        longest = max(longest, old, key=lambda fetch: fetch.events)
-    end = longest.kept[-1].end if longest.kept else ""
-    return replace(longest, anchor=found.anchor) if found.anchor_after == end else longest
+    """Continue after the files that are there, so that their events are not delivered a second time."""
+    fetch = Fetch(start=found.start, kept=chain(found.start, found.parts))
+    here = [anchor.replay_id for anchor in found.anchors if anchor.after == fetch.resume]
+    return replace(fetch, anchors=tuple(dict.fromkeys(here)))

@@ -4,8 +4,8 @@ The order matters, since the process may die between any two steps:
 
 1. Log in; nothing is spent, and most mistakes show here.
 2. A run of the past gets its own batch, or is refused (`past`); the rest is for the others.
-3. Ask for the topic. Read the position, or begin one; it is in its store before the first event is asked for.
-4. Claim the batch after it, and read the position again: it may have moved while we waited.
+3. Ask for the topic. Read the position, or begin one; it is in its store before the first event is staged.
+4. Claim the batch after it, and read the position again: it may have moved meanwhile.
 5. Do what `restart.plan` says of what lies there; a fetch writes the manifest last.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,18 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import age, fallback, past, restart
 from airflow_provider_sfevents.batches.coming import Coming, look
 from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
-from airflow_provider_sfevents.batches.opening import open_position
+from airflow_provider_sfevents.batches.opening import (
+    events_elsewhere,
+    open_position,
+    warn_of_other_area,
+)
+from airflow_provider_sfevents.batches.outages import outlast
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.batches.position_writes import Pin, keep_loss, take_area
 from airflow_provider_sfevents.batches.schemas import keep_schemas
 from airflow_provider_sfevents.batches.settling import Settling, is_due
 from airflow_provider_sfevents.batches.supply import commit_staged, fit
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ReplayIdRefused, Stopped, TransportError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.start import LATEST
@@ -62,19 +69,24 @@ async def stage_batch(
     :raises BatchClaimed: somebody else is at work on the batch; before anything is spent.
     :raises PositionConflict: position, staging area, org and run contradict each other.
     :raises ReplayIdRefused: the bus does not know the position's replay id, and `replay_fallback` is `fail`.
+    :raises TransportError: Salesforce could not be reached within `max_seconds`, and nothing is staged.
     :raises Stopped: `stopping` was set.
     """
-    session = await client.session()
+    deadline = asyncio.get_running_loop().time() + request.bounds.max_seconds
+    session = await outlast(client.session, deadline, stopping)
     steps.reached(steps.AUTHENTICATED, session.org_id)
     folder = area.topic(session.org_id, request.consumer, request.topic)
     # Stores are read on this thread on purpose: Airflow's are bound to the task's own, and they answer at once.
     store = open_store(session.org_id)
-    claimed = await _claim_own(request, folder, store)
+    claimed = await _claim_own(request, area, folder, store)
     if claimed is None:
-        await client.require_readable(request.topic)
-        request = await fit(request, client, area)
-        claimed = await _claim_next(request, session, folder, store)
+        topic = request.topic
+        await outlast(lambda: client.require_readable(topic), deadline, stopping)
+        request = await _fitted(request, client, area, deadline, stopping)
+        staging_id = await asyncio.to_thread(area.staging_id)
+        claimed = await _claim_next(request, session, folder, store, staging_id)
     try:
+        request = _within(request, deadline)
         staged = await _stage_claimed(request, client, claimed, stopping)
         _unless_ended(staged, stopping)
     except BaseException:
@@ -83,6 +95,26 @@ async def stage_batch(
     if isinstance(staged, Empty) and staged.settling is None:
         claimed.claim.release()
     return staged
+
+
+async def _fitted(
+    request: BatchRequest,
+    client: PubSubClient,
+    area: StagingArea,
+    deadline: float,
+    stopping: asyncio.Event,
+) -> BatchRequest:
+    """The request, once the setup of its managed subscription has been read."""
+    return await outlast(lambda: fit(request, client, area), deadline, stopping)
+
+
+def _within(request: BatchRequest, deadline: float) -> BatchRequest:
+    """The request with what is left of `max_seconds`, at least a second.
+
+    :param deadline: by the running loop's clock.
+    """
+    left = max(1.0, deadline - asyncio.get_running_loop().time())
+    return replace(request, bounds=replace(request.bounds, max_seconds=left))
 
 
 def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:
@@ -95,9 +127,10 @@ def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
-    """A batch in our hands.
+    """A batch that this task has claimed.
 
     :param position: it comes after; None for a batch of the past, which has no next.
+    :param is_draft: the position is in no store yet; see `Pin`.
     """
 
     position: Position | None
@@ -105,10 +138,12 @@ class _Claimed:
     folder: BatchFolder
     claim: Claim
     store: PositionStore
+    staging_id: str
+    is_draft: bool = False
 
 
 async def _claim_own(
-    request: BatchRequest, folder: TopicFolder, store: PositionStore
+    request: BatchRequest, area: StagingArea, folder: TopicFolder, store: PositionStore
 ) -> _Claimed | None:
     """The batch that this run had staged before; None where it is to take the next one.
 
@@ -121,26 +156,46 @@ async def _claim_own(
         return None
     log.info("Run %s had staged batch %s; it is landed again.", manifest.run.run, manifest.batch_id)
     batch = folder.batch(manifest.epoch, manifest.sequence)
+    staging_id = await asyncio.to_thread(area.staging_id)
     claim = await _claim(request, batch)
-    return _Claimed(position=None, topic_folder=folder, folder=batch, claim=claim, store=store)
+    return _Claimed(
+        position=None,
+        topic_folder=folder,
+        folder=batch,
+        claim=claim,
+        store=store,
+        staging_id=staging_id,
+    )
 
 
 async def _claim_next(
-    request: BatchRequest, session: Session, folder: TopicFolder, store: PositionStore
+    request: BatchRequest,
+    session: Session,
+    folder: TopicFolder,
+    store: PositionStore,
+    staging_id: str,
 ) -> _Claimed:
-    """The position, and the batch after it, claimed; looked at until both belong together."""
-    position = open_position(request, session, folder, store)
+    """The position, and the batch after it, claimed; read again until both belong together."""
+    position = open_position(request, session, folder, store, staging_id).position
     while True:
         batch = folder.batch(position.epoch, position.sequence + 1)
         claim = await _claim(request, batch)
         try:
-            now_at = open_position(request, session, folder, store)
+            opened = open_position(request, session, folder, store, staging_id)
         except BaseException:
             claim.release()
             raise
+        now_at = opened.position
         if (now_at.epoch, now_at.sequence) == (position.epoch, position.sequence):
+            warn_of_other_area(now_at, staging_id, store.where)
             return _Claimed(
-                position=now_at, topic_folder=folder, folder=batch, claim=claim, store=store
+                position=now_at,
+                topic_folder=folder,
+                folder=batch,
+                claim=claim,
+                store=store,
+                staging_id=staging_id,
+                is_draft=opened.is_draft,
             )
         claim.release()
         position = now_at
@@ -157,25 +212,31 @@ async def _stage_claimed(
     request: BatchRequest, client: PubSubClient, claimed: _Claimed, stopping: asyncio.Event
 ) -> Staged | Empty:
     if claimed.position is None:
-        return await _land_again(request, client, claimed)
-    plan = _plan(claimed, claimed.position)
+        return await _land_again(request, client, claimed, stopping)
+    plan = await asyncio.to_thread(_plan, claimed, claimed.position)
     if isinstance(plan, restart.Fetch):
         return await _fetch(request, client, claimed, claimed.position, plan, stopping)
     landed = isinstance(plan, restart.Commit)
-    coming = Coming.after(claimed.position, request.managed)
-    await commit_staged(client, coming, claimed.topic_folder, stopping)
+    if request.managed:
+        position = await asyncio.to_thread(
+            take_area, claimed.store, claimed.position, claimed.staging_id, claimed.claim
+        )
+        coming = Coming.after(position, request.managed)
+        await commit_staged(client, coming, claimed.topic_folder, claimed.staging_id, stopping)
     if not landed:
-        await _make_ready(client, claimed, plan.manifest)
+        await _make_ready(request, client, claimed, plan.manifest, stopping)
     log.info(
-        "Batch %s is %s already (%d events); nothing is fetched.",
+        "Batch %s is %s already (%s); nothing is fetched.",
         plan.manifest.batch_id,
         "landed" if landed else "staged",
-        plan.manifest.events,
+        counted(plan.manifest.events, "event"),
     )
     return _staged(claimed, plan.manifest, adopted=True, landed=landed)
 
 
-async def _land_again(request: BatchRequest, client: PubSubClient, claimed: _Claimed) -> Staged:
+async def _land_again(
+    request: BatchRequest, client: PubSubClient, claimed: _Claimed, stopping: asyncio.Event
+) -> Staged:
     """A batch of the past; for a mere retry, whose first try died after its commit, what that one landed is enough."""
     manifest = claimed.folder.read_manifest()
     if manifest is None:  # swept between our look and our claim
@@ -185,14 +246,23 @@ async def _land_again(request: BatchRequest, client: PubSubClient, claimed: _Cla
     landed = restart.is_landed(manifest, claimed.folder.read_receipt())
     again = request.cleared or request.backfill or not landed
     if again:
-        await _make_ready(client, claimed, manifest)
+        await _make_ready(request, client, claimed, manifest, stopping)
     return _staged(claimed, manifest, adopted=True, landed=not again, again=again)
 
 
-async def _make_ready(client: PubSubClient, claimed: _Claimed, manifest: Manifest) -> None:
+async def _make_ready(
+    request: BatchRequest,
+    client: PubSubClient,
+    claimed: _Claimed,
+    manifest: Manifest,
+    stopping: asyncio.Event,
+) -> None:
     """Files that an earlier task left are read through before Spark is started on them; schemas it could not get are asked for again."""
     await asyncio.to_thread(claimed.folder.verify, manifest, past=claimed.position is None)
-    await keep_schemas(claimed.folder, client, manifest.schemas)
+    deadline = asyncio.get_running_loop().time() + request.bounds.max_seconds
+    await outlast(
+        lambda: keep_schemas(claimed.folder, client, manifest.schemas), deadline, stopping
+    )
 
 
 async def _fetch(
@@ -206,21 +276,27 @@ async def _fetch(
     try:
         came = await _batch_fetch(request, claimed, position, plan).run(client, stopping)
     except ReplayIdRefused as error:
-        # Each time it goes on at a place that was not tried yet, so it ends: anchor, position, fallback.
-        further = _go_on(request, claimed, position, plan, error)
+        # Each time it subscribes at another replay point, so it ends: anchors, position, fallback.
+        further = fallback.without_anchor(plan, error)
+        if further is None:
+            position = await asyncio.to_thread(_fall_back, request, claimed, position, error)
+            further = restart.Fetch(start=position.start)
         return await _fetch(request, client, claimed, position, further, stopping)
     if isinstance(came, Ended):
         if plan.ask == LATEST and not came.latest_replay_id:
             raise age.unlearned(request.topic, came.ended_by, request.bounds.max_seconds)
         return Empty(
             batch_id=claimed.folder.batch_id,
-            sequence=position.sequence + 1,
+            position=position,
             start=plan.ask,
             ended_by=came.ended_by,
             settling=_settling(claimed, position, came.ended_by),
         )
     log.info(
-        "Batch %s is staged: %d events, ended by %s.", came.batch_id, came.events, came.ended_by
+        "Batch %s is staged: %s, ended by %s.",
+        came.batch_id,
+        counted(came.events, "event"),
+        came.ended_by,
     )
     return _staged(claimed, came)
 
@@ -239,30 +315,39 @@ def _batch_fetch(
     request: BatchRequest, claimed: _Claimed, position: Position, plan: restart.Fetch
 ) -> BatchFetch:
     bounds = age.bounds(request, position, plan, claimed.topic_folder, datetime.now(UTC))
+    pin = None
+    if plan.ask == LATEST:
+        pin = Pin(
+            draft=position,
+            stored=None if claimed.is_draft else claimed.position,
+            store=claimed.store,
+            folder=claimed.topic_folder,
+            staging_id=claimed.staging_id,
+        )
     return BatchFetch(
-        request, bounds, position, plan, claimed.topic_folder, claimed.folder, claimed.claim
+        request,
+        bounds,
+        position,
+        plan,
+        claimed.topic_folder,
+        claimed.folder,
+        claimed.claim,
+        claimed.store,
+        claimed.staging_id,
+        pin=pin,
+        elsewhere=events_elsewhere(position, claimed.staging_id),
     )
 
 
-def _go_on(
-    request: BatchRequest,
-    claimed: _Claimed,
-    position: Position,
-    plan: restart.Fetch,
-    refused: ReplayIdRefused,
-) -> restart.Fetch:
-    """Where to go on after the bus has refused a replay id: at the position itself, or at the user's `replay_fallback`.
+def _fall_back(
+    request: BatchRequest, claimed: _Claimed, position: Position, refused: ReplayIdRefused
+) -> Position:
+    """The position after the user's `replay_fallback`; written, unless `latest` has to be pinned first.
 
-    :raises ReplayIdRefused: there is nowhere, or the user has not chosen.
+    :raises ReplayIdRefused: the user has not chosen, or the bus refuses that, too.
     """
-    if plan.anchor:
-        return fallback.without_anchor(plan, refused)
-    window = fallback.choose(position, plan, request.replay_fallback, refused, claimed.store.where)
-    fallback.keep(window, claimed.folder, claimed.claim, request.topic)
-    again = _plan(claimed, position)
-    if not isinstance(again, restart.Fetch):
-        raise refused
-    return again
+    lost = fallback.choose(position, request.replay_fallback, refused, claimed.store.where)
+    return keep_loss(claimed.store, position, lost, claimed.claim) if lost.is_pinned else lost
 
 
 def _plan(claimed: _Claimed, position: Position) -> restart.Commit | restart.Adopt | restart.Fetch:
@@ -283,6 +368,7 @@ def _staged(
         folder=claimed.folder,
         claim=claimed.claim,
         store=claimed.store,
+        staging_id=claimed.staging_id,
         adopted=adopted,
         landed=landed,
         again=again,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.batches.managed_supply import ByManaged
 from airflow_provider_sfevents.batches.plain_supply import ByReplayId
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.staging import excess
 
@@ -39,8 +40,9 @@ class Supply(Protocol):
         *,
         stop: asyncio.Event,
         heard: Heard | None = None,
+        outlast: bool = False,
     ) -> FetchResult:
-        """As `PubSubClient.fetch`; `heard` is told places that are safe to go on from."""
+        """As `PubSubClient.fetch`; `heard` is awaited with replay ids that are safe to continue from."""
 
     async def keep(self, replay_id: str) -> None:
         """All up to this place is in durable files, hex."""
@@ -51,16 +53,19 @@ class Supply(Protocol):
 
 @asynccontextmanager
 async def supplied(
-    client: PubSubClient, coming: Coming, folder: TopicFolder
+    client: PubSubClient, coming: Coming, folder: TopicFolder, staging_id: str
 ) -> AsyncGenerator[Supply]:
-    """The supply of the coming batch; at the end no stream is open."""
+    """The supply of the coming batch; at the end no stream is open.
+
+    :param staging_id: of the staging area that `folder` is in; empty if it cannot be known.
+    """
     if not coming.managed:
         yield ByReplayId(client, coming.topic)
         return
     managed = client.managed(coming.managed, coming.topic)
     try:
         async with managed:
-            yield ByManaged(client, managed, coming, folder)
+            yield ByManaged(client, managed, coming, folder, staging_id)
     finally:
         await note_excess(managed, coming, folder)
 
@@ -114,9 +119,15 @@ def _be_its_consumer(org_id: str, name: str, request: BatchRequest, area: Stagin
 
 
 async def commit_staged(
-    client: PubSubClient, coming: Coming, folder: TopicFolder, stop: asyncio.Event
+    client: PubSubClient,
+    coming: Coming,
+    folder: TopicFolder,
+    staging_id: str,
+    stop: asyncio.Event,
 ) -> None:
-    """Commit the end of a whole batch that somebody has staged before, where that is not known to be done. Raises nothing of the service's.
+    """Commit the end of a batch that an earlier task has staged, unless that is known to be done.
+
+    Raises none of the service's errors.
 
     :param stop: ends the wait for the subscription's slot when set.
     """
@@ -127,21 +138,21 @@ async def commit_staged(
     if manifest is None or await asyncio.to_thread(batch.read_confirmed) == manifest.end:
         return
     async with client.managed(coming.managed, coming.topic) as managed:
-        await ByManaged(client, managed, coming, folder, stop).keep(manifest.end)
+        await ByManaged(client, managed, coming, folder, staging_id, stop).keep(manifest.end)
 
 
 async def note_excess(managed: Managed, coming: Coming, folder: TopicFolder) -> None:
     """Each delivery counts against the org's allowance; those that brought nothing are named, and counted beside the batch."""
     if managed.dropped:
         log.warning(
-            "%d events of %s were delivered again, since Salesforce had not kept their place, and were left out: they are staged already.",
-            managed.dropped,
+            "Left out %s of %s, staged already and delivered again, since Salesforce had not kept the place.",
+            counted(managed.dropped, "event"),
             coming.topic,
         )
     if managed.late:
         log.info(
-            "%d events of %s came after the end of the batch; they are delivered again.",
-            managed.late,
+            "After the end of the batch came %s of %s, to be delivered again.",
+            counted(managed.late, "event"),
             coming.topic,
         )
     count = {excess.STAGED_BEFORE: managed.dropped, excess.AFTER_END: managed.late}
@@ -149,4 +160,4 @@ async def note_excess(managed: Managed, coming: Coming, folder: TopicFolder) -> 
     try:
         await asyncio.to_thread(batch.note_excess, count)
     except StagingError as error:
-        log.warning("What was delivered in vain cannot be noted down: %s", error)
+        log.warning("Could not record the number of redelivered events: %s", error)

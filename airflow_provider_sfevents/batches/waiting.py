@@ -1,7 +1,8 @@
-"""Waiting for a batch: all that sensors, triggers and watchers ask for, and the wait of a triggerer.
+"""Waiting for a batch: the functions that sensors, triggers and watchers call, and the wait of a triggerer.
 
-`find` looks; `poke` looks, and listens for a moment; both on a worker, which knows the position. `wait` listens until there is an answer,
-on a triggerer, which knows the coming batch only. Whoever listens stages what it hears, and all look there first.
+`find` looks; `poke` looks, and listens for a moment; both on a worker, which knows the position. `wait`
+listens until there is an answer, on a triggerer, which knows the coming batch only. What a wait receives
+it stages, and every wait and task looks there first.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.coming import Coming
-from airflow_provider_sfevents.batches.heard import MOVED, STAGED, Heard
+from airflow_provider_sfevents.batches.heard import MOVED, STAGED, STOPPED, Heard
 from airflow_provider_sfevents.batches.listening import listen
-from airflow_provider_sfevents.batches.opening import open_position
+from airflow_provider_sfevents.batches.opening import Opened, open_position
 from airflow_provider_sfevents.batches.poking import Pending, find, poke
 from airflow_provider_sfevents.batches.sighting import Sight, sight
 from airflow_provider_sfevents.exceptions import StagingError
@@ -38,7 +39,7 @@ __all__ = [
     "Sight",
     "find",
     "listen",
-    "next_coming",
+    "opened",
     "poke",
     "sight",
     "wait",
@@ -53,21 +54,24 @@ POLL_SECONDS = 10.0
 GATHER_SECONDS = 5.0
 """How long a wait that needs more events keeps the batch claimed and its file open after the first."""
 
+RENEW_SECONDS = 12 * 3600.0
+"""How long a wait on a triggerer goes on before a worker records its last keepalive; the bus keeps events for 72 hours."""
 
-def next_coming(
+
+def opened(
     request: BatchRequest,
     session: Session,
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
-) -> Coming:
-    """The batch after the position, which is read, or begun. Blocks.
+) -> Opened:
+    """The position, which is read, or begun; at `latest` a draft. Blocks.
 
-    :raises BatchClaimed: somebody else is about to begin the position.
+    :raises BatchClaimed: another task is about to begin the position.
     :raises PositionConflict: position, staging area and org contradict each other.
     """
     folder = area.topic(session.org_id, request.consumer, request.topic)
     store = open_store(session.org_id)
-    return Coming.after(open_position(request, session, folder, store), request.managed)
+    return open_position(request, session, folder, store, area.known_id())
 
 
 async def wait(
@@ -79,16 +83,40 @@ async def wait(
     run: Run,
     poll_seconds: float = POLL_SECONDS,
     gather_seconds: float = GATHER_SECONDS,
+    renew_seconds: float = RENEW_SECONDS,
 ) -> Heard:
-    """Wait, on a triggerer, until enough is pending; or until a worker has to look, since somebody has gone on with the batch.
+    """Wait, on a triggerer, until enough is pending; or until a worker has to look, since the batch is another's.
 
-    :param run: who waits.
-    :param poll_seconds: between two looks while somebody is at work on the batch; he would be delivered what this wait is, too.
+    :param run: the task that waits.
+    :param poll_seconds: between two looks while another process works on the batch; it would have the same events delivered.
     :param gather_seconds: to go on for after the first event, while it is not enough.
+    :param renew_seconds: after which a wait that heard only keepalives ends (`stopped`), so that a
+        worker can put the last one into the position.
     :raises ReplayIdRefused: a worker has to choose where to go on.
     :raises SfEventsError: as `PubSubClient.fetch` does.
     """
     bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins anew
+    renew = asyncio.Event()
+    timer = asyncio.get_running_loop().call_later(renew_seconds, renew.set)
+    try:
+        return await _wait(
+            coming, min_events, client, area, bounds, run, poll_seconds, gather_seconds, renew
+        )
+    finally:
+        timer.cancel()
+
+
+async def _wait(
+    coming: Coming,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    bounds: Bounds,
+    run: Run,
+    poll_seconds: float,
+    gather_seconds: float,
+    renew: asyncio.Event,
+) -> Heard:
     before: Sight | None = None
     unstaged = ""
     while True:
@@ -105,11 +133,14 @@ async def wait(
             area,
             bounds,
             run=run,
+            stop=renew,
             max_wait=gather_seconds,
             until_enough=True,
             unstaged=unstaged,
         )
-        if heard.ended_by == MOVED or (heard.events >= min_events and not heard.held_by):
+        if heard.ended_by in (MOVED, STOPPED):
+            return heard
+        if heard.events >= min_events and not heard.held_by:
             return heard
         unstaged = unstaged if heard.staged else heard.why
 

@@ -1,58 +1,86 @@
-"""The coming batch as a wait has it: claimed while something of it is in memory only, and looked at again once it is ours."""
+"""The coming batch in the hands of a wait: claimed while an event is in memory only, and read again then."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+import logging
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches import restart
-from airflow_provider_sfevents.batches.coming import look
+from airflow_provider_sfevents.batches import position_writes, restart
+from airflow_provider_sfevents.batches.coming import Coming, look
 from airflow_provider_sfevents.batches.heard import HELD, MOVED, OVERTAKEN, Heard
-from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.exceptions import BatchClaimed, SfEventsError
+from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.staging import claims
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.marks import Anchor
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.coming import Coming
+    from airflow_provider_sfevents.batches.position_writes import Pin
+    from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.staging.claims import Claim
     from airflow_provider_sfevents.staging.manifest import Run
     from airflow_provider_sfevents.staging.writer import PartWriter
 
+log = logging.getLogger(__name__)
+
 PART_SECONDS = 2.0
 """Age of its first event at which a wait's file is closed: what a kill may cost. Waits get few events, so files stay few."""
 
+KEEPALIVE_SECONDS = 3600.0
+"""Between two keepalives that are recorded; 72 of them fit into what the bus keeps."""
+
 
 def whole(coming: Coming, plan: restart.Commit | restart.Adopt) -> Heard:
-    """What is heard of a batch that others have made meanwhile."""
+    """Result of a wait for a batch that another process has staged meanwhile."""
     return Heard(batch_id=coming.batch_id, events=plan.manifest.events, ended_by=OVERTAKEN)
 
 
 class WaitsBatch:
-    """Each method but `release` touches the staging area and is called in a thread, one at a time.
+    """Each method but `release` touches the staging area or the store; call it in a thread, one at a time.
 
-    :ivar elsewhere: what is heard instead, as soon as the batch is not for this wait.
+    :param store: the position's; None in a triggerer, where a deferred sensor waits.
+    :param pin: how `latest` becomes a replay id, if the wait begins there.
+    :ivar elsewhere: the result of the wait, as soon as the batch is not for it.
     :ivar claims_no_more: the wait is over, though a thread of it may still be about to claim.
     """
 
-    def __init__(self, coming: Coming, area: StagingArea, run: Run) -> None:
+    def __init__(
+        self,
+        coming: Coming,
+        area: StagingArea,
+        run: Run,
+        store: PositionStore | None = None,
+        pin: Pin | None = None,
+    ) -> None:
+        self.coming = coming
         self.folder = coming.folder(area)
         self.elsewhere: Heard | None = None
         self.claims_no_more = False
-        self._coming = coming
-        self._topic_folder = coming.topic_folder(area)
+        self.staging_id = ""
+        self._area = area
+        self.topic_folder = coming.topic_folder(area)
         self._run = run
+        self._store = store
+        self._pin = pin
         self._claim: Claim | None = None
 
     @property
     def is_ours(self) -> bool:
         return self._claim is not None
 
+    @property
+    def is_pinned(self) -> bool:
+        return self._pin is None
+
+    def learn_staging_id(self) -> None:
+        self.staging_id = self._area.known_id()
+
     def take_or_check(self, waited_for: restart.Fetch) -> None:
-        """Claim the batch, or make sure of the claim that there is."""
+        """Claim the batch, or make sure that this wait still holds it."""
         if self._claim is None:
             self.take(waited_for)
         else:
@@ -61,15 +89,15 @@ class WaitsBatch:
     def take(
         self, waited_for: restart.Fetch
     ) -> restart.Commit | restart.Adopt | restart.Fetch | None:
-        """Claim the batch, and see what has become of it.
+        """Claim the batch, and read again what is staged of it.
 
-        :param waited_for: as it was when the wait began; where it is no more, `elsewhere` is set.
-        :return: what it is now, None where another has it or the position has gone on.
+        :param waited_for: the plan when the wait began; if it is another one now, `elsewhere` is set.
+        :return: the plan now; None if another process holds the batch or the position has moved.
         :raises StagingError: the staging area cannot be written.
         """
-        batch_id = self._coming.batch_id
+        batch_id = self.coming.batch_id
         if any(
-            one > self._coming.sequence for one in self._topic_folder.sequences(self._coming.epoch)
+            one > self.coming.sequence for one in self.topic_folder.sequences(self.coming.epoch)
         ):
             self.elsewhere = Heard(batch_id=batch_id, ended_by=MOVED)
             return None
@@ -79,32 +107,41 @@ class WaitsBatch:
             self.leave_to_holder()
             return None
         self._claim = claim
-        if self.claims_no_more:  # we were cancelled meanwhile, and nobody waits for this thread
+        if (
+            self.claims_no_more
+        ):  # the wait was cancelled meanwhile, and this thread is not waited for
             claim.release()
         steps.reached(steps.CLAIMED, batch_id)
-        plan = restart.plan(look(self._coming, self._topic_folder, sound=False))
+        if self._has_begun_elsewhere():
+            self.elsewhere = Heard(batch_id=batch_id, ended_by=MOVED)
+            return None
+        plan = restart.plan(look(self.coming, self.topic_folder, sound=False))
         if not isinstance(plan, restart.Fetch):
-            self.elsewhere = whole(self._coming, plan)
-        elif _end_of(plan) != _end_of(waited_for):
+            self.elsewhere = whole(self.coming, plan)
+        elif plan.kept != waited_for.kept:
             self.elsewhere = Heard(batch_id=batch_id, events=plan.events, ended_by=OVERTAKEN)
         return plan
 
-    def _check(self) -> None:
-        """Whoever takes us for dead asks later. So while the batch is ours, now that we have heard something, no other `latest` missed less."""
-        try:
-            if self._claim is not None:
-                self._claim.check()
-        except BatchClaimed:
-            self.leave_to_holder()
+    def pin(self, replay_id: str, by: str) -> str:
+        """Write the position with a replay id in the place of `latest`; return that.
+
+        :raises BatchClaimed: another process has begun the position, or holds the batch.
+        """
+        assert self._pin is not None  # noqa: S101 - the caller has looked
+        assert self._claim is not None  # noqa: S101 - a wait at `latest` holds the batch
+        position = self._pin.record(replay_id, by, self._claim)
+        self._pin = None
+        self.coming = Coming.after(position, self.coming.managed)
+        return position.start
 
     def leave_to_holder(self) -> None:
-        """Another is at work on the batch: its name is what is heard."""
+        """Another process works on the batch: its name is the result of the wait."""
         found = claims.holder_of(self.folder.folder)
-        who = found[1].describe() if found else "somebody who has just let go"
-        self.elsewhere = Heard(batch_id=self._coming.batch_id, held_by=who, ended_by=HELD)
+        who = found[1].describe() if found else "a task that has just released it"
+        self.elsewhere = Heard(batch_id=self.coming.batch_id, held_by=who, ended_by=HELD)
 
     def open_writer(self, plan: restart.Fetch) -> PartWriter | None:
-        """Begin a file where the plan goes on; None where the batch is not ours any more."""
+        """Begin a file where the plan goes on; None if this wait does not hold the batch any more."""
         if self._claim is None:
             return None
         from airflow_provider_sfevents.staging.writer import Limits
@@ -112,35 +149,80 @@ class WaitsBatch:
         limits = Limits(part_seconds=PART_SECONDS)
         return self.folder.writer(self._claim, plan.resume, plan.events, limits)
 
-    def write_anchor(self, replay_id: str, plan: restart.Fetch) -> None:
-        """Write down the place that a keepalive told; not where others have moved the position meanwhile, whose anchor it would replace.
+    def keep_keepalive(self, replay_id: str, plan: restart.Fetch) -> None:
+        """Record a keepalive's replay id: beside the batches, and in the position if nothing is staged.
 
-        :raises BatchClaimed: somebody took us for dead.
         :raises StagingError: the staging area cannot be written.
         """
-        coming = self._coming
-        there = self._topic_folder.read_anchor()
+        coming = self.coming
+        there = self.topic_folder.read_anchor()
         if there and there.epoch == coming.epoch and there.sequence >= coming.sequence:
-            return
-        if self._claim is not None:
-            self._claim.check()
-        self._topic_folder.write_anchor(
+            return  # the position has moved meanwhile; the anchor is a later one's
+        self.topic_folder.write_anchor(
             Anchor(
                 epoch=coming.epoch,
                 sequence=coming.sequence - 1,
                 replay_id=replay_id,
                 seen_at=datetime.now(UTC).isoformat(),
-                after=plan.kept[-1].end if plan.kept else "",
+                after=plan.resume,
             )
         )
         steps.reached(steps.ANCHOR_WRITTEN, coming.batch_id)
+        if self._store is not None and not plan.kept:
+            self._keep_in_position(self._store, replay_id)
+
+    def note_staged(self, events: int) -> None:
+        """Record in the position how many events are staged here, for a task with another staging area."""
+        if self._store is None or self._claim is None:
+            return
+        try:
+            position_writes.note_wait(
+                self._store,
+                self.coming.epoch,
+                self.coming.sequence,
+                self.staging_id,
+                events,
+                self._claim,
+            )
+        except SfEventsError as error:
+            log.warning("Could not record how many events are staged: %s", error)
 
     async def release(self) -> None:
-        """Let the batch go, if it is ours; beside the event loop."""
+        """Release the batch, if this wait holds it; beside the event loop."""
         claim, self._claim = self._claim, None
         if claim is not None:
             await asyncio.to_thread(claim.release)
 
+    def _check(self) -> None:
+        try:
+            if self._claim is not None:
+                self._claim.check()
+        except BatchClaimed:
+            self.leave_to_holder()
 
-def _end_of(plan: restart.Fetch) -> tuple[Any, ...]:
-    return plan.start, plan.resume, plan.events, plan.loss
+    def _has_begun_elsewhere(self) -> bool:
+        """Whether another process has begun the position since this wait found none."""
+        if self._pin is None:
+            return False
+        try:
+            self._pin.require_unchanged()
+        except BatchClaimed:
+            return True
+        return False
+
+    def _keep_in_position(self, store: PositionStore, replay_id: str) -> None:
+        """At most once an hour; a task that works on the batch records its own."""
+        position = stores.read(store)
+        here = (self.coming.epoch, self.coming.sequence, self.coming.start)
+        if position is None or (position.epoch, position.sequence + 1, position.start) != here:
+            return
+        if position.resume_after_at:
+            age = datetime.now(UTC) - datetime.fromisoformat(position.resume_after_at)
+            if age < timedelta(seconds=KEEPALIVE_SECONDS):
+                return
+        try:
+            with self.folder.claim(Holder.here(self._run, datetime.now(UTC).isoformat())) as claim:
+                if self.folder.read_manifest() is None and not self.folder.parts():
+                    position_writes.keep_keepalive(store, position, replay_id, claim)
+        except BatchClaimed as claimed:
+            log.debug("The keepalive is left to the task that works on the batch: %s", claimed)

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import restart, waiting, watching
-from airflow_provider_sfevents.batches.heard import HELD, MOVED, OVERTAKEN
+from airflow_provider_sfevents.batches.coming import Coming
+from airflow_provider_sfevents.batches.heard import GAVE_WAY
 from airflow_provider_sfevents.batches.hindrance import Hindrance
+from airflow_provider_sfevents.batches.position_writes import Pin
 from airflow_provider_sfevents.batches.supply import SETUP_SECONDS, fit
 from airflow_provider_sfevents.batches.watching import Rules, Scene, Step
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.marks import Announced
@@ -27,14 +30,13 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.batches.surroundings import Surroundings
-    from airflow_provider_sfevents.batches.waiting import Coming, Heard, Sight
+    from airflow_provider_sfevents.batches.waiting import Heard, Sight
+    from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.staging.area import StagingArea
 
 log = logging.getLogger(__name__)
-
-_SOMEBODY_ELSES = (HELD, OVERTAKEN, MOVED)  # ends of a wait that leave the batch to another
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,12 +59,15 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """What a look at the coming batch told.
+    """State of the coming batch.
 
-    :param dags: whose runs may be about to land it.
+    :param pin: how `latest` becomes a replay id, if the batch begins there.
+    :param dags: DAGs whose runs may be about to land it.
     """
 
     coming: Coming
+    store: PositionStore
+    pin: Pin | None
     sight: Sight
     announced: Announced | None
     dags: tuple[str, ...]
@@ -141,7 +146,7 @@ class Watcher:
             heard = await self._listen(look, client, area)
         scene = Scene(
             events=heard.events,
-            held=bool(heard.held_by) or heard.ended_by in _SOMEBODY_ELSES,
+            held=bool(heard.held_by) or heard.ended_by in GAVE_WAY,
             own=True,
             announced=await asyncio.to_thread(self._remembered, look.coming, area),
         )
@@ -162,6 +167,8 @@ class Watcher:
                 area,
                 Bounds.by_count(self.rules.max_events),
                 run=self.request.run,
+                store=look.store,
+                pin=look.pin,
                 stop=stop,
                 max_wait=self.rules.max_wait,
             )
@@ -183,7 +190,8 @@ class Watcher:
         try:
             if session is None or self.around.settings() != self._hindrance.settings:
                 return True
-            return waiting.next_coming(self.request, session, area, self.around.store) != coming
+            opened = waiting.opened(self.request, session, area, self.around.store)
+            return not Coming.after(opened.position, coming.managed).is_same(coming)
         except Exception as error:  # noqa: BLE001 - a look that fails is no reason to stop listening
             log.debug("Whether %s has moved is not known: %s", coming.batch_id, error)
             return False
@@ -230,12 +238,25 @@ class Watcher:
     def _look(self, session: Session, area: StagingArea) -> _Look:
         """Blocks."""
         request = self._fit or self.request
-        coming = waiting.next_coming(request, session, area, self.around.store)
+        opened = waiting.opened(request, session, area, self.around.store)
+        coming = Coming.after(opened.position, request.managed)
+        store = self.around.store(session.org_id)
+        pin = None
+        if not opened.position.is_pinned:
+            pin = Pin(
+                draft=opened.position,
+                stored=opened.stored,
+                store=store,
+                folder=coming.topic_folder(area),
+                staging_id=area.known_id(),
+            )
         if coming.batch_id != self._batch.batch_id:
             self._batch = _Batch(batch_id=coming.batch_id)
         sight = self._batch.sight = waiting.sight(coming, area, self._batch.sight)
         return _Look(
             coming=coming,
+            store=store,
+            pin=pin,
             sight=sight,
             announced=self._remembered(coming, area),
             dags=self._dags(sight),
@@ -272,10 +293,10 @@ class Watcher:
 def _log(coming: Coming, announced: Announced, rules: Rules) -> None:
     if announced.times == 1:
         log.info(
-            "Announcing batch %s of %s: %d events.",
+            "Announcing batch %s of %s: %s.",
             coming.batch_id,
             coming.topic,
-            announced.events,
+            counted(announced.events, "event"),
         )
         return
     log.warning(

@@ -14,9 +14,11 @@ from airflow_provider_sfevents.commands.telling import (
     command,
     confirm,
     invocation,
+    is_for_programs,
     say,
     show_rows,
 )
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import put_job, staging_root
 from airflow_provider_sfevents.staging import claims
@@ -44,7 +46,7 @@ def list_(args: Namespace) -> None:
         for sequence in reached.folder.sequences(epoch)
     ]
     show_rows([row(one, reached.position) for one in batches], args.output)
-    if args.output in ("table", "plain"):
+    if not is_for_programs(args.output):
         says, warning = foresee(args, reached)
         say("\n".join(filter(None, (warning, says))))
 
@@ -102,7 +104,7 @@ def reland(args: Namespace) -> None:
         return
     confirm(
         args,
-        f"The task lands batch {batch.batch_id} ({batch.events} events) again, in place of what it landed before, and nothing else: nothing is "
+        f"The task lands batch {batch.batch_id} ({counted(batch.events, 'event')}) again, in place of what it landed before, and nothing else: nothing is "
         "fetched, and the position stays.",
     )
     say(clearing.clear())
@@ -119,12 +121,12 @@ def row(batch: Batch, position: Position | None) -> dict[str, Any]:
         "state": looking.state(batch, position),
         "events": batch.events,
         "bytes": batch.size,
-        "created_at": manifest.created_at if manifest else "",
-        "staged_by": f"{run.dag}.{run.task} {run.run}" if run and run.dag else "",
-        "quarantined": receipt.quarantined if receipt else "",
-        "duplicates": receipt.duplicates if receipt else "",
-        "losses": len(manifest.losses) if manifest else "",
-        "excess": sum(batch.excess.values()) if manifest else "",
+        "created_at": manifest.created_at if manifest else None,
+        "staged_by": f"{run.dag}.{run.task} {run.run}" if run and run.dag else None,
+        "quarantined": receipt.quarantined if receipt else None,
+        "duplicates": receipt.duplicates if receipt else None,
+        "losses": len(manifest.losses) if manifest else None,
+        "excess": sum(batch.excess.values()) if manifest else None,
     }
 
 

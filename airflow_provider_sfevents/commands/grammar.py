@@ -66,6 +66,12 @@ _UNSELECTED = Arg(
 _EVERY_LIMIT = Arg(
     ("-a", "--all"), action="store_true", help="All limits of the org, not of events alone"
 )
+_FAIL_OLDER = Arg(
+    ("--fail-older-than",),
+    type=float,
+    metavar="HOURS",
+    help="Exit with code 1 if a position is older than this; the bus keeps events for 72 hours",
+)
 _ABANDON = Arg(
     ("--abandon-staged",),
     action="store_true",
@@ -127,7 +133,7 @@ _POSITION = (
         name="show",
         help="Show a position, and what the next run will do; or list all positions",
         func=_does("position.show"),
-        args=(_ANY_CONSUMER, _ANY_TOPIC, *_WHERE, ARG_OUTPUT, ARG_VERBOSE),
+        args=(_ANY_CONSUMER, _ANY_TOPIC, *_WHERE, _FAIL_OLDER, ARG_OUTPUT, ARG_VERBOSE),
     ),
     ActionCommand(
         name="set",

@@ -40,7 +40,7 @@ def rows(found: Mapping[str, Allowance], *, every: bool) -> list[dict[str, Any]]
             "limit": name,
             "most": found[name].most,
             "left": found[name].left,
-            "counts": EVENT_ALLOWANCES.get(name, ""),
+            "counts": EVENT_ALLOWANCES.get(name),
         }
         for name in names
     ]

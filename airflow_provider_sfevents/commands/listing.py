@@ -10,7 +10,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.record import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 
 def found() -> list[tuple[str, str]]:
@@ -18,30 +18,36 @@ def found() -> list[tuple[str, str]]:
     return [*all_variables(), *all_states()]
 
 
-def rows(records: Iterable[tuple[str, str]], *, consumer: str | None) -> list[dict[str, Any]]:
-    """By consumer and topic; what is no position comes last.
+def rows(
+    records: Iterable[tuple[str, str]],
+    age_hours: Callable[[Position], float | None],
+    *,
+    consumer: str | None,
+) -> list[dict[str, Any]]:
+    """List positions by consumer and topic; a record that is no position comes last.
 
-    :param consumer: only this one's, and what belongs to nobody.
+    :param age_hours: of a position's place.
+    :param consumer: only this one's, and the records that are no position.
     """
-    listed = [_row(where, text) for where, text in records]
+    listed = [_row(where, text, age_hours) for where, text in records]
     wanted = [row for row in listed if consumer in (None, row["consumer"]) or row["problem"]]
     return sorted(wanted, key=lambda row: (bool(row["problem"]), row["consumer"], row["topic"]))
 
 
-def _row(where: str, text: str) -> dict[str, Any]:
+def _row(where: str, text: str, age_hours: Callable[[Position], float | None]) -> dict[str, Any]:
     try:
         position = Position.from_json(text, where)
     except ConfigurationError as error:
-        empty = dict.fromkeys(
-            ("consumer", "topic", "org_id", "sequence", "replay_id", "committed_at", "owner"), ""
-        )
-        return {**empty, "kept_in": where, "problem": str(error)}
+        texts = dict.fromkeys(("consumer", "topic", "org_id"), "")
+        unknown = dict.fromkeys(("sequence", "replay_id", "age_hours", "committed_at", "owner"))
+        return {**texts, **unknown, "kept_in": where, "problem": str(error)}
     return {
         "consumer": position.consumer,
         "topic": position.topic,
         "org_id": position.org_id,
         "sequence": position.sequence,
         "replay_id": position.replay_id,
+        "age_hours": age_hours(position),
         "committed_at": position.committed_at,
         "owner": position.owner,
         "kept_in": where,

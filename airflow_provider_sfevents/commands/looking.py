@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.batches.coming import Coming, anchors
 from airflow_provider_sfevents.batches.restart import Found
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.staging import claims
 from airflow_provider_sfevents.staging.holders import Verdict
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.holders import Holder
     from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-    from airflow_provider_sfevents.staging.marks import Anchor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,13 +89,12 @@ def look(folder: TopicFolder, epoch: str, sequence: int) -> Batch:
     )
 
 
-def find(folder: TopicFolder, position: Position, batch: Batch, anchor: Anchor | None) -> Found:
+def find(folder: TopicFolder, position: Position, batch: Batch) -> Found:
     """The same for `restart.plan`, as an attempt at the batch after the position would find it."""
     return Found(
-        position_start=position.start,
-        anchor=anchor.replay_id if anchor else "",
-        anchor_after=anchor.after if anchor else "",
-        loss=folder.batch(batch.epoch, batch.sequence).read_loss(),
+        position_start=position.replay_id,
+        start=position.start,
+        anchors=anchors(Coming.after(position), folder),
         manifest=batch.manifest,
         receipt=batch.receipt,
         parts=batch.parts,
@@ -108,7 +108,7 @@ def state(batch: Batch, position: Position | None) -> str:
         return f"{doing}: {batch.describe_holder()}"
     if batch.manifest is None:
         kept = len(batch.parts)
-        return f"{kept} file{'s' * (kept != 1)} kept" if kept else "nothing"
+        return f"{counted(kept, 'file')} kept" if kept else "nothing"
     if batch.receipt is None:
         return "staged"
     committed = (

@@ -5,15 +5,17 @@ The decisions are those the operators take (`batches.restart`, `batches.opening`
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import age, opening, restart
 from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from airflow_provider_sfevents.batches.opening import Begun, Landed
@@ -58,7 +60,7 @@ def with_position(
         plan = restart.plan(found)
     except PositionConflict as error:
         return f"The next run is refused: {error}"
-    doing = _planned(plan, batch)
+    doing = _planned(plan, batch, position)
     if batch.held:
         return f"A run that starts now gives way to {batch.describe_holder()}. Once nobody is at work on it, a run {doing}"
     return f"The next run {doing}"
@@ -69,13 +71,19 @@ def worry(position: Position, anchor: Anchor | None, now: datetime) -> str:
     return age.warning(position.topic, age.known_since(position, anchor), now)
 
 
-def aged(position: Position, anchor: Anchor | None, now: datetime) -> str:
-    """How old the place is, of what it may become."""
+def age_hours(position: Position, anchor: Anchor | None, now: datetime) -> float | None:
+    """Age of the place, of the 72 hours that the bus keeps events; None for one that names no event."""
     since = age.known_since(position, anchor)
-    if since is None:
-        return "does not age"
-    hours = (now - since).total_seconds() / 3600
-    return f"{hours:.1f} of {age.RETENTION.total_seconds() / 3600:.0f} hours"
+    return None if since is None else round((now - since) / timedelta(hours=1), 1)
+
+
+def too_old(ages: Mapping[str, float | None], hours: float) -> str:
+    """Name the places that are older than so many hours; empty where none is.
+
+    :param ages: hours, by consumer and topic.
+    """
+    old = [f"{one} ({age} h)" for one, age in ages.items() if age is not None and age > hours]
+    return f"Older than {hours:g} hours: {', '.join(old)}." if old else ""
 
 
 def refuse_to_abandon(batch: Batch, command: str, *, abandon: bool) -> None:
@@ -87,15 +95,16 @@ def refuse_to_abandon(batch: Batch, command: str, *, abandon: bool) -> None:
     """
     if batch.unlanded and not abandon:
         raise ConfigurationError(
-            f"Batch {batch.batch_id} is staged ({batch.events} events, delivered and counted) and has not landed; it would be left behind. "
+            f"Batch {batch.batch_id} is staged ({counted(batch.events, 'event')}, delivered and counted) and has not landed; it would be left behind. "
             f"Nothing was changed. Let the next run land it first; or end its Spark job, should one still be running, and leave it behind: {command}"
         )
 
 
 def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, ...]:
     """What the position will remember: a hand that moves it may pass over events, so it leaves a loss window of its own."""
+    before = (*position.losses, *([position.loss] if position.loss else []))
     if position.start == start:
-        return position.losses
+        return before
     window = LossWindow(
         after=position.start,
         after_event_at=position.last_event_at,
@@ -103,7 +112,7 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
         at=at,
         why="the position was set by hand",
     )
-    return (*position.losses, window)
+    return (*before, window)
 
 
 def meaning(start: str) -> list[str]:
@@ -131,34 +140,35 @@ def left_behind(batch: Batch | None) -> list[str]:
         return []
     if batch.manifest is None:
         return [
-            f"{batch.events} events that were received for batch {batch.batch_id} are left behind."
+            f"{counted(batch.events, 'event')} received for batch {batch.batch_id} will be left behind."
         ]
     if batch.receipt is None:
         return [
-            f"Batch {batch.batch_id} ({batch.events} events, staged) is left behind; `airflow sfevents batches reland` lands it still. "
+            f"Batch {batch.batch_id} ({counted(batch.events, 'event')}, staged) is left behind; `airflow sfevents batches reland` lands it still. "
             "End its Spark job first, should one be running."
         ]
     return []
 
 
-def _planned(plan: restart.Commit | restart.Adopt | restart.Fetch, batch: Batch) -> str:
+def _planned(
+    plan: restart.Commit | restart.Adopt | restart.Fetch, batch: Batch, position: Position
+) -> str:
     if isinstance(plan, restart.Commit):
         return (
-            f"commits batch {batch.batch_id} ({batch.events} events), which has landed: the position moves to its end, and nothing is "
+            f"commits batch {batch.batch_id} ({counted(batch.events, 'event')}), which has landed: the position moves to its end, and nothing is "
             "fetched or landed again."
         )
     if isinstance(plan, restart.Adopt):
-        return f"lands batch {batch.batch_id} ({batch.events} events), which is staged, and commits it; nothing is fetched."
+        return f"lands batch {batch.batch_id} ({counted(batch.events, 'event')}), which is staged, and commits it; nothing is fetched."
     after = _FROM.get(plan.ask, f"the events after {plan.ask}")
     if plan.kept:
-        files = len(plan.kept)
         return (
-            f"goes on with batch {batch.batch_id}: it keeps the {plan.events} events of {files} file{'s' * (files != 1)} and fetches "
+            f"goes on with batch {batch.batch_id}: it keeps the {counted(plan.events, 'event')} of {counted(len(plan.kept), 'file')} and fetches "
             f"{after}."
         )
     why = ""
-    if plan.loss is not None:
-        why = f", after a loss window: the bus refused {plan.loss.after}"
-    elif plan.anchor:
+    if position.loss is not None:
+        why = f", after a loss window: the bus refused {position.loss.after}"
+    elif plan.anchors:
         why = ", where a keepalive was last heard"
     return f"fetches batch {batch.batch_id}: {after}{why}."

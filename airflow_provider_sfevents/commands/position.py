@@ -10,7 +10,7 @@ The order of effects of the latter two, since the process may die between any tw
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,24 +18,29 @@ from airflow.utils.cli import action_cli, suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
 from airflow_provider_sfevents.batches import age
-from airflow_provider_sfevents.batches.opening import begun_epochs, write_origin
+from airflow_provider_sfevents.batches.opening import begun_epochs
+from airflow_provider_sfevents.batches.position_writes import write_origin
 from airflow_provider_sfevents.commands import listing, looking, outlook
 from airflow_provider_sfevents.commands.reaching import Reached, log_in, now, reach, require_staging
 from airflow_provider_sfevents.commands.telling import (
     command,
     confirm,
     invocation,
+    is_for_programs,
     say,
     show_one,
     show_rows,
 )
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
+from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions import record, stores
-from airflow_provider_sfevents.pubsub.start import check_start
+from airflow_provider_sfevents.pubsub.start import check_given_start
 from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.holders import Holder
-from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,19 +54,38 @@ if TYPE_CHECKING:
 @providers_configuration_loaded
 @command
 def show(args: Namespace) -> None:
-    """Show one position, or list all."""
-    if not args.topic:
-        rows = listing.rows(listing.found(), consumer=args.consumer)
-        show_rows(rows, args.output)
-        return
+    """Show one position, or list all; end with code 1 where one is older than `--fail-older-than`."""
+    ages = _show_one(args) if args.topic else _show_all(args)
+    limit = args.fail_older_than
+    if limit is not None and (old := outlook.too_old(ages, limit)):
+        raise SystemExit(old)
+
+
+def _show_all(args: Namespace) -> dict[str, float | None]:
+    """List positions; their ages."""
+    area = StagingArea(staging_root(args.staging))
+    now_ = datetime.fromisoformat(now())
+
+    def age_of(position: Position) -> float | None:
+        folder = area.topic(position.org_id, position.consumer, position.topic)
+        return outlook.age_hours(position, age.anchor_of(folder, position), now_)
+
+    rows = listing.rows(listing.found(), age_of, consumer=args.consumer)
+    show_rows(rows, args.output)
+    return {f"{row['consumer']} {row['topic']}": row["age_hours"] for row in rows}
+
+
+def _show_one(args: Namespace) -> dict[str, float | None]:
+    """Show a position and what the next run will do; its age."""
     reached = reach(args)
     next_run, warning = foresee(args, reached)
     fields = _fields(reached)
-    if args.output not in ("table", "plain"):
-        fields |= {"warning": warning, "next_run": next_run}
-    show_one(fields, args.output)
-    if args.output in ("table", "plain"):
+    if is_for_programs(args.output):
+        show_one(fields | {"warning": warning or None, "next_run": next_run}, args.output)
+    else:
+        show_one(fields | _for_people(reached), args.output)
         say("\n".join(filter(None, (warning, next_run))))
+    return {f"{args.consumer} {args.topic}": fields.get("age_hours")}
 
 
 @action_cli
@@ -69,7 +93,7 @@ def show(args: Namespace) -> None:
 @command
 def set_(args: Namespace) -> None:
     """Begin a new epoch elsewhere."""
-    start = check_start(args.start)
+    start = check_given_start(args.start)
     reached = reach(args, mend=True, may_log_in=True)
     position = _begin(args, reached, start)
     stands = f", which stands at {reached.position.start}," if reached.position else ""
@@ -103,7 +127,10 @@ def forget(args: Namespace) -> None:
         )
         reached.store.delete()
         _require_gone(reached)
-        reached.folder.forget(now())
+        before = reached.position
+        reached.folder.forget(
+            now(), before.epoch if before else "", before.last_event_at if before else ""
+        )
     say(f"{reached.store.where} is forgotten.")
     say(foresee(args, replace(reached, position=None, unreadable=""))[0])
 
@@ -117,19 +144,19 @@ def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
         return says, ""
     batch = looking.look(reached.folder, position.epoch, position.sequence + 1)
     anchor = age.anchor_of(reached.folder, position)
-    found = looking.find(reached.folder, position, batch, anchor)
+    found = looking.find(reached.folder, position, batch)
     says = outlook.with_position(position, reached.landed, batch, found, where)
     return says, outlook.worry(position, anchor, datetime.fromisoformat(now()))
 
 
 def _fields(reached: Reached) -> dict[str, Any]:
-    landed = reached.landed
+    landed, forgotten = reached.landed, reached.folder.forgotten()
     fields = {
         "kept_in": reached.store.where,
         "org_id": reached.org_id,
         "staged_in": durable.url(reached.folder.folder),
-        "newest_receipt": f"{landed.epoch}-{landed.sequence}" if landed else "",
-        "forgotten_at": reached.folder.forgotten_at(),
+        "newest_receipt": f"{landed.epoch}-{landed.sequence}" if landed else None,
+        "forgotten_at": forgotten.at if forgotten else None,
     }
     return fields | (_of_position(reached, reached.position) if reached.position else {})
 
@@ -137,31 +164,52 @@ def _fields(reached: Reached) -> dict[str, Any]:
 def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
     anchor = age.anchor_of(reached.folder, position)
     batch = looking.look(reached.folder, position.epoch, position.sequence + 1)
-    by = position.committed_by
     return {
         "instance_url": position.instance_url,
         "epoch": position.epoch,
         "sequence": position.sequence,
         "replay_id": position.replay_id,
-        "age": outlook.aged(position, anchor, datetime.fromisoformat(now())),
-        "last_event_at": position.last_event_at,
+        "age_hours": outlook.age_hours(position, anchor, datetime.fromisoformat(now())),
+        "last_event_at": position.last_event_at or None,
         "events_total": position.events_total,
         "owner": position.owner,
         "committed_at": position.committed_at,
+        "committed_by": asdict(position.committed_by) if position.committed_by.dag else None,
+        "recent": [asdict(one) for one in position.recent],
+        "losses": [asdict(one) for one in _losses(position)],
+        "staging_id": position.staging_id or None,
+        "resume_after": position.resume_after or None,
+        "resume_after_at": position.resume_after_at or None,
+        "anchor": asdict(anchor) if anchor else None,
+        "next_batch": batch.batch_id,
+        "next_batch_state": looking.state(batch, position),
+        "next_batch_events": batch.events,
+        "next_batch_held_by": batch.describe_holder() or None,
+    }
+
+
+def _losses(position: Position) -> tuple[LossWindow, ...]:
+    """Loss windows of committed batches, and the one that the coming batch begins with."""
+    return (*position.losses, *([position.loss] if position.loss else []))
+
+
+def _for_people(reached: Reached) -> dict[str, Any]:
+    """Sentences in place of the fields that hold more than one value."""
+    position = reached.position
+    if position is None:
+        return {}
+    by, anchor = position.committed_by, age.anchor_of(reached.folder, position)
+    return {
         "committed_by": f"{by.dag}.{by.task}, run {by.run}, try {by.try_number}" if by.dag else "",
         "recent": [
-            f"{one.batch_id}: {one.events} events to {one.replay_id} at {one.at}"
+            f"{one.batch_id}: {counted(one.events, 'event')} to {one.replay_id} at {one.at}"
             for one in position.recent
         ],
         "losses": [
             f"after {one.after} (last event {one.after_event_at or 'unknown'}), on at {one.start} since {one.at}: {one.why}"
-            for one in position.losses
+            for one in _losses(position)
         ],
         "anchor": f"{anchor.replay_id}, heard at {anchor.seen_at}" if anchor else "",
-        "next_batch": batch.batch_id,
-        "next_batch_state": looking.state(batch, position),
-        "next_batch_events": batch.events,
-        "next_batch_held_by": batch.describe_holder(),
     }
 
 
@@ -214,6 +262,7 @@ def _begin(args: Namespace, reached: Reached, start: str) -> Position:
         start=start,
         at=at,
         by=Run(),
+        previous_epoch=known.epoch if known else "",
         losses=outlook.losses_after(reached.position, start, at) if reached.position else (),
     )
     return replace(begun, owner=known.owner if known else "")

@@ -16,6 +16,7 @@ from airflow.utils.state import TaskInstanceState
 from sqlalchemy import select
 
 from airflow_provider_sfevents.commands.variable_rows import told
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Clearing:
         """Clear them; what follows from it."""
         with told("The task instances", "cleared"):
             cleared = self.dag.clear(task_ids=list(self.instances), run_id=self.run)
-        done = f"{cleared} task instance{'s' * (cleared != 1)} cleared."
+        done = f"{counted(cleared, 'task instance')} cleared."
         if self.paused:
             return f"{done} The DAG is paused, so nothing runs yet: airflow dags unpause {self.dag.dag_id}"
         return f"{done} Airflow's scheduler starts them."

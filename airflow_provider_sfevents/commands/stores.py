@@ -12,6 +12,7 @@ from airflow_provider_sfevents.commands.asset_rows import AssetRow, asset_orgs
 from airflow_provider_sfevents.commands.variable_rows import VariableRow
 from airflow_provider_sfevents.commands.xcom_rows import XComRows, xcom_orgs
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.opening import check_spec
 from airflow_provider_sfevents.positions.stores import PositionStore, open_own
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def open_row(spec: str, *, org_id: str, consumer: str, topic: str) -> ReachedSto
     :param org_id: empty where it is not known; a Variable and a user's own store do without.
     :raises ConfigurationError: there is no such store.
     """
+    check_spec(spec)
     match spec:
         case "variable" | "managed":
             return VariableRow(consumer, topic)

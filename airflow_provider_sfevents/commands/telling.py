@@ -57,17 +57,42 @@ def confirm(args: Namespace, *what: str) -> None:
     raise SystemExit("Nothing was changed.")
 
 
+def is_for_programs(output: str) -> bool:
+    """Whether the answer is read by a program, which wants JSON's types and nothing else."""
+    return output not in ("table", "plain")
+
+
 def show_rows(rows: Sequence[Mapping[str, Any]], output: str) -> None:
-    AirflowConsole().print_as(data=[dict(row) for row in rows], output=output)
+    """Show rows of the same columns: words for people, JSON's types for programs.
+
+    :param rows: values in the types that JSON has.
+    """
+    console = AirflowConsole()
+    if output == "json":
+        console.print_as_json(rows)
+    elif output == "yaml":
+        console.print_as_yaml(rows)
+    else:
+        words = [{name: _in_words(value) for name, value in row.items()} for row in rows]
+        console.print_as(data=words, output=output)
 
 
 def show_one(fields: Mapping[str, Any], output: str) -> None:
-    """One thing with many fields: one to a line for people, one object for programs."""
-    if output not in ("table", "plain"):
+    """Show one thing with many fields: one to a line for people, one object for programs."""
+    if is_for_programs(output):
         show_rows([fields], output)
         return
-    lines = {name: "\n".join(one) if isinstance(one, list) else one for name, one in fields.items()}
-    show_rows([{"name": name, "value": value} for name, value in lines.items()], output)
+    show_rows(
+        [{"name": name, "value": _in_words(one, "\n")} for name, one in fields.items()], output
+    )
+
+
+def _in_words(value: Any, between: str = ", ") -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return between.join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def invocation(args: Namespace, group: str, name: str, *words: str) -> str:

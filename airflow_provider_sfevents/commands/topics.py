@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.utils.cli import suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
-from airflow_provider_sfevents.commands.telling import command, say, show_rows
+from airflow_provider_sfevents.commands.telling import command, is_for_programs, say, show_rows
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.rest.channels import list_topics
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.pubsub.description import DescribedTopic
     from airflow_provider_sfevents.pubsub.rest.topics import OfferedTopic
-
-_SELECTED = {True: "yes", False: "no", None: ""}
 
 
 @suppress_logs_and_warning
@@ -46,7 +44,7 @@ async def _list(conn_id: str, *, unselected: bool) -> tuple[list[OfferedTopic], 
 def describe(args: Namespace) -> None:
     """Show one topic with its events."""
     found = SfEventsHook(args.conn_id).describe_topic(args.topic)
-    if args.output not in ("table", "plain"):
+    if is_for_programs(args.output):
         show_rows([plain(found)], args.output)
         return
     say(headline(found))
@@ -61,8 +59,8 @@ def offered_row(one: OfferedTopic) -> dict[str, Any]:
         "topic": one.topic,
         "kind": one.kind.value,
         "label": one.label,
-        "selected": _SELECTED[one.selected],
-        "members": ", ".join(one.members),
+        "selected": one.selected,
+        "members": list(one.members),
     }
 
 
@@ -94,7 +92,7 @@ def field_rows(found: DescribedTopic) -> list[dict[str, Any]]:
             "field": field.name,
             "type": field.type,
             "salesforce_type": field.salesforce_type,
-            "may_be_null": "yes" if field.nullable else "no",
+            "may_be_null": field.nullable,
         }
         for event in found.events
         for field in event.fields

@@ -55,7 +55,7 @@ def _start(args: argparse.Namespace) -> None:
     )
     state = (Path(args.state) if args.state else state_file(args.folder)).resolve()
     with emulator:
-        where = _whereabouts(emulator)
+        where = emulator.whereabouts
         where.write(state)
         _say(emulator, where, state)
         stop.wait()
@@ -64,17 +64,6 @@ def _start(args: argparse.Namespace) -> None:
         ):  # not that of an emulator started later
             state.unlink()
     print("stopped", flush=True)
-
-
-def _whereabouts(emulator: Emulator) -> Whereabouts:
-    return Whereabouts(
-        url=emulator.my_domain_url,
-        endpoint=emulator.endpoint,
-        login_url=emulator.login_url,
-        org_id=emulator.org.org_id,
-        ca_file=emulator.ca_file,
-        pid=os.getpid(),
-    )
 
 
 def _say(emulator: Emulator, where: Whereabouts, state: Path) -> None:

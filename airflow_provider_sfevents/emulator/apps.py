@@ -11,10 +11,11 @@ from starlette.responses import PlainTextResponse, Response
 from airflow_provider_sfevents.emulator.admin import Admin
 from airflow_provider_sfevents.emulator.cometd.face import Streaming
 from airflow_provider_sfevents.emulator.fault_admin import FaultAdmin
+from airflow_provider_sfevents.emulator.guard import guarded
 from airflow_provider_sfevents.emulator.logins import Logins
 from airflow_provider_sfevents.emulator.managed_admin import ManagedAdmin
 from airflow_provider_sfevents.emulator.record_admin import RecordAdmin
-from airflow_provider_sfevents.emulator.rest.routes import rest_routes
+from airflow_provider_sfevents.emulator.rest.routes import rest_routes, without_slash
 from airflow_provider_sfevents.emulator.untrusted import bounded
 
 if TYPE_CHECKING:
@@ -33,9 +34,19 @@ def login_app(state: State, endpoint: TokenEndpoint) -> Any:
 
 
 def my_domain_app(
-    state: State, endpoint: TokenEndpoint, org: Org, *, connect: Connect, faults: FaultVerbs
+    state: State,
+    endpoint: TokenEndpoint,
+    org: Org,
+    *,
+    connect: Connect,
+    faults: FaultVerbs,
+    token: str,
+    names: frozenset[str],
 ) -> Any:
-    """Logins, the REST API, the Streaming API, and the emulator's own face for its command line."""
+    """Logins, the REST API, the Streaming API, and the emulator's own face for its command line.
+
+    :param token: of the emulator's own face; see `guard`. :param names: hosts that it is asked at.
+    """
     own = [
         *Admin(org, connect).routes(),
         *RecordAdmin(org).routes(),
@@ -43,7 +54,8 @@ def my_domain_app(
         *FaultAdmin(org, faults).routes(),
     ]
     faces = [*rest_routes(state, org), *Streaming(state, org.org_id).routes()]
-    return _app(state, [*Logins(state, endpoint).routes(), *faces, *own])
+    routes = [*Logins(state, endpoint).routes(), *faces, *own]
+    return guarded(_app(state, routes), token, names)
 
 
 def _app(state: State, routes: list[Any]) -> Any:
@@ -52,7 +64,7 @@ def _app(state: State, routes: list[Any]) -> Any:
         return PlainTextResponse(f"an error in the emulator: {error!r}", status_code=500)
 
     app = Starlette(routes=routes, exception_handlers={Exception: defect})
-    return _dated(bounded(app), state.clock)
+    return _dated(bounded(without_slash(app)), state.clock)
 
 
 def _dated(app: Any, clock: Clock) -> Any:

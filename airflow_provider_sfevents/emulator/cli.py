@@ -21,7 +21,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     where = argparse.ArgumentParser(add_help=False)
     where.add_argument(
-        "--url", help="My Domain URL of a running emulator; found by its state file otherwise"
+        "--url",
+        help="My Domain URL of a running emulator, with its token in SFEVENTS_EMULATOR_TOKEN; "
+        "found by its state file otherwise",
     )
     where.add_argument("--ca-file", default="", help="certificate to trust, with --url and TLS")
     where.add_argument("--folder", help="folder of the running emulator")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import fault_cli, managed_cli
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
+from airflow_provider_sfevents.emulator.remote import (
+    TOKEN_VARIABLE,
+    Remote,
+    Whereabouts,
+    state_file,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -40,9 +46,9 @@ def run(args: argparse.Namespace) -> Iterator[str]:
 
 def _remote(args: argparse.Namespace) -> Remote:
     if args.url:
-        return Remote(args.url, args.ca_file)
+        return Remote(args.url, args.ca_file, os.environ.get(TOKEN_VARIABLE, ""))
     where = Whereabouts.read(Path(args.state) if args.state else state_file(args.folder))
-    return Remote(where.url, args.ca_file or where.ca_file)
+    return Remote(where.url, args.ca_file or where.ca_file, where.token)
 
 
 def _publish(args: argparse.Namespace, remote: Remote) -> Iterator[str]:

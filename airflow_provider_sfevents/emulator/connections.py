@@ -16,15 +16,17 @@ AUTHS = ("client_credentials", "jwt_bearer", "refresh_token", "password", "soap"
 def connection(
     auth: str, org: Org, *, login_url: str, endpoint: str, ca_file: str, sessions: Sessions
 ) -> dict[str, Any]:
-    """`conn_type`, `host`, `login`, `password` and `extra` of a connection to an org.
+    """Make the Airflow connection to an org: `conn_type`, the standard fields and `extra`.
 
     :raises EmulatorError: for a way to log in that does not exist.
     """
-    extra: dict[str, Any] = {"auth": auth, "pubsub_endpoint": endpoint}
+    host, _, port = endpoint.rpartition(":")
+    extra: dict[str, Any] = {"auth": auth, "pubsub_endpoint": host}
     extra |= {"ca_file": ca_file} if ca_file else {"plaintext": True}
     values = {
         "conn_type": "sfevents",
         "host": org.instance_url,
+        "port": int(port),
         "login": org.consumer_key,
         "password": "",
     }

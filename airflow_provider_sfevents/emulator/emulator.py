@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,6 +17,7 @@ from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.extras import require
 from airflow_provider_sfevents.emulator.fault_verbs import FaultVerbs
 from airflow_provider_sfevents.emulator.folder import read_orgs, write_orgs
+from airflow_provider_sfevents.emulator.guard import own_names
 from airflow_provider_sfevents.emulator.hosting import Hosting
 from airflow_provider_sfevents.emulator.identities import Identity
 from airflow_provider_sfevents.emulator.journal import open_log
@@ -22,6 +25,7 @@ from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
 from airflow_provider_sfevents.emulator.oauth import Tenant, TokenEndpoint
 from airflow_provider_sfevents.emulator.org import Org
+from airflow_provider_sfevents.emulator.remote import TOKEN_VARIABLE, Whereabouts
 from airflow_provider_sfevents.emulator.state import State
 from airflow_provider_sfevents.emulator.verbs import OrgVerbs, Parts
 
@@ -44,7 +48,10 @@ class Emulator(OrgVerbs, FaultVerbs):
     :param sample: begin with a realistic org: orders, accounts, contacts.
     :param http_port: port of the first org's My Domain; 0 for the one in the folder, or a free one.
     :param login_port: port of the login host for all orgs, likewise; `grpc_port` likewise.
-    :param host: address to listen on. Whoever reaches it can log in: it hands out its secrets.
+    :param host: address to listen on.
+
+    `token` is that of its own face over HTTP, which hands out the orgs' secrets: from the
+    environment variable SFEVENTS_EMULATOR_TOKEN, otherwise a random one.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         self._sample = sample
         self._ports = {"grpc_port": grpc_port, "http_port": http_port, "login_port": login_port}
         self._host = host
+        self.token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
         self._hosting: Hosting | None = None
         self._login: HttpHost | None = None
         self._state = State.new(clock=self.clock, knobs=self.knobs)
@@ -136,6 +144,19 @@ class Emulator(OrgVerbs, FaultVerbs):
         return self._here().ca_file
 
     @property
+    def whereabouts(self) -> Whereabouts:
+        """All that the command line needs to find it; `write` makes a state file of it."""
+        return Whereabouts(
+            url=self.my_domain_url,
+            endpoint=self.endpoint,
+            login_url=self.login_url,
+            org_id=self.org.org_id,
+            ca_file=self.ca_file,
+            pid=os.getpid(),
+            token=self.token,
+        )
+
+    @property
     def org(self) -> Org:
         """The first org."""
         if not self._orgs:
@@ -192,7 +213,9 @@ class Emulator(OrgVerbs, FaultVerbs):
         return self._here().network(lambda relay: relay.connections)
 
     def wait_open_streams(self, count: int, timeout: float = 10.0) -> None:
-        """Wait until exactly so many streams are open; a server sees a client leave a moment after it left.
+        """Wait until exactly so many streams are open, each at its place.
+
+        A server sees a client leave a moment after it left.
 
         :raises TimeoutError: when that does not come true.
         """
@@ -269,9 +292,16 @@ class Emulator(OrgVerbs, FaultVerbs):
         self._state.add(tenant, bus, managed)
         self._orgs.append(org)
         endpoint = self._endpoint([tenant], my_domain=True)
-        hosting.mount(
-            http, my_domain_app(self._state, endpoint, org, connect=self.connection, faults=self)
+        app = my_domain_app(
+            self._state,
+            endpoint,
+            org,
+            connect=self.connection,
+            faults=self,
+            token=self.token,
+            names=own_names(self._host),
         )
+        hosting.mount(http, app)
         return org
 
     def _bus(self, org_id: str) -> Bus:

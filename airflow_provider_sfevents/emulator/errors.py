@@ -160,7 +160,6 @@ KNOWN: dict[str, tuple[str, str]] = {
     "subscription.internal.error": ("INTERNAL", "An internal error occurred in the subscription."),
     "publish.event.count.invalid": ("INVALID_ARGUMENT", "The request has no events to publish."),
     "publish.topic.validation.empty": ("INVALID_ARGUMENT", "The topic name is empty."),
-    # Not published anywhere; made after the code for subscribing.
     "publish.topic.cannot.publish": ("PERMISSION_DENIED", "The user can't publish to the topic."),
     "service.auth.refresh.invalid": ("UNAUTHENTICATED", "The auth_refresh field is invalid."),
     "service.tenant.license": ("PERMISSION_DENIED", "The org isn't licensed for this service."),
@@ -190,3 +189,7 @@ KNOWN: dict[str, tuple[str, str]] = {
     ),
     **{f"managed.subscription.{code}": known for code, known in MANAGED.items()},
 }
+
+UNDOCUMENTED = frozenset({"publish.topic.cannot.publish"})
+"""Codes without any source. The service must refuse there, and nothing says with which code; this
+one is made after that for subscribing."""

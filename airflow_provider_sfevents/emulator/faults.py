@@ -168,10 +168,13 @@ class Faults:
         return self._completed(ChanceFault(rpc=rpc, status=status, error_code=code, after=after))
 
     def _completed(self, fault: Fault) -> Fault:
-        """Fill in the status that goes with a code, and the text that goes without one."""
+        """Fill in the status that goes with a code, and the text that goes without one.
+
+        An answer that is lost has no code: what comes in its place is the transport's.
+        """
         code, status = fault.error_code, fault.status
         if not code and not status:
-            code = "service.unavailable"
+            code, status = ("", "UNAVAILABLE") if fault.late else ("service.unavailable", "")
         if code == "service.unavailable" and not status:
             status = self._knobs.service_unavailable
         refusal = Refusal(code, status, fault.message or ("" if code else _NO_CODE))

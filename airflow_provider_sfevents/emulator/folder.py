@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import fcntl
 import json
-from typing import TYPE_CHECKING, Any, BinaryIO
+import os
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any, BinaryIO
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _ORGS = "orgs.json"
 _LOCK = "lock"
@@ -74,8 +74,22 @@ def read_orgs(folder: Path) -> dict[str, Any]:
 
 def write_orgs(folder: Path, value: dict[str, Any]) -> None:
     """Replace what is written about orgs and ports, whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    new = folder / f"{_ORGS}.new"
-    new.touch(mode=0o600)  # it holds the secrets of orgs that do not exist; all the same
-    new.write_text(json.dumps({**value, "version": _VERSION}, indent=1))
-    new.replace(folder / _ORGS)
+    replace_file(folder / _ORGS, json.dumps({**value, "version": _VERSION}, indent=1))
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file that only its user can read, whole or not at all.
+
+    It has a random name first, which nothing has yet. So nothing is written through a link that was
+    put into a folder that others may write to.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    new = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        new.replace(path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise

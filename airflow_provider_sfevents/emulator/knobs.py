@@ -183,8 +183,9 @@ class Knobs:
     cometd_time_scale: float = 1.0
     """What the 110 s of a long poll and the 40 s in which a client must connect again are multiplied with, to have them
     shorter in tests (Streaming API guide, clients and timeouts)."""
-    cometd_min_version: float = 37.0
-    """Lowest API version in the URL: 37.0 (Streaming API guide v67), 23.0 (v60)."""
+    cometd_min_version: float = 23.0
+    """Lowest API version in the URL. 37.0 is the lowest supported one, and requests to 23.0 to 36.0
+    are routed to the newest (end-of-life page, v264); 37.0: they are refused (error codes, v67)."""
     cometd_max_clients: int | None = None
     """CometD clients of an org at once. Real: 2,000 (Unlimited), 1,000 (Enterprise), 20 (Developer). None: no limit."""
     cometd_cookie_hours: float = 3.0

@@ -23,10 +23,17 @@ def sfevents_knobs() -> Knobs | None:
 
 
 @pytest.fixture
-def sfevents_emulator(sfevents_knobs: Knobs | None) -> Iterator[Emulator]:
-    """Run an emulator with a fresh org, stopped after the test."""
+def sfevents_emulator(
+    sfevents_knobs: Knobs | None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Emulator]:
+    """Run an emulator with a fresh org, stopped after the test.
+
+    Its token is in the environment meanwhile, so that a test may use `sfevents-emulator … --url`.
+    """
     from airflow_provider_sfevents.emulator.emulator import Emulator
+    from airflow_provider_sfevents.emulator.remote import TOKEN_VARIABLE
 
     with Emulator(knobs=sfevents_knobs) as bus:
+        monkeypatch.setenv(TOKEN_VARIABLE, bus.token)
         yield bus
         bus.check()

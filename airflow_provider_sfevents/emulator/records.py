@@ -68,6 +68,7 @@ class Subscription:
     :param commits: also those that failed.
     :param start: `earliest`, `latest` or the replay id in hex, from its first request or from what was committed.
     :param max_outstanding: most events outstanding once a request was added, before the service clamps them to 100.
+    :param begun: its place is found; what is published from then on is delivered.
     :param ended: how the server saw it end: a gRPC status, `CANCELLED` for a client that went away; empty while open.
     """
 
@@ -85,6 +86,7 @@ class Subscription:
     max_outstanding: int = 0
     managed: str = ""
     commits: MutableSequence[Commit] = field(default_factory=lambda: deque(maxlen=MOST_REQUESTS))
+    begun: bool = False
     ended: str = ""
 
     @property
@@ -120,6 +122,12 @@ class Records:
                 self._forget()
             self._changed.notify_all()
             return subscription
+
+    def began(self, subscription: Subscription) -> None:
+        """Stream found its place."""
+        with self._changed:
+            subscription.begun = True
+            self._changed.notify_all()
 
     def asked(self, subscription: Subscription, fetch: Fetch, pending: int) -> None:
         """Request came to a stream that had so many events outstanding."""
@@ -198,9 +206,15 @@ class Records:
             return self._open
 
     def wait_open_streams(self, count: int, timeout: float) -> bool:
-        """Wait until exactly so many streams are open; whether that came true."""
+        """Wait until exactly so many streams are open and have begun; whether that came true."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._open == count, timeout)
+            return self._changed.wait_for(
+                lambda: (
+                    self._open == count
+                    and all(one.begun for one in self._subscriptions if one.open)
+                ),
+                timeout,
+            )
 
     def _forget(self) -> None:
         """Keep what is open, and the newest of what has ended."""

@@ -82,6 +82,7 @@ class EventStream(OpenCall, ABC):
         try:
             with self._state.running.holding(self):
                 self._after = self._begin(first)
+                self._records.began(self._subscription)
                 reader = asyncio.create_task(self._read())
                 return await self._serve()
         finally:

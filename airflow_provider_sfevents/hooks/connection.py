@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import (
-    DEFAULT_ENDPOINT,
     SOAP_DEFAULT_VERSION,
     ClientCredentials,
     JwtBearer,
@@ -17,6 +17,7 @@ from airflow_provider_sfevents.pubsub.settings import (
     Settings,
     SoapLogin,
     UsernamePassword,
+    endpoint_from,
 )
 
 if TYPE_CHECKING:
@@ -30,124 +31,206 @@ class ConnectionLike(Protocol):
     host: str | None
     login: str | None
     password: str | None
+    port: int | None
 
     @property
     def extra_dejson(self) -> dict[str, Any]: ...
 
 
-def check_extra(conn_id: str, extra: str | None) -> None:
-    """Holds a connection's extra against what it must be; Airflow takes what is no JSON for nothing, and the login for another one.
+class ConnectionFields:
+    """Fields of an Airflow connection. Shows nothing of them: an Airflow connection's `repr` does.
 
-    :raises ConfigurationError: it is no object of fields; the message holds nothing of it.
+    Rule: no function here gives a name to a field that may hold a secret; see `Secret`.
     """
-    if not extra:
-        return
-    try:
-        said = json.loads(extra)
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        found = "no JSON" if said is None else f"JSON, but no object ({type(said).__name__})"
+
+    def __init__(self, connection: ConnectionLike) -> None:
+        self._connection = connection
+        self._extra: dict[str, Any] | None = None
+
+    @property
+    def conn_id(self) -> str:
+        return self._connection.conn_id
+
+    @property
+    def host(self) -> str:
+        return (self._connection.host or "").strip()
+
+    @property
+    def port(self) -> int | None:
+        return self._connection.port
+
+    @property
+    def login(self) -> str:
+        return (self._connection.login or "").strip()
+
+    @property
+    def password(self) -> Secret:
+        """As it is, blanks at its ends too."""
+        return Secret(self._connection.password or "")
+
+    @property
+    def app_secret(self) -> Secret:
+        """The password of a connection whose login is an app, without the blanks of a paste."""
+        return Secret((self._connection.password or "").strip())
+
+    def value(self, key: str) -> Any:
+        """An extra, as it is."""
+        if self._extra is None:
+            self._extra = self._connection.extra_dejson
+        return self._extra.get(key)
+
+    def text(self, key: str) -> str:
+        """An extra that is text, without blanks at its ends.
+
+        :raises ConfigurationError: it is something else.
+        """
+        return self.secret(key).reveal().strip()
+
+    def secret(self, key: str) -> Secret:
+        """An extra that is text, as it is.
+
+        :raises ConfigurationError: it is something else.
+        """
+        if not isinstance(self.value(key), str | None):
+            raise ConfigurationError(
+                f"extra `{key}` must be text, not {type(self.value(key)).__name__}"
+            )
+        return Secret(self.value(key) or "")
+
+    def pasted(self, key: str) -> Secret:
+        """A secret that cannot have blanks at its ends."""
+        return Secret(self.secret(key).reveal().strip())
+
+    def flag(self, key: str) -> bool:
+        """An extra that is yes or no: the form gives a bool, a connection from a URI gives text.
+
+        :raises ConfigurationError: it is neither.
+        """
+        value = self.value(key)
+        if value is None or isinstance(value, bool):
+            return bool(value)
+        if str(value).lower() in {"true", "1", "yes"}:
+            return True
+        if str(value).lower() in {"false", "0", "no", ""}:
+            return False
+        raise ConfigurationError(f"extra `{key}` must be true or false, not {value!r}")
+
+
+def check_extra(conn_id: str, extra: Secret) -> None:
+    """Check that a connection's extra is an object; Airflow takes everything else for an empty one.
+
+    :raises ConfigurationError: it is none; the message holds nothing of it.
+    """
+    if found := _flaw(extra):
         raise ConfigurationError(
             f"connection {conn_id!r}: its extra is {found}, so nothing of it can be read. Give an object of fields with values, such as "
             '{"auth": "client_credentials"}.'
         )
 
 
-def settings_from(connection: ConnectionLike) -> Settings:
+def _flaw(extra: Secret) -> str:
+    """What an extra is instead of an object; empty if it is one, or is not there."""
+    if not extra:
+        return ""
+    try:
+        said = json.loads(extra.reveal())
+    except ValueError:
+        return "no JSON"
+    if isinstance(said, dict):
+        return ""
+    return "no JSON" if said is None else f"JSON, but no object ({type(said).__name__})"
+
+
+def settings_from(fields: ConnectionFields) -> Settings:
     """The client's settings, from a connection of type `sfevents`.
 
     :raises ConfigurationError: naming the connection, the field and what belongs there.
     """
-    return settings_with(connection, _login)
+    return settings_with(fields, _login)
 
 
-def settings_with(
-    connection: ConnectionLike, login: Callable[[ConnectionLike, dict[str, Any]], Login]
-) -> Settings:
-    """The client's settings, with the login that `login` makes of connection and extras.
+def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], Login]) -> Settings:
+    """The client's settings, with the login that `login` makes of the fields.
 
     :raises ConfigurationError: naming the connection.
     """
     try:
-        extra = connection.extra_dejson
         return Settings(
-            login=login(connection, extra),
-            endpoint=_text(extra, "pubsub_endpoint") or DEFAULT_ENDPOINT,
-            ca_file=_text(extra, "ca_file"),
-            plaintext=_flag(extra, "plaintext"),
+            login=login(fields),
+            endpoint=endpoint_from(fields.text("pubsub_endpoint"), fields.port),
+            ca_file=fields.text("ca_file"),
+            plaintext=fields.flag("plaintext"),
+            allowed_hosts=tuple(fields.text("allowed_hosts").replace(",", " ").split()),
         )
     except ConfigurationError as error:
-        raise ConfigurationError(f"connection {connection.conn_id!r}: {error}") from error
+        raise ConfigurationError(f"connection {fields.conn_id!r}: {error}") from error
 
 
-def _login(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
-    auth = _text(extra, "auth") or AUTHS[0]
+def _login(fields: ConnectionFields) -> Login:
+    auth = fields.text("auth") or AUTHS[0]
     if auth not in _LOGINS:
         raise ConfigurationError(
             f"unknown login {auth!r} (extra `auth`); choose one of {', '.join(AUTHS)}"
         )
-    return _LOGINS[auth](connection, extra)
+    return _LOGINS[auth](fields)
 
 
-def _client_credentials(connection: ConnectionLike, _: dict[str, Any]) -> Login:
+def _client_credentials(fields: ConnectionFields) -> Login:
     return ClientCredentials(
-        login_url=url(connection.host),
-        client_id=_stripped(connection.login),
-        client_secret=_stripped(connection.password),
+        login_url=url(fields.host), client_id=fields.login, client_secret=fields.app_secret
     )
 
 
-def _jwt_bearer(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+def _jwt_bearer(fields: ConnectionFields) -> Login:
     return JwtBearer(
-        login_url=url(connection.host),
-        client_id=_stripped(connection.login),
-        username=_text(extra, "username"),
-        private_key=pem(_text(extra, "private_key")),
-        passphrase=_text(extra, "private_key_passphrase"),
-        audience=_text(extra, "jwt_audience"),
+        login_url=url(fields.host),
+        client_id=fields.login,
+        username=fields.text("username"),
+        private_key=pem(fields.secret("private_key")),
+        passphrase=fields.pasted("private_key_passphrase"),
+        audience=fields.text("jwt_audience"),
     )
 
 
-def _refresh_token(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+def _refresh_token(fields: ConnectionFields) -> Login:
     return RefreshToken(
-        login_url=url(connection.host),
-        client_id=_stripped(connection.login),
-        client_secret=_stripped(connection.password),
-        refresh_token=_text(extra, "refresh_token"),
+        login_url=url(fields.host),
+        client_id=fields.login,
+        client_secret=fields.app_secret,
+        refresh_token=fields.pasted("refresh_token"),
     )
 
 
-def _password(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+def _password(fields: ConnectionFields) -> Login:
     return UsernamePassword(
-        login_url=url(connection.host),
-        client_id=_stripped(connection.login),
-        client_secret=_stripped(connection.password),
-        username=_text(extra, "username"),
-        password=_text(extra, "user_password", strip=False),
-        security_token=_text(extra, "security_token"),
+        login_url=url(fields.host),
+        client_id=fields.login,
+        client_secret=fields.app_secret,
+        username=fields.text("username"),
+        password=fields.secret("user_password"),
+        security_token=fields.pasted("security_token"),
     )
 
 
-def _soap(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+def _soap(fields: ConnectionFields) -> Login:
     return SoapLogin(
-        login_url=url(connection.host),
-        username=_stripped(connection.login),
-        password=connection.password or "",
-        security_token=_text(extra, "security_token"),
-        api_version=_text(extra, "api_version") or SOAP_DEFAULT_VERSION,
+        login_url=url(fields.host),
+        username=fields.login,
+        password=fields.password,
+        security_token=fields.pasted("security_token"),
+        api_version=fields.text("api_version") or SOAP_DEFAULT_VERSION,
     )
 
 
-def _session(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
+def _session(fields: ConnectionFields) -> Login:
     return SessionToken(
-        token=_text(extra, "session_token"),
-        instance_url=url(_text(extra, "instance_url") or connection.host),
-        org_id=_text(extra, "org_id"),
+        token=fields.pasted("session_token"),
+        instance_url=url(fields.text("instance_url") or fields.host),
+        org_id=fields.text("org_id"),
     )
 
 
-_LOGINS: dict[str, Callable[[ConnectionLike, dict[str, Any]], Login]] = {
+_LOGINS: dict[str, Callable[[ConnectionFields], Login]] = {
     "client_credentials": _client_credentials,
     "jwt_bearer": _jwt_bearer,
     "refresh_token": _refresh_token,
@@ -159,42 +242,16 @@ AUTHS = tuple(_LOGINS)
 """What the extra `auth` may say; the first one is the default."""
 
 
-def pem(text: str) -> str:
+def pem(key: Secret) -> Secret:
     r"""A PEM whose line breaks a form or an environment variable turned into spaces or `\n`, made whole again."""
-    text = text.replace("\\n", "\n").strip()
+    text = key.reveal().replace("\\n", "\n").strip()
     if "\n" in text or not text.startswith("-----BEGIN"):
-        return text
+        return Secret(text)
     head, _, rest = text[len("-----BEGIN") :].partition("-----")
     body, _, tail = rest.partition("-----END")
-    return "\n".join((f"-----BEGIN{head}-----", *body.split(), f"-----END{tail}", ""))
+    return Secret("\n".join((f"-----BEGIN{head}-----", *body.split(), f"-----END{tail}", "")))
 
 
-def url(host: str | None) -> str:
+def url(host: str) -> str:
     """A host as users paste it, with its scheme."""
-    host = _stripped(host)
     return f"https://{host}" if host and "://" not in host else host
-
-
-def _stripped(value: str | None) -> str:
-    return (value or "").strip()
-
-
-def _text(extra: dict[str, Any], key: str, *, strip: bool = True) -> str:
-    value = extra.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ConfigurationError(f"extra `{key}` must be text, not {type(value).__name__}")
-    return value.strip() if strip else value
-
-
-def _flag(extra: dict[str, Any], key: str) -> bool:
-    """A checkbox of the form gives a bool; a connection from a URI gives text."""
-    value = extra.get(key)
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    if str(value).lower() in {"true", "1", "yes"}:
-        return True
-    if str(value).lower() in {"false", "0", "no", ""}:
-        return False
-    raise ConfigurationError(f"extra `{key}` must be true or false, not {value!r}")

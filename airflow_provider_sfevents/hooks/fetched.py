@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import SchemaUnknown
+from airflow_provider_sfevents.staging.payload_bounds import is_bounded
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -44,11 +45,16 @@ class Event:
             raise ValueError(
                 f"event {self.replay_id} cannot be decoded: the service has no schema {self.schema_id!r}"
             )
+        schema = fastavro.parse_schema(json.loads(self.schema))
+        if not is_bounded(schema):
+            raise ValueError(
+                f"event {self.replay_id} is not decoded: its schema {self.schema_id} has a list of "
+                "items that take no bytes, or a record within itself, so that a few bytes could "
+                "fill the memory. Decode its payload with a library of your own if you trust it"
+            )
         data = BytesIO(self.payload)
         try:
-            record = fastavro.schemaless_reader(
-                data, fastavro.parse_schema(json.loads(self.schema)), None
-            )
+            record = fastavro.schemaless_reader(data, schema, None)
         except (EOFError, IndexError, UnicodeDecodeError, ValueError) as error:
             raise ValueError(
                 f"event {self.replay_id} does not decode with schema {self.schema_id}: {error}"

@@ -15,6 +15,7 @@ from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import ObjectStoragePath
 
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError, StagingError
+from airflow_provider_sfevents.hooks.executors import require_shared_default
 from airflow_provider_sfevents.spark import ship
 from airflow_provider_sfevents.staging import claims, layout
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
@@ -47,11 +48,15 @@ def staging_root(url: str | None) -> ObjectStoragePath:
     return root
 
 
-def open_staging(url: str | None) -> StagingArea:
+def open_staging(url: str | None, executor: str | None) -> StagingArea:
     """The staging area, tried out.
 
+    :param executor: the task's argument `executor`.
     :raises StagingError: it cannot be written; before anything is spent.
+    :raises ConfigurationError: it is the default folder, and the task may run on another machine next time.
     """
+    if not url:
+        require_shared_default(executor)
     root = staging_root(url)
     if not usable(root):
         log.warning(
@@ -77,30 +82,26 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
         found = claims.holder_of(folder)
         who = found[1].describe() if found else "another task"
         raise BatchClaimed(
-            f"The tables of {current_state} are being written by {who}, and applying and resolving must not cross. This task gives way; try it "
-            "again, by `retries`, when the other one has ended."
+            f"The tables of {current_state} are being written by {who}, and applying and resolving "
+            "must not cross. This task gives way; it can go on when that one has ended."
         ) from error
     with claim:
         yield
 
 
-def open_batch(manifest_url: str, staging: str | None) -> tuple[TopicFolder, BatchFolder, Manifest]:
-    """A batch that another task has staged.
+def open_batch(
+    manifest_url: str, staging: str | None
+) -> tuple[TopicFolder, BatchFolder, Manifest | None]:
+    """A batch that another task has staged; its manifest is None if it was removed since.
 
     :param manifest_url: as the result of that task names it.
     :param staging: as that task was given it; says by which connection to read.
-    :raises StagingError: there is no such batch.
     """
     path = ObjectStoragePath(manifest_url, conn_id=staging_root(staging).conn_id)
     folder = path.parent
     epoch_folder = folder.parent
     batch = BatchFolder(folder, layout.batch_id(epoch_folder.name, int(folder.name)))
-    manifest = batch.read_manifest()
-    if manifest is None:
-        raise StagingError(
-            f"No batch is staged at {manifest_url}; it was removed, or `staging` is not the fetch's."
-        )
-    return TopicFolder(epoch_folder.parent), batch, manifest
+    return TopicFolder(epoch_folder.parent), batch, batch.read_manifest()
 
 
 def put_job(root: ObjectStoragePath, name: str = "land") -> Job:

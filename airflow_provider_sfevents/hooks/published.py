@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import EventsRefused
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import EventsRefused, PublishInterrupted
 from airflow_provider_sfevents.pubsub import publishing
 from airflow_provider_sfevents.pubsub.event_ids import derived_ids, run_namespace
-from airflow_provider_sfevents.pubsub.publish_stream import send_all
+from airflow_provider_sfevents.pubsub.publish_stream import send_all, told
 from airflow_provider_sfevents.staging.noting import Noting
 from airflow_provider_sfevents.staging.published import Accepted, Ledger, runs_folder
 
@@ -126,8 +127,8 @@ class Tally:
     def told(self, topic: str) -> str:
         """For the log."""
         return (
-            f"{self.published} of {self.records} events published to {topic} by this try, {self.before} by earlier ones; {self.refused} "
-            f"refused; {self.repeated} times an event was sent again."
+            f"{self.published} of {counted(self.records, 'event')} published to {topic} by this try, {self.before} by earlier ones; {self.refused} "
+            f"refused; an event was sent again {counted(self.repeated, 'time')}."
         )
 
     def refuse(self, topic: str) -> None:
@@ -136,7 +137,7 @@ class Tally:
             return
         left = self.refused - len(self.named)
         lines = [
-            f"{self.refused} of {self.records} events were refused by the service, each time they were sent; the other "
+            f"{self.refused} of {counted(self.records, 'event')} refused by the service, each time they were sent; the other "
             f"{self.published + self.before} are published to {topic}. Trying the task again sends these alone:",
             *self.named,
             *([f"and {left} more."] if left else []),
@@ -176,6 +177,12 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
         ):
             async for results in answered:
                 await noting.note(tally.note(results))
+    except PublishInterrupted as error:
+        raise told(
+            error,
+            f"{tally.published + tally.before} events are published. Trying the task again sends "
+            "the rest under the same ids.",
+        ) from error
     finally:
         tally.repeated = publisher.repeated
         log.info("%s", tally.told(wanted.topic))

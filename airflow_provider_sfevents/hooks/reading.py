@@ -1,25 +1,26 @@
-"""What tasks and sensors that read a topic after a position are given, and what becomes of it."""
+"""Arguments of tasks and sensors that read a topic after a position."""
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches.managing import check_managed
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.hooks.run import (
+    check_constant,
     describe_run,
     is_backfill,
     is_template,
     position_tasks,
     was_cleared,
 )
-from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.hooks.stoppable import StoppableTask
+from airflow_provider_sfevents.positions.opening import check_spec, open_store
 from airflow_provider_sfevents.positions.text import check_consumer
+from airflow_provider_sfevents.pubsub.start import check_given_start, check_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from airflow.sdk import Context
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.bounds import Bounds
 
 
-class ReadsTopic:
+class ReadsTopic(StoppableTask):
     """A part of an operator or a sensor; the attributes are the arguments of that one."""
 
     topic: str
@@ -37,25 +38,15 @@ class ReadsTopic:
     allow_latest_recovery: bool
     initial_replay: str
     replay_fallback: str
-    _stop: Callable[[], object] | None = None
 
-    def on_kill(self) -> None:
-        """End the stream; what was received stays staged. Airflow calls this on SIGTERM, in the task's process."""
-        if self._stop is not None:
-            self._stop()
+    def _check_arguments(self) -> None:
+        """Refuse when the DAG is parsed what cannot work, as far as it can be judged then.
 
-    @contextmanager
-    def _ended_by_kill(self) -> Iterator[asyncio.Event]:
-        """What `on_kill` sets; for a block of the loop that runs."""
-        stopping, loop = asyncio.Event(), asyncio.get_running_loop()
-        self._stop = lambda: loop.call_soon_threadsafe(stopping.set)
-        try:
-            yield stopping
-        finally:
-            self._stop = None
-
-    def _check_managed(self) -> None:
-        """:raises ConfigurationError: the arguments contradict each other, as far as can be said when the DAG is parsed."""
+        :raises ConfigurationError: an argument is wrong, or two contradict each other.
+        """
+        check_constant(check_topic, self.topic)
+        check_constant(check_given_start, self.initial_replay)
+        check_spec(self.position_store)
         self._managed(is_rendered=not is_template(str(self.managed_subscription)))
 
     def _managed(self, *, is_rendered: bool) -> str:
@@ -75,7 +66,7 @@ class ReadsTopic:
             topic=self.topic,
             consumer=check_consumer(self.consumer or run.dag),
             bounds=bounds,
-            initial_replay=self.initial_replay,
+            initial_replay=check_given_start(self.initial_replay),
             replay_fallback=self.replay_fallback,
             cleared=was_cleared(context),
             backfill=is_backfill(context),

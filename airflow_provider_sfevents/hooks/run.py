@@ -13,7 +13,7 @@ from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from airflow.sdk import Context
 
@@ -47,13 +47,22 @@ def is_backfill(context: Context) -> bool:
 
 
 def checked_consumer(consumer: Any) -> Any:
-    """The argument `consumer`, refused at parse time where it can be judged: a template, and what comes from another task, is not rendered yet.
+    """The argument `consumer`, refused at parse time where it can be judged.
 
     :raises ConfigurationError: some store does not take such a name.
     """
-    if not consumer or not isinstance(consumer, str) or is_template(consumer):
-        return consumer
-    return check_consumer(consumer)
+    if consumer:
+        check_constant(check_consumer, consumer)
+    return consumer
+
+
+def check_constant(check: Callable[[str], object], value: Any) -> None:
+    """Check an argument when the DAG is parsed; a template, and what comes from another task, is not rendered yet.
+
+    :raises ConfigurationError: as `check` does.
+    """
+    if isinstance(value, str) and not is_template(value):
+        check(value)
 
 
 def is_template(text: str) -> bool:

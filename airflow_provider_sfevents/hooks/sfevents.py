@@ -11,9 +11,14 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, SfEventsError
-from airflow_provider_sfevents.hooks.connection import check_extra, settings_from
+from airflow_provider_sfevents.hooks.connection import (
+    ConnectionFields,
+    check_extra,
+    settings_from,
+)
 from airflow_provider_sfevents.hooks.fetched import Fetched, fetch_into_memory
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
+from airflow_provider_sfevents.hooks.task_thread import run_async_in_thread
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.description import describe_topic
@@ -22,6 +27,7 @@ from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
 from airflow_provider_sfevents.pubsub.rest.channels import list_topics
 from airflow_provider_sfevents.pubsub.rest.reading import read_records
 from airflow_provider_sfevents.pubsub.rest.selection import change_topic
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import END_OF_SOAP, SoapLogin
 
 if TYPE_CHECKING:
@@ -53,7 +59,8 @@ class SfEventsHook(BaseHook):
     """Salesforce's Pub/Sub API by an Airflow connection.
 
     Every call opens a channel and closes it again; logins and schemas are kept for the life of the process. The
-    methods block and are for tasks; in a triggerer use `client`, which is asynchronous.
+    methods block and are for tasks; in a triggerer use `client`, which is asynchronous. They work in a thread of their own, so
+    that Airflow's `execution_timeout` ends them wherever they are.
 
     :param conn_id: an Airflow connection of type `sfevents`; one of Airflow's own type `salesforce` does too.
     """
@@ -72,6 +79,20 @@ class SfEventsHook(BaseHook):
 
         :raises ConfigurationError: naming the field of the connection that cannot work.
         """
+        conn_type, extra, fields = self._found()
+        check_extra(self.conn_id, extra)
+        if conn_type == STOCK_TYPE:
+            return stock_settings(fields)
+        if conn_type != self.conn_type:
+            raise ConfigurationError(
+                f"Connection {self.conn_id!r} is of type {conn_type!r}; change it to "
+                f"`{self.conn_type}` (in the form {self.hook_name}), or name another one by "
+                "`conn_id`."
+            )
+        return settings_from(fields)
+
+    def _found(self) -> tuple[str | None, Secret, ConnectionFields]:
+        """The connection's type, extra and fields; nothing fails here while it has a name."""
         try:
             connection = self.get_connection(self.conn_id)
         except AirflowNotFoundException as error:
@@ -79,15 +100,8 @@ class SfEventsHook(BaseHook):
                 f"Connection {self.conn_id!r} is not defined. Create it (type `{self.conn_type}`, in the form {self.hook_name}), or name "
                 "another one by `conn_id`."
             ) from error
-        check_extra(self.conn_id, connection.extra)
-        if connection.conn_type == STOCK_TYPE:
-            return stock_settings(connection)
-        if connection.conn_type != self.conn_type:
-            raise ConfigurationError(
-                f"Connection {self.conn_id!r} is of type {connection.conn_type!r}; change it to `{self.conn_type}` (in the form "
-                f"{self.hook_name}), or name another one by `conn_id`."
-            )
-        return settings_from(connection)
+        extra = Secret(connection.extra or "")
+        return connection.conn_type, extra, ConnectionFields(connection)
 
     def client(self, min_allowance: int | None = None) -> PubSubClient:
         """A client to be used with `async with`; nothing is opened before.
@@ -132,7 +146,7 @@ class SfEventsHook(BaseHook):
         :return: whether all went well, and what was reached or what to change.
         """
         try:
-            return True, asyncio.run(asyncio.wait_for(self._reach(), TEST_SECONDS))
+            return True, run_async_in_thread(self._reach)
         except SfEventsError as error:
             return False, str(error)
         except TimeoutError:
@@ -143,7 +157,7 @@ class SfEventsHook(BaseHook):
 
     async def _reach(self) -> str:
         settings = self.settings()
-        async with PubSubClient(settings) as client:
+        async with asyncio.timeout(TEST_SECONDS), PubSubClient(settings) as client:
             session = await client.check()
         reached = f"Logged in to org {session.org_id} at {session.instance_url}; Pub/Sub API reached at {settings.endpoint}."
         return f"{reached} {END_OF_SOAP}" if isinstance(settings.login, SoapLogin) else reached
@@ -171,7 +185,7 @@ class SfEventsHook(BaseHook):
             async with self.rest() as rest:
                 return await list_topics(rest, unselected=unselected)
 
-        topics, problem = asyncio.run(ask())
+        topics, problem = run_async_in_thread(ask)
         if problem:
             log.warning("%s", problem)
         return topics
@@ -186,7 +200,7 @@ class SfEventsHook(BaseHook):
             async with self.client() as client, self.rest() as rest:
                 return await describe_topic(client, rest, topic)
 
-        return asyncio.run(ask())
+        return run_async_in_thread(ask)
 
     def limits(self) -> dict[str, Allowance]:
         """What the org may still do, by the names of its REST resource `limits`, such as `DailyDeliveredPlatformEvents`."""
@@ -195,7 +209,7 @@ class SfEventsHook(BaseHook):
             async with self.rest() as rest:
                 return await limits.read_limits(rest)
 
-        return asyncio.run(ask())
+        return run_async_in_thread(ask)
 
     def fetch(self, topic: str, start: str = "earliest", bounds: Bounds | None = None) -> Fetched:
         """The events after `start`, into memory; a batch too large for that is the operators' work.
@@ -261,4 +275,4 @@ class SfEventsHook(BaseHook):
             async with self.client() as client:
                 return await call(client)
 
-        return asyncio.run(run())
+        return run_async_in_thread(run)

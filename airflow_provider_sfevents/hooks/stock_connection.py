@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.connection import pem, settings_with, url
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import (
     SOAP_DEFAULT_VERSION,
     ClientCredentials,
@@ -23,7 +24,7 @@ from airflow_provider_sfevents.pubsub.settings import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.hooks.connection import ConnectionLike
+    from airflow_provider_sfevents.hooks.connection import ConnectionFields
     from airflow_provider_sfevents.pubsub.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -36,13 +37,17 @@ _PREFIX = "extra__salesforce__"
 class _Filled:
     """What of the stock form is filled in."""
 
-    username: str
-    password: str
-    extra: dict[str, Any]
+    fields: ConnectionFields
 
     def __getitem__(self, name: str) -> str:
-        value = self.extra.get(name, self.extra.get(_PREFIX + name))
+        """An extra as text; give it no name if it may be a secret, see `Secret`."""
+        value = self.fields.value(name)
+        if value is None:
+            value = self.fields.value(_PREFIX + name)
         return "" if value is None else str(value).strip()
+
+    def secret(self, name: str) -> Secret:
+        return Secret(self[name])
 
     @property
     def consumer_key(self) -> str:
@@ -64,29 +69,27 @@ class _Filled:
         return url(self["instance_url"] or self["instance"] or "login.salesforce.com")
 
 
-def stock_settings(connection: ConnectionLike) -> Settings:
+def stock_settings(fields: ConnectionFields) -> Settings:
     """The client's settings, from a connection of type `salesforce`.
 
     :raises ConfigurationError: naming the connection and what is missing for each login.
     """
-    return settings_with(connection, _login)
+    return settings_with(fields, _login)
 
 
-def _login(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
-    filled = _Filled(
-        username=(connection.login or "").strip(), password=connection.password or "", extra=extra
-    )
+def _login(fields: ConnectionFields) -> Login:
+    filled = _Filled(fields=fields)
     if filled["proxies"]:
         log.warning(
             "The proxies of connection %r are not used: the environment variables HTTPS_PROXY and NO_PROXY of the worker are.",
-            connection.conn_id,
+            fields.conn_id,
         )
-    if filled.username and filled.password:
+    if fields.login and fields.password:
         if filled["security_token"] or filled["organization_id"]:
             return _soap(filled)
         if filled.consumer_key and filled["consumer_secret"]:
             return _password(filled)
-    if filled.username and filled.consumer_key and filled.has_key:
+    if fields.login and filled.consumer_key and filled.has_key:
         return _jwt_bearer(filled)
     if filled.consumer_key and filled["consumer_secret"]:
         return _client_credentials(filled)
@@ -100,9 +103,9 @@ def _login(connection: ConnectionLike, extra: dict[str, Any]) -> Login:
 def _soap(filled: _Filled) -> SoapLogin:
     return SoapLogin(
         login_url=filled.login_url,
-        username=filled.username,
-        password=filled.password,
-        security_token=filled["security_token"],
+        username=filled.fields.login,
+        password=filled.fields.password,
+        security_token=filled.secret("security_token"),
         api_version=filled["version"] or SOAP_DEFAULT_VERSION,
     )
 
@@ -111,9 +114,9 @@ def _password(filled: _Filled) -> UsernamePassword:
     return UsernamePassword(
         login_url=filled.login_url,
         client_id=filled.consumer_key,
-        client_secret=filled["consumer_secret"],
-        username=filled.username,
-        password=filled.password,
+        client_secret=filled.secret("consumer_secret"),
+        username=filled.fields.login,
+        password=filled.fields.password,
     )
 
 
@@ -121,8 +124,8 @@ def _jwt_bearer(filled: _Filled) -> JwtBearer:
     return JwtBearer(
         login_url=filled.login_url,
         client_id=filled.consumer_key,
-        username=filled.username,
-        private_key=pem(filled["private_key"] or _read_key(filled["private_key_file_path"])),
+        username=filled.fields.login,
+        private_key=pem(filled.secret("private_key") or _read_key(filled["private_key_file_path"])),
     )
 
 
@@ -130,13 +133,13 @@ def _client_credentials(filled: _Filled) -> ClientCredentials:
     return ClientCredentials(
         login_url=filled.login_url,
         client_id=filled.consumer_key,
-        client_secret=filled["consumer_secret"],
+        client_secret=filled.secret("consumer_secret"),
     )
 
 
-def _read_key(path: str) -> str:
+def _read_key(path: str) -> Secret:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Secret(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise ConfigurationError(

@@ -1,34 +1,41 @@
-"""What the operators that fetch have in common: their arguments, and the way from these to a staged batch."""
+"""Arguments of every operator that fetches, and the way from these to a staged batch."""
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
+from typing_extensions import override
 
+from airflow_provider_sfevents.batches.commit import COMMIT_SECONDS
 from airflow_provider_sfevents.batches.fallback import check_choice
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
 from airflow_provider_sfevents.hooks.reading import ReadsTopic
 from airflow_provider_sfevents.hooks.run import checked_consumer, refuse_repeated_topics
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.limits import check_least
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
+    from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import StagingArea
+
+
+T = TypeVar("T")
 
 
 class FetchesBatch(ReadsTopic, BaseOperator):
@@ -52,12 +59,14 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     :param replay_fallback: where to go on when the bus refuses the stored replay id (expired, reset, rubbish): `fail` asks you,
         `earliest` takes all that the bus still holds, `latest` what comes from then on. The last two record a loss window.
     :param max_events: the most events of a batch; never exceeded.
-    :param max_bytes: no more events are asked for once the payloads have this many bytes.
-    :param max_seconds: no more events are asked for after this time.
+    :param max_bytes: the batch ends with the event that brings its payloads to this many bytes.
+    :param max_seconds: the fetch ends after this time, and waits for a service that is away as long. With `execution_timeout` it
+        ends earlier, so that there is time to land: `timeout_reserve` seconds before, or at half of it if that is later.
     :param idle_seconds: caught up: no event came for so long.
-    :param until: no more events are asked for after one created at or after this time; ISO 8601. (templated)
+    :param until: the batch ends with the first event created at or after this time; ISO 8601. (templated)
     :param min_allowance: deliveries that the org must have left for the day, or nothing is asked for and the task fails; a batch that is staged
         already is landed all the same. One API request.
+    :param commit_seconds: how long the commit of a landed batch is tried again where the position store does not answer.
     :param keep_batches: how many committed batches stay in the staging area.
     :param skip_when_empty: with no event the task is skipped, and with it what comes after; otherwise it succeeds
         with 0 `events` in its result.
@@ -73,6 +82,11 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     )
 
     keeps_position = True
+
+    timeout_reserve = 30.0
+    """Seconds of `execution_timeout` that are kept for what follows the fetch."""
+
+    _begun_at = 0.0
 
     def __init__(
         self,
@@ -93,6 +107,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         idle_seconds: float = 30.0,
         until: str | datetime | None = None,
         min_allowance: int | None = None,
+        commit_seconds: float = COMMIT_SECONDS,
         keep_batches: int = 10,
         skip_when_empty: bool = True,
         **kwargs: Any,
@@ -114,33 +129,41 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         self.idle_seconds = idle_seconds
         self.until = until
         self.min_allowance = check_least(min_allowance)
+        self.commit_seconds = commit_seconds
         self.keep_batches = keep_batches
         self.skip_when_empty = skip_when_empty
         self._bounds(until=None)
-        self._check_managed()
+        self._check_arguments()
+
+    @override
+    def run_stoppable(self, context: Context, work: Callable[[Stopping], T]) -> T:
+        self._begun_at = monotonic()
+        return super().run_stoppable(context, work)
 
     @contextmanager
-    def staged_batch(self, context: Context) -> Iterator[Staged | Empty]:
+    def staged_batch(self, context: Context, stopping: Stopping) -> Iterator[Staged | Empty]:
         """The batch after the position, staged; claimed for this task until the block ends.
 
-        It is adopted where an earlier try has staged it already.
+        It is reused if an earlier try has staged it already.
         """
-        with airflow_failures():
-            request = self._request(context)
-            area = open_staging(self.staging)
-            store = self._store_opener(context, request.consumer)
-            staged = asyncio.run(self._stage(request, area, store))
+        request = self._request(context)
+        area = open_staging(self.staging, self.executor)
+        store = self._store_opener(context, request.consumer)
+        staged = run_async(lambda requested: self._stage(request, area, store, requested), stopping)
         try:
             yield staged
         finally:
             staged.release()
 
     async def _stage(
-        self, request: BatchRequest, area: StagingArea, store: Callable[[str], PositionStore]
+        self,
+        request: BatchRequest,
+        area: StagingArea,
+        store: Callable[[str], PositionStore],
+        requested: asyncio.Event,
     ) -> Staged | Empty:
-        with self._ended_by_kill() as stopping:
-            async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
-                return await stage_batch(request, client, area, store, stopping)
+        async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
+            return await stage_batch(request, client, area, store, requested)
 
     def nothing_came(self, empty: Empty) -> dict[str, Any]:
         """End the task, which found no event.
@@ -162,10 +185,29 @@ class FetchesBatch(ReadsTopic, BaseOperator):
         return Bounds(
             max_events=self.max_events,
             max_bytes=self.max_bytes,
-            max_seconds=self.max_seconds,
+            max_seconds=fetch_seconds(
+                self.max_seconds, self.execution_timeout, self.timeout_reserve, self._elapsed()
+            ),
             idle_seconds=self.idle_seconds,
             until=until,
         )
+
+    def _elapsed(self) -> float:
+        return monotonic() - self._begun_at if self._begun_at else 0.0
+
+
+def fetch_seconds(
+    max_seconds: float, timeout: timedelta | None, reserve: float, elapsed: float
+) -> float:
+    """Seconds that a fetch may take: `max_seconds`, or what `execution_timeout` leaves for it.
+
+    :param reserve: seconds of the timeout for what follows; never more than half of it.
+    :param elapsed: seconds since the task began.
+    """
+    if timeout is None:
+        return max_seconds
+    seconds = timeout.total_seconds()
+    return min(max_seconds, max(1.0, seconds - min(reserve, seconds / 2) - elapsed))
 
 
 def _instant(value: str | datetime | None) -> datetime | None:

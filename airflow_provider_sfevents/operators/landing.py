@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
+from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.spark import masters, preflight, submitting
 from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 from airflow_provider_sfevents.spark.ordering import check_order
@@ -25,10 +28,10 @@ from airflow_provider_sfevents.staging.places import ensure_spark_can_read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
     from airflow.sdk import Context, ObjectStoragePath
 
     from airflow_provider_sfevents.hooks.places import Job
+    from airflow_provider_sfevents.hooks.task_thread import Stopping
 
 log = logging.getLogger(__name__)
 
@@ -88,11 +91,19 @@ class Submission:
 
     @contextmanager
     def environment(self) -> Iterator[None]:
-        """Give spark-submit its environment, which is this process's for the length of a block."""
+        """Give spark-submit its environment, which is this process's for the length of a block.
+
+        :raises AirflowException: in one sentence where Spark could not fetch its jars, in Airflow's words otherwise.
+        """
         before = {name: os.environ.get(name) for name in self.env}
         os.environ.update(self.env)
         try:
             yield
+        except AirflowException as error:
+            told = submitting.unresolved_jars(str(error))
+            if not told:
+                raise
+            raise AirflowException(told) from None
         finally:
             for name, value in before.items():
                 if value is None:
@@ -155,6 +166,36 @@ class Wanted:
         ):
             said += [] if value == usual else [option, value]
         return said
+
+
+class SubmitsToSpark(StoppableTask):
+    """A part of an operator that is a `SparkSubmitOperator`, too."""
+
+    _in_spark = False
+
+    def submit_to_spark(self, context: Context, submission: Submission, stopping: Stopping) -> None:
+        """Run Spark, unless the task is to end.
+
+        :raises Stopped: the task was ended before.
+        """
+        self._in_spark = True  # before the check: see `_end_process`
+        try:
+            stopping.check("Spark was not started, and what is staged stays staged")
+            with submission.environment():
+                SparkSubmitOperator.execute(self, context)
+        finally:
+            self._in_spark = False
+
+    @override
+    def _end_process(self) -> bool:
+        """End Spark as Airflow's operator does, once it has been started."""
+        if not self._in_spark:
+            return True
+        hook = self._hook  # type: ignore[attr-defined]  # as `SparkSubmitOperator.on_kill` reads it
+        if hook is None or hook._submit_sp is None:  # noqa: SLF001
+            return False
+        SparkSubmitOperator.on_kill(self)
+        return True
 
 
 def require_connection(conn_id: str) -> None:

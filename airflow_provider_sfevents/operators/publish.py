@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from typing_extensions import override
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, Stopped
-from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
 from airflow_provider_sfevents.hooks.published import Tally, Wanted, publish_wanted
 from airflow_provider_sfevents.hooks.record_files import read_records, record_files
-from airflow_provider_sfevents.hooks.run import describe_run, is_template, tell_assets
+from airflow_provider_sfevents.hooks.run import check_constant, describe_run, tell_assets
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.stoppable import StoppableTask
+from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.pubsub import publishing
 from airflow_provider_sfevents.pubsub.event_fields import abridged
 from airflow_provider_sfevents.pubsub.start import check_topic
@@ -27,10 +29,15 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.pubsub.publishing import Given
 
 
-class SfEventsPublishOperator(BaseOperator):
+ANSWER_SECONDS = 4.0
+"""After a request to stop, for the answers to what is under way: no more records are taken. Airflow kills the task after 5 s."""
+
+
+class SfEventsPublishOperator(StoppableTask, BaseOperator):
     """Publish records as platform events.
 
     Every record is checked against the topic's schema first; where one does not fit nothing is sent, and the error says all that is wrong.
@@ -77,31 +84,28 @@ class SfEventsPublishOperator(BaseOperator):
         self.id_field = id_field
         self.staging = staging
         self._reads_files = files is not None
-        self._stopped = False
         if (records is None) == (files is None):
             raise ConfigurationError(
                 f"SfEventsPublishOperator {self.task_id!r} takes either `records` or `files`; give one of them."
             )
-        _check_topic(topic)
+        check_constant(check_topic, topic)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
-        with airflow_failures():
-            source = self._source()
-            wanted = Wanted(
-                topic=self.topic,
-                source=lambda: self._until_stopped(source()),
-                run=describe_run(context),
-                root=open_staging(self.staging).root,
-                id_field=self.id_field or "",
-            )
-            done = asyncio.run(self._publish(wanted))
+        done = self.run_stoppable(context, lambda stopping: self._run(context, stopping))
         tell_assets(context, self.outlets, done)
         return done
 
-    def on_kill(self) -> None:
-        """Take no more records; the answers to what is under way are waited for. Airflow calls this on SIGTERM, in the task's process."""
-        self._stopped = True
+    def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
+        source = self._source()
+        wanted = Wanted(
+            topic=self.topic,
+            source=lambda: self._until_stopped(source()),
+            run=describe_run(context),
+            root=open_staging(self.staging, self.executor).root,
+            id_field=self.id_field or "",
+        )
+        return run_async(lambda _: self._publish(wanted), stopping, ANSWER_SECONDS)
 
     async def _publish(self, wanted: Wanted) -> dict[str, Any]:
         tally = Tally()
@@ -114,15 +118,15 @@ class SfEventsPublishOperator(BaseOperator):
     def _refuse_end(self, tally: Tally) -> None:
         """:raises SfEventsError: when not all is published, or nobody knows, since the task was ended."""
         tally.refuse(self.topic)
-        if self._stopped:
+        if self._killed:
             raise Stopped(
-                f"The task was ended while it published to {self.topic}; {tally.published + tally.before} events are published. Trying it "
+                f"The task was ended while it published to {self.topic}; {counted(tally.published + tally.before, 'event')} published so far. Trying it "
                 "again sends the rest."
             )
 
     def _until_stopped(self, given: Iterator[Given]) -> Iterator[Given]:
         for one in given:
-            if self._stopped:
+            if self._killed:
                 return
             yield one
 
@@ -141,9 +145,3 @@ class SfEventsPublishOperator(BaseOperator):
                 "task that returns one; for many records write files, and give their place by `files`."
             )
         return lambda: publishing.numbered(records)
-
-
-def _check_topic(topic: Any) -> None:
-    """:raises ConfigurationError: when the DAG is parsed, for what is no topic; a template, and what comes from another task, is not rendered yet."""
-    if isinstance(topic, str) and not is_template(topic):
-        check_topic(topic)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -11,15 +10,14 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import (
     open_staging,
     put_job,
-    staging_root,
     writing_state,
 )
 from airflow_provider_sfevents.hooks.run import describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.operators import landing
 from airflow_provider_sfevents.operators.following import check_root
 from airflow_provider_sfevents.pubsub.rest.reading import WantedRead, check_entity, check_way
@@ -32,10 +30,11 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
 
 
-class SfEventsResolveOperator(SparkSubmitOperator):
+class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
     """Read full records of an object from the org, and make the table that follows it right by them.
 
     For the tables that `SfEventsToSparkOperator` writes with `current_state`: fills a new one, and answers the marks of its `resync` table. The
@@ -116,20 +115,21 @@ class SfEventsResolveOperator(SparkSubmitOperator):
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
-        with airflow_failures():
-            submission = landing.plan(self, self.staging, shared=self.staging_shared)
-            wanted = WantedRead(entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by)
-            open_staging(self.staging)
-            root = staging_root(self.staging)
-            job = put_job(submission.job_root(self.staging), "resolve")
-            with writing_state(self.staging, self.current_state, describe_run(context)):
-                folder, read = asyncio.run(SfEventsHook(self.conn_id).read_records(wanted, root))
-                landing.forget_other_jobs(context, self.external_id_key, read.read_id, again=False)
-                landing.aim(self, submission, job, self._arguments(folder, read), read.records or 1)
-                with submission.environment():
-                    SparkSubmitOperator.execute(self, context)
-            resolved = folder.read_report()
-            folder.remove_up_to_this()
+        return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
+
+    def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
+        submission = landing.plan(self, self.staging, shared=self.staging_shared)
+        wanted = WantedRead(entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by)
+        root = open_staging(self.staging, self.executor).root
+        job = put_job(submission.job_root(self.staging), "resolve")
+        with writing_state(self.staging, self.current_state, describe_run(context)):
+            hook = SfEventsHook(self.conn_id)
+            folder, read = run_async(lambda _: hook.read_records(wanted, root), stopping, 0.0)
+            landing.forget_other_jobs(context, self.external_id_key, read.read_id, again=False)
+            landing.aim(self, submission, job, self._arguments(folder, read), read.records or 1)
+            self.submit_to_spark(context, submission, stopping)
+        resolved = folder.read_report()
+        folder.remove_up_to_this()
         told = {**asdict(read), "fields": list(read.fields), "unseen": list(read.unseen)}
         return {**told, "resolved": resolved}
 

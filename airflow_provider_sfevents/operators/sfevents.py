@@ -14,14 +14,29 @@ from airflow.sdk import BaseOperator
 from typing_extensions import override
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches.commit import check_before_landing, take_staged
+from airflow_provider_sfevents.batches.commit import (
+    COMMIT_SECONDS,
+    check_before_landing,
+    take_staged,
+)
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
 from airflow_provider_sfevents.batches.settling import Settling, require_settled
-from airflow_provider_sfevents.hooks.failures import airflow_failures
-from airflow_provider_sfevents.hooks.places import open_batch, put_job, staging_root, writing_state
+from airflow_provider_sfevents.hooks.places import (
+    open_batch,
+    open_staging,
+    put_job,
+    staging_root,
+    writing_state,
+)
 from airflow_provider_sfevents.hooks.run import describe_run, position_tasks
+from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.operators import landing
-from airflow_provider_sfevents.operators.ending import commit, fail_after_landing, require_result
+from airflow_provider_sfevents.operators.ending import (
+    commit,
+    require_committed,
+    require_result,
+    tell_error,
+)
 from airflow_provider_sfevents.operators.fetching import FetchesBatch
 from airflow_provider_sfevents.operators.following import Followed
 from airflow_provider_sfevents.positions.opening import open_store
@@ -33,11 +48,12 @@ if TYPE_CHECKING:
 
     from airflow.sdk import Context
 
+    from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 
-class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
+class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitOperator):
     """Fetch the events after the position, land them with Spark, move the position.
 
     A `SparkSubmitOperator`: every argument, template field and deploy mode of it works, but `conn_id`, which is the
@@ -90,6 +106,9 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
     env_vars: dict[str, Any] | None
     py_files: str | None
 
+    timeout_reserve = 300.0
+    """Spark has to start, decode and write; on a busy machine that takes minutes."""
+
     def __init__(
         self,
         *,
@@ -131,17 +150,26 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
-        with airflow_failures():
-            submission = landing.plan(self, self.staging, shared=self.staging_shared)
-        with self.staged_batch(context) as staged:
+        return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
+
+    def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
+        submission = landing.plan(self, self.staging, shared=self.staging_shared)
+        with self.staged_batch(context, stopping) as staged:
             if isinstance(staged, Empty):
                 if staged.settling and self.current_state:
-                    self._settle(staged.settling, submission, context)
+                    self._settle(staged.settling, submission, context, stopping)
                 return self.nothing_came(staged)
             if not staged.landed:
-                self._land(staged, submission, context)
-            done = commit(staged, context, self.outlets, self.keep_batches)
-        fail_after_landing(staged)
+                self._land(staged, submission, context, stopping)
+            done = commit(
+                staged,
+                context,
+                self.outlets,
+                stopping,
+                keep_batches=self.keep_batches,
+                commit_seconds=self.commit_seconds,
+            )
+        tell_error(staged)
         return done
 
     def _wanted(self) -> landing.Wanted:
@@ -165,24 +193,34 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
             history=self.history,
         )
 
-    def _land(self, staged: Staged, submission: landing.Submission, context: Context) -> None:
-        """Launch Spark on the batch; safe with a twin of an earlier try still at it."""
-        with airflow_failures():
-            check_before_landing(staged)
-            landing.forget_other_jobs(
-                context, self.external_id_key, staged.manifest.batch_id, again=staged.again
-            )
-        self._submit(staged.manifest, staged.folder.manifest_url, submission, context)
+    def _land(
+        self,
+        staged: Staged,
+        submission: landing.Submission,
+        context: Context,
+        stopping: Stopping,
+    ) -> None:
+        """Launch Spark on the batch; safe while a twin of an earlier try still runs."""
+        check_before_landing(staged)
+        landing.forget_other_jobs(
+            context, self.external_id_key, staged.manifest.batch_id, again=staged.again
+        )
+        self._submit(staged.manifest, staged.folder.manifest_url, submission, context, stopping)
 
-    def _settle(self, settling: Settling, submission: landing.Submission, context: Context) -> None:
+    def _settle(
+        self,
+        settling: Settling,
+        submission: landing.Submission,
+        context: Context,
+        stopping: Stopping,
+    ) -> None:
         """Launch Spark to release what the batch before holds: silence says that its last transaction is whole."""
         manifest, folder = settling.manifest, settling.folder
         self.log.info("Batch %s holds its last transaction; it is whole.", manifest.batch_id)
         settled = f"{manifest.batch_id}, settled"
         landing.forget_other_jobs(context, self.external_id_key, settled, again=False)
-        self._submit(manifest, folder.manifest_url, submission, context, "--settle")
-        with airflow_failures():
-            require_settled(manifest, folder.read_receipt(), folder.url)
+        self._submit(manifest, folder.manifest_url, submission, context, stopping, "--settle")
+        require_settled(manifest, folder.read_receipt(), folder.url)
 
     def _submit(
         self,
@@ -190,20 +228,19 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         url: str,
         submission: landing.Submission,
         context: Context,
+        stopping: Stopping,
         *further: str,
     ) -> None:
-        with airflow_failures():
-            root = submission.job_root(self.staging)
-            job = put_job(root, "apply" if self.current_state else "land")
+        root = submission.job_root(self.staging)
+        job = put_job(root, "apply" if self.current_state else "land")
         users = bool(self.application)
         arguments = ["--manifest", spark_url(url)]
         if not users:
             arguments += [*self._wanted().arguments(), *self._followed().arguments(), *further]
         landing.aim(self, submission, job, arguments, None if users else manifest.events)
-        with airflow_failures(), self._alone(context):
+        with self._alone(context):
             steps.reached(steps.SPARK_NEXT, manifest.batch_id)
-            with submission.environment():
-                SparkSubmitOperator.execute(self, context)
+            self.submit_to_spark(context, submission, stopping)
             steps.reached(steps.SPARK_ENDED, manifest.batch_id)
 
     def _alone(self, context: Context) -> AbstractContextManager[None]:
@@ -211,12 +248,6 @@ class SfEventsToSparkOperator(FetchesBatch, SparkSubmitOperator):
         if not self.current_state:
             return nullcontext()
         return writing_state(self.staging, self.current_state, describe_run(context))
-
-    @override
-    def on_kill(self) -> None:
-        FetchesBatch.on_kill(self)
-        if self._hook is not None:
-            SparkSubmitOperator.on_kill(self)
 
 
 class SfEventsFetchOperator(FetchesBatch):
@@ -232,13 +263,15 @@ class SfEventsFetchOperator(FetchesBatch):
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
-        with self.staged_batch(context) as staged:
+        return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
+
+    def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
+        with self.staged_batch(context, stopping) as staged:
             if isinstance(staged, Empty):
                 if staged.settling is None:
                     return self.nothing_came(staged)
                 return {**staged.result(), **self._for_spark(staged.settling.folder, settle=True)}
-            with airflow_failures():
-                excess = staged.excess()
+            excess = staged.excess()
             told = self._for_spark(staged.folder, settle=False)
         done = result(
             staged.manifest,
@@ -252,9 +285,8 @@ class SfEventsFetchOperator(FetchesBatch):
 
     def _for_spark(self, folder: BatchFolder, *, settle: bool) -> dict[str, str]:
         """What the Spark task wants to know."""
-        with airflow_failures():
-            root = staging_root(self.staging)
-            land, apply = put_job(root, "land"), put_job(root, "apply")
+        root = staging_root(self.staging)
+        land, apply = put_job(root, "land"), put_job(root, "apply")
         return {
             "spark_manifest": spark_url(folder.manifest_url),
             "application": land.application,
@@ -264,7 +296,7 @@ class SfEventsFetchOperator(FetchesBatch):
         }
 
 
-class SfEventsCommitOperator(BaseOperator):
+class SfEventsCommitOperator(StoppableTask, BaseOperator):
     """Move the position to the end of a batch that a chain has landed; nothing moves without the batch's receipt.
 
     Result: as `SfEventsToSparkOperator`'s; also the `extra` of the events of the task's outlet assets.
@@ -272,6 +304,7 @@ class SfEventsCommitOperator(BaseOperator):
     :param batch: the result of the chain's `SfEventsFetchOperator`: `fetch.output`. (templated)
     :param position_store: the same as the fetch's.
     :param staging: the same as the fetch's. (templated)
+    :param commit_seconds: how long the commit is tried again where the position store does not answer.
     :param keep_batches: how many committed batches stay in the staging area.
     """
 
@@ -285,6 +318,7 @@ class SfEventsCommitOperator(BaseOperator):
         batch: Any,
         position_store: Any = "variable",
         staging: str | None = None,
+        commit_seconds: float = COMMIT_SECONDS,
         keep_batches: int = 10,
         **kwargs: Any,
     ) -> None:
@@ -292,35 +326,50 @@ class SfEventsCommitOperator(BaseOperator):
         self.batch = batch
         self.position_store = position_store
         self.staging = staging
+        self.commit_seconds = commit_seconds
         self.keep_batches = keep_batches
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
-        with airflow_failures():
-            fetched = require_result(self.batch)
-            if not fetched["events"]:
-                return fetched
-            topic_folder, folder, manifest = open_batch(fetched["manifest"], self.staging)
-            store = open_store(
-                self.position_store,
-                org_id=manifest.org_id,
-                consumer=manifest.consumer,
-                topic=manifest.topic,
-                context=context,
-                tasks=[manifest.run.task, *position_tasks(context)],
-            )
-            staged = take_staged(
-                manifest,
-                topic_folder,
-                folder,
-                store,
-                describe_run(context),
-                adopted=fetched["adopted"],
-                again=fetched["again"],
-            )
+        return self.run_stoppable(context, lambda stopping: self._run(context, stopping))
+
+    def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
+        fetched = require_result(self.batch)
+        if not fetched["events"]:
+            return fetched
+        store = open_store(
+            self.position_store,
+            org_id=fetched["org_id"],
+            consumer=fetched["consumer"],
+            topic=fetched["topic"],
+            context=context,
+            tasks=position_tasks(context),
+        )
+        area = open_staging(self.staging, self.executor)
+        topic_folder, folder, manifest = open_batch(fetched["manifest"], self.staging)
+        if manifest is None:
+            require_committed(fetched, store)
+            return fetched
+        staged = take_staged(
+            manifest,
+            topic_folder,
+            folder,
+            store,
+            describe_run(context),
+            area.staging_id(),
+            adopted=fetched["adopted"],
+            again=fetched["again"],
+        )
         try:
-            done = commit(staged, context, self.outlets, self.keep_batches)
+            done = commit(
+                staged,
+                context,
+                self.outlets,
+                stopping,
+                keep_batches=self.keep_batches,
+                commit_seconds=self.commit_seconds,
+            )
         finally:
             staged.release()
-        fail_after_landing(staged)
+        tell_error(staged)
         return done

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -11,6 +12,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.positions.stores import PositionStore
+
+NAMES = ("variable", "asset", "xcom", "managed")
+_DOTTED_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+
+
+def check_spec(spec: Any) -> None:
+    """Refuse what cannot be a `position_store`; a dotted path is not imported, since only the workers may have its module.
+
+    :raises ConfigurationError: it is no name of a store, and no dotted path.
+    """
+    if spec is None or (
+        isinstance(spec, str) and spec not in NAMES and not _DOTTED_PATH.fullmatch(spec)
+    ):
+        raise ConfigurationError(
+            f"position_store={spec!r} is not a store. Give {', '.join(map(repr, NAMES))}, or the dotted path of a store of your own, "
+            "such as 'my_package.stores.Redis'."
+        )
 
 
 def open_store(
@@ -29,6 +47,7 @@ def open_store(
     :param tasks: with `xcom`, further tasks that write this position.
     :raises ConfigurationError: there is no such store.
     """
+    check_spec(spec)
     match spec:
         case "variable" | "managed":  # Salesforce keeps the place; epoch and sequence are ours
             from airflow_provider_sfevents.positions.variable import VariableStore
@@ -42,9 +61,5 @@ def open_store(
             from airflow_provider_sfevents.positions.xcom import XComStore
 
             return XComStore(org_id, consumer, topic, context, tasks)
-        case None | "":
-            raise ConfigurationError(
-                "position_store is empty; give 'variable', 'asset', 'xcom', 'managed' or a store of your own."
-            )
         case _:
             return open_own(spec, consumer=consumer, topic=topic)

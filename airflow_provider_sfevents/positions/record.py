@@ -1,10 +1,14 @@
 """How far a consumer has come on a topic: one small record, and the only ways in which it changes. Pure.
 
-    begin      sequence 0, where the first run starts; a new epoch
+    begin      sequence 0 at the first run's replay point; a new epoch
+    pin        a replay id in place of `latest`, once
+    move_on    a keepalive's replay id: no event lies between it and where the next batch began
+    lose       the bus refused the replay id, and the user chose where to continue
+    note_wait  events that a wait has staged for the coming batch, for the bill
     advance    one batch further, and only over a batch that begins where the position stands
 
-Everything else (another org, another task, a hand-edited value, a newer release's record) is refused with the place where the record is
-kept and what to do about it.
+Everything else (another org, another task, a hand-edited value, a newer release's record) is refused
+with the place where the record is kept and what to do about it.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ import json
 import secrets
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.exceptions import PositionConflict
 from airflow_provider_sfevents.positions import text
@@ -30,6 +33,10 @@ _NOBODY = text.Whose()
 
 RECENT = 10
 """Commits a position remembers: enough to see a rhythm, and to go back by hand."""
+
+LATEST = "latest"
+KEEPALIVE, EVENT = "keepalive", "event"
+"""Values of `Position.pinned_by`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +61,28 @@ class Position:
     """How far a consumer has come on a topic.
 
     :param epoch: random; a position that is reset begins a new one, so that old batches are never taken for new.
+    :param previous_epoch: the epoch that this one replaced, if there was one.
     :param sequence: batches committed in this epoch.
-    :param replay_id: hex, of the last event committed; at sequence 0 also `earliest` or `latest`.
+    :param initial_replay: the replay point that the epoch was begun with, as it was given.
+    :param replay_id: hex, of the last event committed; at sequence 0 also `earliest`, or `latest`
+        (not pinned yet: only a position that was set by hand is stored like that).
+    :param pinned_by: how `latest` became the replay id where the coming batch begins: `keepalive`;
+        or `event`, and that event is staged in the staging area `staging_id` alone; otherwise empty.
+    :param resume_after: hex; a keepalive's replay id, at which the coming batch may be asked for as
+        well: no event lies between `start` and it. Otherwise empty.
+    :param resume_after_at: when that keepalive came; ISO-8601, UTC.
+    :param staging_id: the staging area of the last commit, or of the epoch's beginning.
+    :param staged_in: staging area in which a wait last staged events of the coming batch, and
+    :param staged_events: how many; both for the bill alone.
     :param batch_id: the last batch committed; empty at sequence 0.
     :param events_total: events committed in this epoch.
-    :param last_event_at: when the last event committed was created, where it said; ISO-8601, UTC.
-    :param committed_at: when this record was written.
-    :param committed_by: the task that wrote it.
+    :param last_event_at: creation time of the last event committed, if it has one; ISO-8601, UTC.
+    :param committed_at: when the epoch began, or its last batch was committed.
+    :param committed_by: the task that did that.
     :param owner: `<dag>.<task>` that fetches for this position; in a chain it is not the one that commits.
     :param recent: the last commits, oldest first.
-    :param losses: every loss window there was.
+    :param loss: the loss window that the coming batch begins with; its manifest takes it over.
+    :param losses: loss windows before the batches that are committed.
     """
 
     org_id: str
@@ -74,21 +93,36 @@ class Position:
     sequence: int
     replay_id: str
     committed_at: str
+    previous_epoch: str = ""
+    initial_replay: str = ""
+    pinned_by: str = ""
+    resume_after: str = ""
+    resume_after_at: str = ""
+    staging_id: str = ""
+    staged_in: str = ""
+    staged_events: int = 0
     batch_id: str = ""
     events_total: int = 0
     last_event_at: str = ""
     committed_by: Run = field(default_factory=Run)
     owner: str = ""
     recent: tuple[Commit, ...] = ()
+    loss: LossWindow | None = None
     losses: tuple[LossWindow, ...] = ()
 
     @property
     def start(self) -> str:
-        """Where the next batch begins: `earliest`, `latest` or a replay id in hex."""
-        return self.replay_id
+        """Replay point, as text, at which the coming batch begins: `earliest`, `latest` or a replay id."""
+        return self.loss.resumes_at if self.loss else self.replay_id
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether `start` means the same for every task; `latest` is another moment for each."""
+        return self.start != LATEST
 
     def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
+        loss = asdict(self.loss) if self.loss else {}
+        return json.dumps({"version": VERSION, **asdict(self), "loss": loss}, indent=1)
 
     @classmethod
     def from_json(cls, record: str, where: str, whose: text.Whose = _NOBODY) -> Position:
@@ -105,6 +139,7 @@ class Position:
                     **value,
                     "committed_by": Run(**value["committed_by"]),
                     "recent": tuple(Commit(**one) for one in value["recent"]),
+                    "loss": LossWindow(**value["loss"]) if value["loss"] else None,
                     "losses": tuple(LossWindow(**one) for one in value["losses"]),
                 }
             )
@@ -125,14 +160,18 @@ def begin(
     at: str,
     by: Run,
     epoch: str = "",
+    staging_id: str = "",
+    previous_epoch: str = "",
     losses: Sequence[LossWindow] = (),
     owns: bool = True,
 ) -> Position:
-    """Where a first run, or one after a reset, starts.
+    """Make the position of a first run, or of one after a reset.
 
     :param start: `earliest`, `latest` or a replay id in hex.
-    :param epoch: random where it is not given.
-    :param owns: whether `by` is who fetches; otherwise the task that first commits becomes the owner.
+    :param epoch: random if it is not given.
+    :param staging_id: of the staging area that the epoch's first batch is staged in; empty if a
+        command begins the epoch.
+    :param owns: whether `by` is the task that fetches; otherwise the task that first commits becomes the owner.
     """
     return Position(
         org_id=org_id,
@@ -140,21 +179,67 @@ def begin(
         topic=topic,
         consumer=consumer,
         epoch=epoch or secrets.token_hex(6),
+        previous_epoch=previous_epoch,
         sequence=0,
+        initial_replay=start,
         replay_id=start,
+        staging_id=staging_id,
         committed_at=at,
         committed_by=by,
-        owner=_task(by) if owns else "",
+        owner=task_of(by) if owns else "",
         losses=tuple(losses),
     )
 
 
+def pin(position: Position, replay_id: str, *, by: str, staging_id: str) -> Position:
+    """Put a replay id in the place of `latest`, in a position that is not pinned.
+
+    :param replay_id: hex, of the first keepalive or event after the subscription at `latest`.
+    :param by: `KEEPALIVE`, or `EVENT`: the coming batch's first part then holds that event, too.
+    :param staging_id: of the staging area that the coming batch is staged in.
+    :raises ValueError: the position is pinned already; an epoch's pinned replay id is never replaced.
+    """
+    if position.is_pinned:
+        raise ValueError(f"the position is pinned to {position.start}")
+    changed = replace(position, pinned_by=by, staging_id=staging_id)
+    if position.loss is not None:
+        return replace(changed, loss=replace(position.loss, pinned=replay_id))
+    return replace(changed, replay_id=replay_id)
+
+
+def move_on(position: Position, replay_id: str, at: str) -> Position:
+    """Let the coming batch be asked for at a keepalive's replay id; if nothing of it is staged.
+
+    :param at: when the keepalive came; ISO-8601, UTC.
+    """
+    return replace(position, resume_after=replay_id, resume_after_at=at)
+
+
+def lose(position: Position, window: LossWindow) -> Position:
+    """Let the coming batch begin after a loss window, since the bus refused the replay id."""
+    return replace(position, loss=window, resume_after="", resume_after_at="", pinned_by="")
+
+
+def note_wait(position: Position, staging_id: str, events: int) -> Position:
+    """Note the events that a wait has staged for the coming batch.
+
+    A task with another staging area has them delivered again, and counts them by this.
+    """
+    return replace(position, staged_in=staging_id, staged_events=events)
+
+
 def advance(
-    position: Position, manifest: Manifest, committed_at: str, committed_by: Run
+    position: Position,
+    manifest: Manifest,
+    committed_at: str,
+    committed_by: Run,
+    staging_id: str = "",
 ) -> Position:
     """Move a position over a landed batch.
 
     A commit that is repeated, since its first answer was lost, gives the position as it is.
+
+    :param staging_id: of the staging area that holds the batch.
 
     :raises PositionConflict: the batch does not begin where the position stands.
     """
@@ -177,13 +262,20 @@ def advance(
         position,
         sequence=manifest.sequence,
         replay_id=manifest.end,
+        pinned_by="",
+        resume_after="",
+        resume_after_at="",
+        staging_id=staging_id or position.staging_id,
+        staged_in="",
+        staged_events=0,
         batch_id=manifest.batch_id,
         events_total=position.events_total + manifest.events,
         last_event_at=manifest.last_event_at or position.last_event_at,
         committed_at=committed_at,
         committed_by=committed_by,
-        owner=position.owner or _task(manifest.run),
+        owner=position.owner or task_of(manifest.run),
         recent=(*position.recent, commit)[-RECENT:],
+        loss=None,
         losses=(*position.losses, *manifest.losses),
     )
 
@@ -200,8 +292,15 @@ def is_past(position: Position, manifest: Manifest) -> bool:
 
 
 def overlaps(position: Position) -> bool:
-    """Whether the bus may deliver events again that have landed: after a loss window, until a later event was committed."""
-    return bool(position.losses) and position.last_event_at <= position.losses[-1].at
+    """Whether the bus may deliver events again that have landed.
+
+    It may after a loss window, until an event was committed that was created after the last event
+    before the window. Both times are the events' own; an unknown one counts as "it may".
+    """
+    if not position.losses:
+        return False
+    before = position.losses[-1].after_event_at
+    return not before or position.last_event_at <= before
 
 
 def is_committed(position: Position, manifest: Manifest) -> bool:
@@ -213,34 +312,6 @@ def is_committed(position: Position, manifest: Manifest) -> bool:
     )
 
 
-def check_org(position: Position, org_id: str, instance_url: str, where: str) -> None:
-    """Refuse a position of another org or instance: its replay ids mean other places there, or none.
-
-    :raises PositionConflict:
-    """
-    if position.org_id == org_id and _host(position.instance_url) == _host(instance_url):
-        return
-    raise PositionConflict(
-        f"{where} is a position in org {position.org_id} at {position.instance_url}, and the connection leads to org {org_id} at "
-        f"{instance_url}. Replay ids of one mean nothing in the other. Give the task a `consumer` of its own for the new one; or, if "
-        f"the org was moved or refreshed for good, delete {where} and the folder of the old org in the staging area."
-    )
-
-
-def check_owner(position: Position, run: Run, where: str) -> None:
-    """Refuse a second task on a position: each would take events away from the other.
-
-    :raises PositionConflict:
-    """
-    task = _task(run)
-    if not task or not position.owner or position.owner == task:
-        return
-    raise PositionConflict(
-        f"{where} belongs to task {position.owner}, and {task} wants to fetch from it too. Two tasks would each get half of the events: "
-        f"name a `consumer` of its own for {task}. If {position.owner} was renamed to {task}, change `owner` in {where}."
-    )
-
-
 def _contradiction(position: Position, manifest: Manifest) -> str:
     for name in ("org_id", "topic", "consumer", "epoch"):
         if getattr(position, name) != getattr(manifest, name):
@@ -249,8 +320,8 @@ def _contradiction(position: Position, manifest: Manifest) -> str:
         return (
             f"it has sequence {manifest.sequence}, and the position stands at {position.sequence}"
         )
-    if manifest.position_start != position.start:
-        return f"it was fetched for a position at {manifest.position_start}, which now is at {position.start}"
+    if manifest.position_start != position.replay_id:
+        return f"it was fetched for a position at {manifest.position_start}, which now is at {position.replay_id}"
     return ""
 
 
@@ -264,6 +335,10 @@ def _wrong_in(position: Position) -> str:
     if position.replay_id not in presets and not text.is_replay_id(position.replay_id):
         also = f", or {' or '.join(presets)}" if presets else ""
         return f"`replay_id` is {position.replay_id!r}; it must be a replay id in lower-case hex, as manifests show it{also}"
+    if position.resume_after and not text.is_replay_id(position.resume_after):
+        return f"`resume_after` is {position.resume_after!r}; it must be a replay id in lower-case hex, or empty"
+    if position.pinned_by not in ("", KEEPALIVE, EVENT):
+        return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
     return _wrong_time(position) or _wrong_within(position)
 
 
@@ -272,6 +347,7 @@ def _wrong_time(position: Position) -> str:
     times = {
         "committed_at": position.committed_at,
         "last_event_at": position.last_event_at,
+        "resume_after_at": position.resume_after_at,
         "committed_by.run_after": position.committed_by.run_after,
     }
     return ", ".join(
@@ -285,6 +361,7 @@ def _wrong_within(position: Position) -> str:
     parts: list[tuple[str, Any]] = [
         ("committed_by", position.committed_by),
         *((f"recent[{n}]", commit) for n, commit in enumerate(position.recent)),
+        *([("loss", position.loss)] if position.loss else []),
         *((f"losses[{n}]", loss) for n, loss in enumerate(position.losses)),
     ]
     return ", ".join(
@@ -295,34 +372,18 @@ def _wrong_within(position: Position) -> str:
     )
 
 
-def check_whose(position: Position, whose: text.Whose, where: str) -> None:
-    """Refuse a position that was copied from another consumer or topic.
-
-    :raises PositionConflict:
-    """
-    if not whose.is_known or (position.consumer, position.topic) == (whose.consumer, whose.topic):
-        return
-    raise PositionConflict(
-        f"{where} holds the position of consumer {position.consumer!r} on {position.topic}, and not of {whose.consumer!r} on "
-        f"{whose.topic}: somebody copied it there. Nothing was fetched, and nothing was moved. Begin anew: {whose.command('forget')}; or "
-        f"write where to go on: {whose.command('set', '<replay id>')}."
-    )
-
-
-def _task(run: Run) -> str:
+def task_of(run: Run) -> str:
+    """Return `<dag>.<task>`; empty outside of Airflow."""
     return f"{run.dag}.{run.task}" if run.dag else ""
-
-
-def _host(url: str) -> str:
-    """Host without port: an emulator comes back at another one."""
-    return urlsplit(url).hostname or url
 
 
 _TYPES: dict[str, type] = {
     one.name: {
         "sequence": int,
         "events_total": int,
+        "staged_events": int,
         "committed_by": dict,
+        "loss": dict,
         "recent": list,
         "losses": list,
     }.get(one.name, str)

@@ -18,7 +18,8 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
-from airflow_provider_sfevents.positions.record import Position, check_whose
+from airflow_provider_sfevents.positions.ownership import check_whose
+from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.text import Whose, variable_key
 
 if TYPE_CHECKING:

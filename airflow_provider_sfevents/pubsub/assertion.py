@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
     from airflow_provider_sfevents.pubsub.settings import JwtBearer
 
 # Salesforce's page asks for at most 3 minutes; half a minute less leaves room for a clock that is ahead.
@@ -24,39 +26,40 @@ def sign_assertion(login: JwtBearer, now: datetime) -> str:
         "aud": login.audience or login.login_url,
         "exp": int((now + timedelta(seconds=ASSERTION_SECONDS)).timestamp()),
     }
-    return jwt.encode(claims, _pem(login), algorithm="RS256")
+    return jwt.encode(claims, _key(login), algorithm="RS256")
 
 
-def _pem(login: JwtBearer) -> bytes:
+def _key(login: JwtBearer) -> RSAPrivateKey:
     """The key, decrypted and checked; PyJWT itself takes no passphrase."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-    text = login.private_key.replace(
-        "\\n", "\n"
-    ).strip()  # a key pasted into JSON keeps its line breaks as two characters
     try:
-        key = serialization.load_pem_private_key(text.encode(), login.passphrase.encode() or None)
+        key = serialization.load_pem_private_key(
+            _pem(login).encode(), login.passphrase.reveal().encode() or None
+        )
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise ConfigurationError(
-            _unreadable(text, encrypted="encrypted" in str(error).casefold(), login=login)
-        ) from None
+        encrypted = "encrypted" in str(error).casefold()
+        raise ConfigurationError(_unreadable(login, encrypted=encrypted)) from None
     if not isinstance(key, RSAPrivateKey):
         raise ConfigurationError(
             f"The private key {_whose(login)} is not an RSA key. The JWT bearer flow signs with RS256: give an RSA key."
         )
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    return key
+
+
+def _pem(login: JwtBearer) -> str:
+    """The key's text; one pasted into JSON keeps its line breaks as two characters."""
+    return login.private_key.reveal().replace("\\n", "\n").strip()
 
 
 def _whose(login: JwtBearer) -> str:
     return f"that user {login.username} logs in with"
 
 
-def _unreadable(text: str, *, encrypted: bool, login: JwtBearer) -> str:
-    key = f"The private key {_whose(login)}"
+def _unreadable(login: JwtBearer, *, encrypted: bool) -> str:
+    text, key = _pem(login), f"The private key {_whose(login)}"
     if not text.startswith("-----BEGIN"):
         return f"{key} is not PEM: it must begin with a line -----BEGIN … PRIVATE KEY-----, line breaks kept."
     if "CERTIFICATE" in text.partition("\n")[0]:

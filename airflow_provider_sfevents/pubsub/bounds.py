@@ -1,18 +1,27 @@
 """When a batch is full, and what it still has room for. Pure: times are passed in.
 
-Each bound ends a batch alone. `max_events` is never exceeded. The others end the asking: what has been asked for by then and is still
-delivered belongs to the batch, for it has been paid for.
+Each bound ends a batch alone.
+
+1. `max_events`, `max_bytes` and `until` end it exactly: at the event that fills it, or that is created at
+   or after `until`. An event that is delivered beyond is the next batch's.
+2. `max_seconds` and `idle_seconds` end the asking. What has been asked for by then and is still delivered
+   belongs to the batch, for it has been paid for.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub import credit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EndedBy = Literal[
     "max_events", "max_bytes", "max_seconds", "idle_seconds", "until", "error", "stopped", "lost"
@@ -98,22 +107,54 @@ class Tally:
 
 
 def room_events(bounds: Bounds, tally: Tally) -> int:
+    """Events that the batch may still hold; none once `max_bytes` or `until` is reached."""
+    if tally.until_reached or ((room := room_bytes(bounds, tally)) is not None and room <= 0):
+        return 0
     return max(0, bounds.max_events - tally.already.events - tally.events)
+
+
+def room_bytes(bounds: Bounds, tally: Tally) -> int | None:
+    """Payload bytes that the batch may still hold; None: as many as come."""
+    if bounds.max_bytes is None:
+        return None
+    return bounds.max_bytes - tally.already.bytes - tally.bytes
+
+
+def fitting(
+    bounds: Bounds,
+    tally: Tally,
+    events: int,
+    *,
+    sizes: Sequence[int] = (),
+    times: Sequence[datetime | None] = (),
+) -> tuple[int, bool]:
+    """How many of so many delivered events belong to the batch, from the first on; and whether `until` is reached.
+
+    :param sizes: of the payloads; asked for with `max_bytes` only.
+    :param times: of the events' creation, None if unknown; asked for with `until` only.
+    """
+    count = min(events, room_events(bounds, tally))
+    room = room_bytes(bounds, tally)
+    if room is not None:
+        count = min(count, bisect_left(list(accumulate(sizes)), room) + 1)
+    for at, time in enumerate(times[:count]):
+        if bounds.until is not None and time is not None and time >= bounds.until:
+            return at + 1, True
+    return count, False
 
 
 def wanted(bounds: Bounds, tally: Tally) -> int:
     """The credit to have outstanding now, as far as the counted bounds go."""
-    room_bytes = (
-        None if bounds.max_bytes is None else bounds.max_bytes - tally.already.bytes - tally.bytes
+    return credit.wanted(
+        room_events(bounds, tally), room_bytes(bounds, tally), tally.mean_event_bytes
     )
-    return credit.wanted(room_events(bounds, tally), room_bytes, tally.mean_event_bytes)
 
 
 def ended_by(bounds: Bounds, tally: Tally, now: float) -> EndedBy | None:
     """Which bound is reached; the counted ones before the timed ones."""
-    if not room_events(bounds, tally):
+    if tally.already.events + tally.events >= bounds.max_events:
         return "max_events"
-    if bounds.max_bytes is not None and tally.already.bytes + tally.bytes >= bounds.max_bytes:
+    if (room := room_bytes(bounds, tally)) is not None and room <= 0:
         return "max_bytes"
     if tally.until_reached:
         return "until"

@@ -52,6 +52,10 @@ class Calls:
     async def session(self) -> Session:
         return await self._sessions.get(self._settings, self._clock)
 
+    async def session_with_user(self) -> Session:
+        """The session, with the user that it acts as if the org tells."""
+        return await self._sessions.with_user(self._settings, self._clock)
+
     async def renew(self, refused: Session, why: SfEventsError) -> Session:
         """Another session. :param why: the refusal. :raises AuthenticationError: when the connection has nothing to log in with."""
         if isinstance(self._settings.login, SessionToken):

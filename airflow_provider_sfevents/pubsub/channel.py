@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 import grpc.aio
+from typing_extensions import override
 
 from airflow_provider_sfevents.pubsub.trust import read_ca_file
 
@@ -38,7 +39,13 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.primary_user_agent", "airflow-provider-sfevents"),
 )
 
-Metadata = tuple[tuple[str, str], ...]
+
+class CallHeaders(grpc.aio.Metadata):
+    """Metadata whose `repr` shows no token: it is a local variable in the frames of every call."""
+
+    @override
+    def __repr__(self) -> str:
+        return f"<headers {', '.join(self.keys())}>"
 
 
 def open_channel(settings: Settings, patience: Patience) -> grpc.aio.Channel:
@@ -60,10 +67,10 @@ def open_channel(settings: Settings, patience: Patience) -> grpc.aio.Channel:
     )
 
 
-def metadata(session: Session) -> Metadata:
-    """The three headers that say who calls, and an id of this call for Salesforce's support."""
-    return (
-        ("accesstoken", session.token),
+def metadata(session: Session) -> CallHeaders:
+    """The three headers that identify the caller, and the call's id for Salesforce's support."""
+    return CallHeaders(
+        ("accesstoken", session.token.reveal()),
         ("instanceurl", session.instance_url),
         ("tenantid", session.org_id),
         ("x-client-trace-id", str(uuid.uuid4())),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from airflow_provider_sfevents.exceptions import (
@@ -30,6 +31,7 @@ from airflow_provider_sfevents.pubsub.managed import Managed
 from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.pubsub.place import Newcomer
 from airflow_provider_sfevents.pubsub.publish import Publishing
+from airflow_provider_sfevents.pubsub.reconnect import next_step
 from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
 from airflow_provider_sfevents.pubsub.session_cache import PROCESS_SESSIONS, SessionCache
 from airflow_provider_sfevents.pubsub.sharing import SharedStreams
@@ -205,6 +207,8 @@ class PubSubClient:
         stop: asyncio.Event | None = None,
         heard: Heard | None = None,
         same_place: Collection[str] = (),
+        *,
+        outlast: bool = False,
     ) -> FetchResult:
         """One batch: the events strictly after `start`, handed to `receive` delivery by delivery, until a bound is reached.
 
@@ -218,6 +222,7 @@ class PubSubClient:
             event comes. What it raises ends the fetch as what `receive` raises does.
         :param same_place: other replay ids in hex that name the very place `start` names, no event lying between. Where streams are
             shared, a wait finds others by them; none is ever started from.
+        :param outlast: wait for a service that is away until `max_seconds`; otherwise for half a minute.
         :raises SfEventsError: a terminal error before the first event; after it, the batch ends there and the result holds the error.
         """
         check_start(start)
@@ -226,7 +231,7 @@ class PubSubClient:
             await self.require_readable(topic)
             if self._before_fetch is not None:
                 await self._before_fetch(topic)
-            subscription = self._listening(topic, start, interrupt, same_place)
+            subscription = self._listening(topic, start, interrupt, same_place, outlast=outlast)
             batch = Fetch(
                 subscription,
                 bounds,
@@ -287,17 +292,30 @@ class PubSubClient:
         start: str,
         interrupt: asyncio.Future[Any] | None,
         same_place: Collection[str],
+        *,
+        outlast: bool,
     ) -> Listening:
         if self._shared is None:
-            return self._subscription(topic, start, interrupt)
+            return self._subscription(topic, start, interrupt, outlast=outlast)
         newcomer = Newcomer(start=start, same_place=tuple(same_place))
         return self._shared.member(topic, newcomer, interrupt)
 
     def _subscription(
-        self, topic: str, start: str, interrupt: asyncio.Future[Any] | None = None
+        self,
+        topic: str,
+        start: str,
+        interrupt: asyncio.Future[Any] | None = None,
+        *,
+        outlast: bool = False,
     ) -> Subscription:
-        streams = TopicStreams(self._calls, topic, self.get_topic)
-        return Subscription(streams, start, self._clock, interrupt, patience=self._patience)
+        return Subscription(
+            TopicStreams(self._calls, topic, self.get_topic),
+            start,
+            self._clock,
+            interrupt,
+            patience=self._patience,
+            next_step=partial(next_step, max_tries=None) if outlast else next_step,
+        )
 
     async def _times_of(self, schema_id: str) -> EventTime:
         if schema_id not in self._readers:

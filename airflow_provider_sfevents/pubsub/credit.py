@@ -1,12 +1,20 @@
-"""How many events to ask for next. Pure.
+"""Credit: the number of events to ask for next. Pure.
 
-Credit is what was asked for and not yet delivered. The service adds each request to it and holds at most 100.
+Credit is the events requested and not yet delivered. The service adds each request to it and holds
+at most 100.
 
-Rule 1. What the batch wants is asked for as soon as a response frees the room, not when all is delivered: a client that waits for that
-        leaves the stream idle for a round trip and gets half the rate.
-Rule 2. Never more than the batch may still hold, never more than 100.
-Rule 3. We count what we asked less what came. The service's own count in a response lacks the requests that are still under way, so it
-        is believed only where it is higher, or where the response came so long after our last request that none can be under way.
+Rule 1. The client asks as soon as a response frees room, not when everything has been delivered: a
+        client that waits for that leaves the stream idle for a round trip and gets half the rate.
+Rule 2. Never more than the batch may still hold, never more than 100; rule 3 has one exception.
+Rule 3. The client counts what it has requested less what has been delivered. The service's own
+        count in a response lacks the requests that are still under way. So it is used only if it is
+        higher, or if the response came `SETTLED_SECONDS` or more after the last request, when no
+        request should be under way any more. The exception to rule 2: if the connection held a
+        request back for longer than that (a stall of TCP, a round trip of more than 10 s), the
+        same events are requested twice. The surplus is cut from the batch, is counted as extra
+        deliveries, and is delivered again to the next batch. Ignoring the service's count would be
+        worse: after a clamp or a lost request the credit would stay too high, and the stream would
+        starve.
 """
 
 from __future__ import annotations

@@ -56,6 +56,11 @@ class Delivery:
         return [event.payload for event in self._produced]
 
     @property
+    def payload_sizes(self) -> list[int]:
+        """Bytes of each payload."""
+        return [len(payload) for payload in self.payloads]
+
+    @property
     def payload_bytes(self) -> int:
         """Sum of the payloads' sizes."""
         return sum(map(len, self.payloads))

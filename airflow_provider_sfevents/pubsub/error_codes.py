@@ -138,8 +138,8 @@ CODES: tuple[Code, ...] = (
         "concurrent.client.limit.exceeded",
         "The org has as many publishers and subscribers at once as it may have.",
         Meaning(
-            Kind.QUOTA,
-            "The org has as many publishers and subscribers as it may: stop some, then try again.",
+            Kind.TRANSIENT,
+            "The org has as many publishers and subscribers as it may: a place is free when one of them ends. Try again; if it stays, stop some.",
         ),
     ),
     Code(

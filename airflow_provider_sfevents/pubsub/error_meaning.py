@@ -1,4 +1,4 @@
-"""What a failed call means: by its code where there is one we know, else by what gRPC says of the connection, else by its status."""
+"""Meaning of a failed call: by its code, otherwise by gRPC's words, otherwise by its status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from airflow_provider_sfevents.pubsub.error_codes import (
 
 _WIRE = Meaning(Kind.TRANSIENT, "Try again; if it stays, check endpoint, network and proxy.")
 _NOT_THE_API = Meaning(
-    Kind.CONFIGURATION, "What answers there is not the Pub/Sub API: check pubsub_endpoint."
+    Kind.CONFIGURATION,
+    "What answers there is not the Pub/Sub API: check pubsub_endpoint and the Pub/Sub port.",
 )
 
 # Only where the service sent no code: the wire, a proxy, or something else than the service.
@@ -88,6 +89,15 @@ BY_DETAILS: tuple[tuple[str, Meaning], ...] = (
     ("Received http2 header with status", _NOT_THE_API),
 )
 
+# gRPC's words if a call found no connection, or the server refused its stream before it looked at
+# it (REFUSED_STREAM, RFC 9113 section 8.7). Every other failure of a connection may come after the
+# service has carried the call out.
+_NOT_SENT = (
+    "failed to connect to all addresses",
+    "errors resolving",
+    "Received RST_STREAM with error code 7",
+)
+
 
 _NO_SUCH_SCHEMA = Meaning(
     Kind.SCHEMA,
@@ -105,6 +115,11 @@ def meaning(code: str, status: str, details: str, *, rpc: str = "") -> Meaning:
     if rpc == "GetSchema" and _denies_the_schema(by_code or by_details, status):
         return _NO_SUCH_SCHEMA
     return by_code or by_details or BY_STATUS.get(status, _WIRE)
+
+
+def was_not_sent(code: str, details: str) -> bool:
+    """Whether the service certainly did not see a failed call."""
+    return not code and any(part in details for part in _NOT_SENT)
 
 
 def _denies_the_schema(said: Meaning | None, status: str) -> bool:

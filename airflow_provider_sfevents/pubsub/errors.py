@@ -18,10 +18,12 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.error_codes import BY_CODE, PREFIX, Kind
-from airflow_provider_sfevents.pubsub.error_meaning import meaning
+from airflow_provider_sfevents.pubsub.error_meaning import meaning, was_not_sent
 
 if TYPE_CHECKING:
     import grpc.aio
+
+    from airflow_provider_sfevents.pubsub.secret import Secret
 
 # The service ends its messages so; the id is in ours once, in one place.
 _RPC_ID = re.compile(r"\s*\brpcId:\s*(?P<id>[0-9A-Za-z-]+)\s*$")
@@ -33,6 +35,10 @@ class TokenRefused(AuthenticationError):  # noqa: N818 - what happened, not an -
 
 class OwnFault(TransportError):  # noqa: N818
     """The service says that this client broke a rule; the next try would break it again."""
+
+
+class NotSent(TransportError):  # noqa: N818
+    """There was no connection, so the service did not see the call."""
 
 
 ERRORS: dict[Kind, type[SfEventsError]] = {
@@ -58,8 +64,19 @@ def may_pass(error: SfEventsError) -> bool:
     return is_transient(error) or isinstance(error, TokenRefused)
 
 
+def took_nothing(error: SfEventsError) -> bool:
+    """Whether the service certainly did not carry out the one call that failed so.
+
+    It did not see the call, or refused it. A connection that broke, and a code that is not known,
+    leave it open.
+    """
+    if isinstance(error, NotSent) or not isinstance(error, TransportError):
+        return True
+    return error.error_code.removeprefix(PREFIX) in BY_CODE
+
+
 def from_rpc(
-    error: grpc.aio.AioRpcError, doing: str, secret: str, *, rpc: str = "", rpc_id: str = ""
+    error: grpc.aio.AioRpcError, doing: str, secret: Secret, *, rpc: str = "", rpc_id: str = ""
 ) -> SfEventsError:
     """Our error for a failed RPC.
 
@@ -73,7 +90,7 @@ def from_rpc(
     return translate(
         doing,
         status=error.code().name,
-        details=details.replace(secret, "***") if secret else details,
+        details=details.replace(secret.reveal(), "***") if secret else details,
         code=trailers.get("error-code", ""),
         rpc_id=trailers.get("rpc-id") or rpc_id,
         rpc=rpc,
@@ -93,6 +110,8 @@ def translate(
     labels += [f"rpc id {rpc_id}"] if rpc_id else []
     message = f"{doing} failed: {said} ({', '.join(labels)}). {found.remedy}"
     kind = ERRORS[found.kind]
+    if kind is TransportError and was_not_sent(code, details):
+        kind = NotSent
     if issubclass(kind, TransportError):
         return kind(message, error_code=code, rpc_id=rpc_id)
     return kind(message)

@@ -2,6 +2,7 @@
 
 Platform events say it in `CreatedDate`, change events in `ChangeEventHeader.commitTimestamp`, both in milliseconds since the epoch.
 Only the fields up to that one are decoded: a schema cut off behind it reads the payload's beginning.
+It is not read where these fields could make more of a payload than it has bytes (`payload_bounds`).
 
 Publishers set `CreatedDate` themselves, the service does not check it, and Salesforce's own samples send seconds. So a value that is
 no time of this century as milliseconds is read as seconds, and is unreadable when it is none as seconds either.
@@ -15,6 +16,8 @@ from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
 
+from airflow_provider_sfevents.staging.payload_bounds import is_bounded
+
 EventTime = Callable[[bytes], datetime | None]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +27,7 @@ _CENTURY_MS = (946_684_800_000, 4_102_444_800_000)  # 2000-01-01 up to 2100-01-0
 def event_time_reader(schema_json: str) -> EventTime:
     """A function from payload to creation time (None: unreadable) for events of this schema."""
     found = _front(schema_json)
-    if found is None:
+    if found is None or not is_bounded(found[0]):
         return _no_time
     front, path = found
 
@@ -69,7 +72,13 @@ def _front(schema_json: str) -> tuple[Any, tuple[str, ...]] | None:
             cut = {**schema, "fields": [{**header, "type": front}]}
             return fastavro.parse_schema(cut), ("ChangeEventHeader", "commitTimestamp")
         return fastavro.parse_schema(_up_to(schema, "CreatedDate")), ("CreatedDate",)
-    except (ValueError, KeyError, TypeError, fastavro.schema.SchemaParseException):
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+        fastavro.schema.SchemaParseException,
+    ):
         return None
 
 

@@ -1,7 +1,12 @@
 """One bounded batch off a subscription.
 
-The order of effects for each delivery: count it, ask for more (or half-close, when a bound is reached), and only then hand it over.
-So the stream does not idle while the caller stages, and the caller's pace still rules: while it works, a few responses are read at most.
+1. For each delivery: count it, ask for more (or half-close, when a bound is reached), and only then hand
+   it over. So the stream does not idle while the caller stages, and the caller's pace still rules: while
+   it works, a few responses are read at most.
+2. An event beyond the batch's room was paid for. It is kept in memory for the next batch (`beyond`), up
+   to `BEYOND_BYTES`; what does not fit there is dropped from the end, and counted.
+3. A service that is away is waited for until `max_seconds`. Then the batch ends with what it has
+   (`lost`); without an event the error is raised.
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.exceptions import SfEventsError
@@ -27,6 +33,9 @@ if TYPE_CHECKING:
 # The last event's time is good to know, but not worth failing a fetched batch for, nor waiting on a dead line.
 _TIME_OF_LAST_SECONDS = 1.0
 
+BEYOND_BYTES = 16 * 2**20
+"""Size of the events beyond a batch that are kept in memory: five responses of the service's largest size."""
+
 Receive = Callable[[Delivery], Awaitable[None]]
 Heard = Callable[[str], Awaitable[None]]
 ReplayId = bytes  # a name of its own: `bytes` is a field below
@@ -43,9 +52,11 @@ class FetchResult:
     :param last_event_at: when the last event was created; None when there is none or its time is unreadable.
     :param deliveries: events the service delivered, which is what it counts against the org's allowance; on a stream that is shared, for
         all its members together.
-    :param unasked: events that were delivered beyond what the bounds have room for, and left out.
+    :param beyond: events that were delivered beyond what the bounds have room for, in order.
+    :param unasked: events beyond those, which memory had no room for; they are left out.
     :param losses: streams lost and replaced on the way.
-    :param error: with `ended_by="error"`: what ended the batch after its first event.
+    :param error: what ended the batch after its first event: with `ended_by="error"` for good, with
+        `lost` the service was away until `max_seconds`.
     """
 
     ended_by: EndedBy
@@ -55,6 +66,7 @@ class FetchResult:
     latest_replay_id: ReplayId
     last_event_at: datetime | None
     deliveries: int
+    beyond: tuple[Delivery, ...] = ()
     unasked: int = 0
     losses: int = 0
     error: SfEventsError | None = None
@@ -115,6 +127,7 @@ class Fetch:
         self._tally = Tally(started_at=now, silent_since=now, already=already)
         self._deliveries = 0
         self._latest_replay_id = b""
+        self._beyond: list[Delivery] = []
         self._unasked = 0
         self._last: Delivery | None = None
         self._error: SfEventsError | None = None
@@ -124,7 +137,7 @@ class Fetch:
         try:
             ended = await self._take_until_ended()
             async for delivery in self._subscription.rest():
-                await self._hand_over(self._weighed(self._counted(delivery)))
+                await self._hand_over(self._weighed(await self._counted(delivery)))
                 await self._tell(delivery)
         finally:
             await self._subscription.close()
@@ -149,7 +162,7 @@ class Fetch:
 
     def _ended_by(self) -> EndedBy | None:
         if self._error is not None:
-            return "error"
+            return "lost" if may_pass(self._error) else "error"
         now = self._clock.monotonic()
         self._tally.silent_since = max(
             self._tally.silent_since, self._subscription.listening_since(now)
@@ -169,12 +182,10 @@ class Fetch:
             return None
 
     async def _take(self, response: Delivery) -> None:
-        delivery = self._counted(response)
+        delivery = await self._counted(response)
         weigh_first = self._bounds.max_bytes is not None
         if weigh_first:
             self._weighed(delivery)
-        if self._bounds.until is not None and len(delivery):
-            await self._look_for_until(delivery, self._bounds.until)
         if self._ended_by() is None:
             await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
         else:
@@ -183,18 +194,43 @@ class Fetch:
         await self._hand_over(delivery if weigh_first else self._weighed(delivery))
         await self._tell(response)
 
-    def _counted(self, delivery: Delivery) -> Delivery:
-        """The delivery as far as there is room: `max_events` holds even against a service that sends unasked.
+    async def _counted(self, delivery: Delivery) -> Delivery:
+        """The delivery as far as the batch has room; the rest of it is kept for the next one.
 
-        What comes behind an event that was left out, be it a keepalive, lies at a place we have not come to.
+        Behind an event that does not belong to the batch, no replay id is one to continue from, not
+        even a keepalive's.
         """
         self._deliveries += len(delivery)
-        fitting = delivery.head(rules.room_events(self._bounds, self._tally))
-        self._tally.count(len(fitting))
-        self._unasked += len(delivery) - len(fitting)
-        if len(fitting) or not self._unasked:
+        bounds = self._bounds
+        count, until_reached = rules.fitting(
+            bounds,
+            self._tally,
+            len(delivery),
+            sizes=delivery.payload_sizes if bounds.max_bytes is not None else (),
+            times=await self._times(delivery) if bounds.until is not None else (),
+        )
+        fitting = delivery.head(count)
+        self._keep_for_next(delivery.tail(count))
+        self._tally.count(count)
+        self._tally.until_reached = self._tally.until_reached or until_reached
+        if count or not self._is_past_end:
             self._latest_replay_id = fitting.resume_after or self._latest_replay_id
         return fitting
+
+    @property
+    def _is_past_end(self) -> bool:
+        """Whether an event came that does not belong to the batch."""
+        return bool(self._beyond or self._unasked)
+
+    def _keep_for_next(self, surplus: Delivery) -> None:
+        held = sum(one.payload_bytes for one in self._beyond)
+        sizes = accumulate(surplus.payload_sizes, initial=held)
+        count = sum(size <= BEYOND_BYTES for size in islice(sizes, 1, None))
+        if self._unasked:
+            count = 0  # what is kept has no hole
+        if count:
+            self._beyond.append(surplus.head(count))
+        self._unasked += len(surplus) - count
 
     def _weighed(self, delivery: Delivery) -> Delivery:
         self._tally.weigh(delivery.payload_bytes)
@@ -208,31 +244,29 @@ class Fetch:
             self._tally.silent_since = self._clock.monotonic()
 
     async def _tell(self, response: Delivery) -> None:
-        if self._heard is None or len(response) or self._unasked:
+        if self._heard is None or len(response) or self._is_past_end:
             return
         if response.latest_replay_id:
             await self._heard(response.latest_replay_id.hex())
 
-    async def _look_for_until(self, delivery: Delivery, until: datetime) -> None:
+    async def _times(self, delivery: Delivery) -> list[datetime | None]:
+        """Creation times of the events; none is known where a schema cannot be had."""
         try:
             readers = {
                 schema_id: await self._times_of(schema_id) for schema_id in set(delivery.schema_ids)
             }
         except SfEventsError as error:
-            # Without the schema we cannot know; what was delivered is handed over all the same.
-            self._failed(error)
-            return
-        times = (
-            readers[schema_id](payload)
-            for schema_id, payload in zip(delivery.schema_ids, delivery.payloads, strict=True)
-        )
-        self._tally.until_reached = any(time is not None and time >= until for time in times)
+            # Without the schema `until` cannot be judged; what was delivered is handed over all the same.
+            self._error = self._error or error
+            return []
+        columns = zip(delivery.schema_ids, delivery.payloads, strict=True)
+        return [readers[schema_id](payload) for schema_id, payload in columns]
 
     def _failed(self, error: SfEventsError) -> EndedBy:
         if not self._tally.events:
             raise error
         self._error = error
-        return "error"
+        return "lost" if may_pass(error) else "error"
 
     async def _result(self, ended: EndedBy) -> FetchResult:
         last = self._last
@@ -244,6 +278,7 @@ class Fetch:
             latest_replay_id=self._latest_replay_id,
             last_event_at=await self._time_of_last(last) if last else None,
             deliveries=self._deliveries,
+            beyond=tuple(self._beyond),
             unasked=self._unasked,
             losses=self._subscription.losses,
             error=self._error,

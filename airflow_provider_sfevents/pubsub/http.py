@@ -1,4 +1,4 @@
-"""HTTP to an org: what is trusted, when a proxy stands between, and what a failure means."""
+"""HTTP to an org: trust, proxies, secrets in requests, and the meaning of failures."""
 
 from __future__ import annotations
 
@@ -6,13 +6,40 @@ import ssl
 from typing import TYPE_CHECKING
 
 import httpx
+from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.pubsub.settings import is_loopback
 from airflow_provider_sfevents.pubsub.trust import read_ca_file
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Generator
+
+    from airflow_provider_sfevents.pubsub.secret import Secret
     from airflow_provider_sfevents.pubsub.settings import Settings
+
+
+class SecretBody:
+    """A request's body that no frame of httpx shows: a dict or bytes would be a local variable."""
+
+    def __init__(self, content: bytes, media_type: str) -> None:
+        self._content = content
+        self.headers = {"Content-Type": media_type, "Content-Length": str(len(content))}
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+
+class BearerAuth(httpx.Auth):
+    """A request's token, likewise: httpx shows the headers that it is called with."""
+
+    def __init__(self, token: Secret) -> None:
+        self._token = token
+
+    @override
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
+        request.headers["Authorization"] = f"Bearer {self._token.reveal()}"
+        yield request
 
 
 def open_http(settings: Settings, url: str, seconds: float) -> httpx.AsyncClient:

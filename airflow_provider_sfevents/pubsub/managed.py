@@ -15,6 +15,8 @@ from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
 from airflow_provider_sfevents.pubsub.fetch import Fetch, FetchResult, Heard, Receive
 from airflow_provider_sfevents.pubsub.managed_config import PROCESS_CONFIGS
 from airflow_provider_sfevents.pubsub.managed_reading import ManagedReading
+from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
+from airflow_provider_sfevents.pubsub.start import replay_id_hex
 from airflow_provider_sfevents.pubsub.subscription import Subscription
 from airflow_provider_sfevents.pubsub.topic_streams import ManagedStreams
 
@@ -45,7 +47,7 @@ class Managed:
     :param look_up: asks for the topic.
     :param before_fetch: awaited with the topic before a fetch; what it raises ends that.
 
-    `dropped` are events that came again and were known; `late` such as came when nobody wanted any more, and will come again.
+    `dropped` are events that came again and were known; `late` such as came after the end of a batch, and will come again.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Managed:
         self._subscription: Subscription | None = None
         self._place = ""
         self._refused_since: float | None = None
+        self._max_tries: int | None = MAX_TRIES
         self.dropped = 0
         self.late = 0
 
@@ -108,6 +111,7 @@ class Managed:
         already: Progress = Progress(),  # noqa: B008 - a frozen value
         heard: Heard | None = None,
         stop: asyncio.Event | None = None,
+        outlast: bool = False,
     ) -> FetchResult:
         """One batch, as `PubSubClient.fetch` has it: the events after what was committed last. The stream stays open, for the commit.
 
@@ -120,6 +124,7 @@ class Managed:
         if self._before_fetch is not None:
             await self._before_fetch(self._topic)
         self._place = place or self._place
+        self._max_tries = None if outlast else MAX_TRIES
         interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
         subscription = self._subscription = self._opened(interrupt)
         reading = self._reading(subscription, known)
@@ -151,6 +156,9 @@ class Managed:
             self.dropped += reading.dropped
             if interrupt is not None:
                 interrupt.cancel()
+        # Salesforce keeps the place, and delivers these again whatever becomes of them here.
+        self.late += sum(map(len, result.beyond))
+        result = replace(result, beyond=())
         if result.ended_by == "stopped" and reading.cut is not None:
             log.info("The stream was lost, and the batch ends there: %s", reading.cut)
             result = replace(result, ended_by="lost")
@@ -159,20 +167,25 @@ class Managed:
             result, latest_replay_id=latest, deliveries=result.deliveries + reading.dropped
         )
 
-    async def commit(self, replay_id: str, stop: asyncio.Event | None = None) -> str:
-        """Have the service keep a place; why it did not, empty where it did.
+    async def commit(self, replay_id: bytes | str, stop: asyncio.Event | None = None) -> str:
+        """Let the service keep a replay id; the reason if it does not, otherwise empty.
 
-        On the open stream; where that has ended, on one that asks for nothing. Raises nothing: whoever commits has staged already.
+        On the open stream; if that has ended, on one that asks for nothing. A refusal by the
+        service is no exception, because the caller has staged its events already.
 
-        :param replay_id: hex.
-        :param stop: ends the wait for another stream when set; the slot may be another client's for a minute.
+        :param replay_id: bytes, as deliveries have it, or hex.
+        :param stop: ends the wait for another stream when set; another client may have the slot for
+            a minute.
+        :raises ConfigurationError: it is no replay id; the service is not asked.
         """
+        place = replay_id_hex(replay_id)
         try:
-            why = await self._commit_here(replay_id)
+            why = await self._commit_here(place)
             if not why or self._is_open():
                 return why
             await self.close()
-            return await self._commit_anew(replay_id, stop or asyncio.Event())
+            self._max_tries = MAX_TRIES
+            return await self._commit_anew(place, stop or asyncio.Event())
         except SfEventsError as error:
             return str(error)
 
@@ -267,6 +280,7 @@ class Managed:
             chance=chance,
             waited_seconds=self._waited(),
             patience=self._patience,
+            max_tries=self._max_tries,
         )
 
     def _is_open(self) -> bool:

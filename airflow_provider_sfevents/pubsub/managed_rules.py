@@ -112,6 +112,7 @@ def next_step(
     chance: float,
     waited_seconds: float,
     patience: Patience,
+    max_tries: int | None = reconnect.MAX_TRIES,
 ) -> Again | None:
     """Open another stream, or give up; as `reconnect.next_step`, and with patience for a slot and for a new subscription.
 
@@ -122,7 +123,9 @@ def next_step(
         return _again(waited_seconds, patience.slot_seconds, chance)
     if code in _NOT_KNOWN:
         return _again(waited_seconds, patience.propagation_seconds, chance)
-    return reconnect.next_step(error, tries=tries, renewed=renewed, chance=chance)
+    return reconnect.next_step(
+        error, tries=tries, renewed=renewed, chance=chance, max_tries=max_tries
+    )
 
 
 def _again(waited: float, patience: float, chance: float) -> Again | None:

@@ -16,6 +16,7 @@ from airflow_provider_sfevents.pubsub.stream import Stream
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.secret import Secret
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,9 @@ class ManagedStream(Stream):
     `late_events` counts what came and nobody took.
     """
 
-    def __init__(self, call: Any, reference: str, *, doing: str, secret: str, clock: Clock) -> None:
+    def __init__(
+        self, call: Any, reference: str, *, doing: str, secret: Secret, clock: Clock
+    ) -> None:
         super().__init__(call, "", "", doing=doing, secret=secret, clock=clock)
         self._reference = reference
         self._outstanding: dict[str, asyncio.Future[str]] = {}

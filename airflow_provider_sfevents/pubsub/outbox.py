@@ -1,10 +1,14 @@
-"""Events between "to be sent" and "answered": what goes next, what an answer means, what goes again. Pure.
+"""Events between "to be sent" and "answered": the next request, the answers, the repetitions. Pure.
 
-Rule 1. No more requests are unanswered than allowed; nothing more is taken from the source while so many are under way or wait.
-Rule 2. Answers are matched by event id, whatever the order they come in.
-Rule 3. What was sent and is unanswered when a stream ends goes again, first and under the same ids: it may have been accepted.
-Rule 4. An event that was refused goes again, a bounded number of times; then it is refused for good. Salesforce publishes no list of the
-reasons, so none is taken for final but a used-up allowance, after which nothing more is sent.
+Rule 1. No more requests are unanswered than allowed. No more is taken from the source while so many
+        are under way or wait.
+Rule 2. Answers are matched by event id, in whatever order they come.
+Rule 3. An event that is unanswered when its line ends goes again, before all others and under the
+        same id, because the service may have accepted it. Until it is answered it is in doubt,
+        unless the service certainly did not take it.
+Rule 4. An event that was refused goes again, a bounded number of times; then it is refused for
+        good. Salesforce publishes no list of the reasons, so only a used-up allowance is final;
+        nothing more is sent after it.
 """
 
 from __future__ import annotations
@@ -94,6 +98,7 @@ class Outbox:
         self._requests = 0
         self._tries: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
+        self._in_doubt: dict[str, int] = {}
         self.repeated = 0
         self.limit = ""
 
@@ -117,6 +122,19 @@ class Outbox:
         if self.limit or len(self._under_way) >= self._max_requests:
             return None
         return min((one.due_at for one in self._waiting), default=None)
+
+    @property
+    def uncertain(self) -> dict[int, str]:
+        """Ids of the events that may be on the bus without an answer, by record number."""
+        sent = [event for one in self._under_way.values() for event in one.values()]
+        sure = {event.number: event.id for event in sent}
+        return {**{number: key for key, number in self._in_doubt.items()}, **sure}
+
+    @property
+    def unsent(self) -> dict[int, str]:
+        """Ids of the other events without an answer, by record number."""
+        waiting = [event for one in self._waiting for event in one.events]
+        return {one.number: one.id for one in waiting if one.id not in self._in_doubt}
 
     def add(self, events: Iterable[Outgoing]) -> None:
         """Takes one request in, to be given out after those that wait already."""
@@ -146,6 +164,7 @@ class Outbox:
             if event is None:
                 continue
             self._tries[event.id] += 1
+            self._in_doubt.pop(event.id, None)
             verdict = judge(answer.error, self._tries[event.id], self._max_tries)
             if verdict is Verdict.AGAIN:
                 again.append(event)
@@ -160,12 +179,15 @@ class Outbox:
             self._repeat(again, now)
         return settled
 
-    def lost(self) -> int:
-        """The stream has ended: what was under way goes again, in its order, before all else.
+    def lost(self, *, took_nothing: bool = False) -> int:
+        """The line has ended: the events under way go again, in their order, before all others.
 
-        :returns: how often one of these events has been under way when a stream ended, at most.
+        :param took_nothing: the service certainly took none of them.
+        :returns: how often one of these events has been under way when a line ended, at most.
         """
         events = [list(one.values()) for one in self._under_way.values()]
+        if not took_nothing:
+            self._in_doubt.update((event.id, event.number) for one in events for event in one)
         self._waiting.extendleft(_Waiting(one) for one in reversed(events))
         self._under_way.clear()
         self._request_of.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +15,7 @@ from airflow_provider_sfevents.pubsub.publish_stream import (
     publish_whole,
     stream_records,
 )
-from airflow_provider_sfevents.pubsub.publishing import Encoder
+from airflow_provider_sfevents.pubsub.publishing import UNKNOWN_USER, Encoder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.clock import Clock
     from airflow_provider_sfevents.pubsub.event_ids import Identify
     from airflow_provider_sfevents.pubsub.publishing import PublishResult
+
+log = logging.getLogger(__name__)
 
 
 class _Topic(Protocol):
@@ -70,12 +73,23 @@ class Publishing:
                 f"Nothing can be published to {topic} (rpc id {info.rpc_id}): publish to a platform event (/event/Name__e) that the user "
                 "the connection acts as may create."
             )
+        schema = await self._get_schema(info.schema_id)
+        session = await self._calls.session_with_user()
+        if not session.user_id:
+            log.warning(
+                "Publishing to %s: %s does not tell the user of this session, so CreatedById is %s "
+                "in records that have none, and flows that run as the publisher do not start. Give "
+                "CreatedById in the records, or log in by an app with the scope openid.",
+                topic,
+                session.instance_url,
+                UNKNOWN_USER,
+            )
         return Encoder(
-            await self._get_schema(info.schema_id),
+            schema,
             topic=topic,
             schema_id=info.schema_id,
             now=self._clock.now(),
-            user_id=(await self._calls.session()).user_id,
+            user_id=session.user_id or UNKNOWN_USER,
             identify=identify,
             id_field=id_field,
         )
@@ -83,14 +97,16 @@ class Publishing:
     async def publish(
         self, topic: str, records: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None
     ) -> list[PublishResult]:
-        """Publishes records by `Publish`, one request after another; one result for each, in order.
+        """Publish records by `Publish`, one request after another; one result for each, in order.
 
-        All are encoded before the first is sent. What is refused is sent again, up to three times in all. A request whose fate is unknown is
-        not sent again by itself.
+        All are encoded before the first is sent. An event that is refused is sent again, up to
+        three times in all. A request that the service certainly did not take is repeated; one whose
+        answer is lost is not.
 
-        :param ids: the events' identities, so that a repetition can be recognised; made here where not given.
+        :param ids: the events' identities, to recognise a repetition by; made if not given.
         :raises ConfigurationError: what does not fit, all of it; nothing is sent.
-        :raises TransportError: says how far it came. :raises QuotaExceeded: so does this.
+        :raises PublishInterrupted: what may be on the bus, what is not, and the ids to go on with.
+        :raises QuotaExceeded: how many were published.
         """
         encoder = await self.encoder(topic, identify=ids_of(ids, records))
         lines = Requests(self._calls, topic, encoder.schema_id, len(records))
@@ -111,7 +127,7 @@ class Publishing:
 
         :param records: a sequence is checked as a whole before anything is sent; of another iterable each record is, as it is taken, in
             another thread. :param ids: as for `publish`; only for a sequence.
-        :raises SfEventsError: as `publish` does, after the results of what was under way.
+        :raises SfEventsError: as `publish` does, after the results that came.
         """
         encoder = await self.encoder(topic, identify=ids_of(ids, records))
         answered = stream_records(self.publisher(encoder, pace), encoder, records)

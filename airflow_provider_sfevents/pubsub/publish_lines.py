@@ -6,8 +6,10 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
+from airflow_provider_sfevents.pubsub.errors import NotSent, took_nothing
 from airflow_provider_sfevents.pubsub.outbox import Answer
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ class Streams:
     async def renew(self, why: SfEventsError) -> None:
         if self._session is not None:
             await self._calls.renew(self._session, why)
+
+    def took_nothing(self, why: SfEventsError) -> bool:
+        """A stream may fail after it has carried out some of its requests."""
+        return isinstance(why, NotSent)
 
 
 class _StreamLine:
@@ -77,7 +83,7 @@ class _StreamLine:
 
 
 class Requests:
-    """Lines over `Publish`. A request whose fate is unknown is the caller's to send again.
+    """Lines over `Publish`. A request that may have been carried out is not repeated.
 
     :param total: events in all, for the errors.
     """
@@ -94,7 +100,12 @@ class Requests:
         return _RequestLine(self._calls, self._topic, self._schema_id, self._total)
 
     async def renew(self, why: SfEventsError) -> None:
-        """Nothing: the calls have tried a new session."""
+        """:raises SfEventsError: the refusal, which stands: the calls have tried a new session."""
+        raise why
+
+    def took_nothing(self, why: SfEventsError) -> bool:
+        """A call is one request."""
+        return took_nothing(why)
 
 
 class _RequestLine:
@@ -114,7 +125,7 @@ class _RequestLine:
         response = await self._calls.unary("Publish", message, doing, tries=1)
         if len(response.results) != len(events):
             raise TransportError(
-                f"{doing}: {len(response.results)} results came for {len(events)} events (rpc id {response.rpc_id}).",
+                f"{doing}: {counted(len(response.results), 'result')} came for {counted(len(events), 'event')} (rpc id {response.rpc_id}).",
                 rpc_id=response.rpc_id,
             )
         pairs = zip(events, response.results, strict=True)

@@ -1,7 +1,7 @@
 """Events onto the bus: requests pipelined over streams that may break, and the answers as they come.
 
-What to send and what an answer means is `outbox`'s to say; here it is sent and read. What carries it is a line (`publish_lines`): a
-`PublishStream`, or `Publish` calls one after another.
+`outbox` decides what is sent and what an answer means; here it is sent and read. A line
+(`publish_lines`) carries it: a `PublishStream`, or `Publish` calls one after another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.exceptions import QuotaExceeded, SfEventsError, TransportError
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import (
+    PublishInterrupted,
+    QuotaExceeded,
+    SfEventsError,
+    TransportError,
+)
 from airflow_provider_sfevents.pubsub.outbox import (
     FIRST_WAIT_SECONDS,
     MAX_LOSSES,
@@ -41,6 +47,13 @@ if TYPE_CHECKING:
     Take = Callable[[], Awaitable[list[Outgoing] | None]]
 
 logger = logging.getLogger(__name__)
+
+SAME_IDS = (
+    "To go on, publish these records again under the same ids, which `left` of this error has by "
+    "record number: an event that is on the bus twice is recognised by its id."
+)
+_SPANS = 10
+"""Spans of records that a message names; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +86,12 @@ class Line(Protocol):
 
 
 class Lines(Protocol):
-    """Where lines come from. :param outlives_loss: what was lost with a line may be sent again on another."""
+    """Where lines come from. :param outlives_loss: repeat what the service may have taken."""
 
     outlives_loss: bool
+
+    def took_nothing(self, why: SfEventsError) -> bool:
+        """Whether the service certainly took nothing of a line that failed so."""
 
     async def open(self) -> Line: ...
 
@@ -185,35 +201,48 @@ class Publisher:
         )
         if answers is None and patience <= 0:
             raise TransportError(
-                f"Publishing to {self._topic}: no answer came for {self._pace.answer_seconds:.0f} s to {self._outbox.unanswered} events that "
-                "were sent. Try again; if it stays, check endpoint, network and proxy."
+                f"Publishing to {self._topic}: no answer came for {self._pace.answer_seconds:.0f} s to {counted(self._outbox.unanswered, 'event')} "
+                "on the way. Try again; if it stays, check endpoint, network and proxy."
             )
         return answers
 
     async def _lost(self, error: SfEventsError) -> None:
-        """Another line, where that helps; what was under way goes again. :raises SfEventsError: the error, where it does not."""
+        """Open another line if that helps, and repeat what was under way.
+
+        :raises SfEventsError: the error if it does not help, with what may be on the bus.
+        """
         await self._drop()
-        under_way = self._outbox.unanswered
-        losses = self._outbox.lost()
+        under_way, took_nothing = self._outbox.unanswered, self._lines.took_nothing(error)
+        losses = self._outbox.lost(took_nothing=took_nothing)
         if is_limit(str(error)):
             raise self._limit(str(error)) from error
-        if under_way and not self._lines.outlives_loss:
-            raise error
         step = next_step(
             error, tries=self._tries, renewed=self._renewed, chance=self._clock.chance()
         )
-        if step is None or losses >= MAX_LOSSES:
-            raise error
-        logger.info(
-            "%s The %d events under way are sent again, in %.1f s.",
-            error,
-            under_way,
-            step.wait_seconds,
-        )
+        may_repeat = took_nothing or self._lines.outlives_loss or not under_way
+        if step is None or losses >= MAX_LOSSES or not may_repeat:
+            raise self._interrupted(error)
         if step.renew:
             await self._lines.renew(error)
+        logger.info(
+            "%s What is under way (%s) is sent again, in %.1f s.",
+            error,
+            counted(under_way, "event"),
+            step.wait_seconds,
+        )
         self._renewed, self._tries = self._renewed or step.renew, self._tries + (not step.renew)
         await asyncio.sleep(step.wait_seconds)
+
+    def _interrupted(self, error: SfEventsError) -> SfEventsError:
+        if not isinstance(error, TransportError) or isinstance(error, QuotaExceeded):
+            return error
+        return PublishInterrupted(
+            str(error),
+            error.error_code,
+            error.rpc_id,
+            self._outbox.uncertain,
+            self._outbox.unsent,
+        )
 
     async def _drop(self) -> None:
         line, self._line = self._line, None
@@ -222,10 +251,47 @@ class Publisher:
 
     def _limit(self, said: str) -> QuotaExceeded:
         return QuotaExceeded(
-            f"Publishing to {self._topic} ended after {self._accepted} events: {said.rstrip('.')}. The org's allowance of published events for an hour is "
+            f"Publishing to {self._topic} ended after {counted(self._accepted, 'event')}: {said.rstrip('.')}. The org's allowance of published events for an hour is "
             "used up: wait, publish less, or buy more.",
             error_code="LIMIT_EXCEEDED",
         )
+
+
+def told(
+    error: PublishInterrupted,
+    advice: str,
+    *,
+    unsent: Mapping[int, str] | None = None,
+    results: Sequence[PublishResult] = (),
+) -> PublishInterrupted:
+    """The error for users: what may be on the bus, what is not, and the way to go on.
+
+    :param unsent: in place of the error's own, which are those that were taken from the source.
+    """
+    left = error.unsent if unsent is None else dict(unsent)
+    said = [error.message]
+    if error.uncertain:
+        said.append(f"May be on the bus, since the answer is lost: {named(error.uncertain)}.")
+    if left:
+        said.append(f"Not on the bus: {named(left)}.")
+    message = " ".join([*said, advice])
+    return PublishInterrupted(
+        message, error.error_code, error.rpc_id, error.uncertain, left, tuple(results)
+    )
+
+
+def named(numbers: Iterable[int]) -> str:
+    """Records by their numbers: `records 1 to 3, 7`; the first few spans of many."""
+    spans: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    words = [str(one) if one == last else f"{one} to {last}" for one, last in spans]
+    more = [f"and {len(words) - _SPANS} more spans"] * (len(words) > _SPANS)
+    several = len(spans) > 1 or any(one != last for one, last in spans)
+    return f"record{'s' * several} {', '.join([*words[:_SPANS], *more])}"
 
 
 async def send_all(
@@ -258,24 +324,34 @@ async def send_all(
 async def stream_records(
     publisher: Publisher, encoder: Encoder, records: Iterable[Mapping[str, Any]]
 ) -> AsyncGenerator[PublishResult]:
-    """Checks records, all of them first where that can be done, and sends them; what became of each.
+    """Check records, all of them first if they are a sequence, and send them; a result for each.
 
-    All work on records is done in another thread: whoever else uses the event loop need not wait.
+    All work on records is done in another thread, so that it does not hold up the event loop.
     """
     if isinstance(records, Sequence):
         await asyncio.to_thread(check, encoder, numbered(records))
     made = events(encoder, numbered(records))
-    async with aclosing(send_all(publisher, made, encoder.schema_id)) as answered:
-        async for results in answered:
-            for result in results:
-                yield result
+    try:
+        async with aclosing(send_all(publisher, made, encoder.schema_id)) as answered:
+            async for results in answered:
+                for result in results:
+                    yield result
+    except PublishInterrupted as error:
+        raise told(error, f"Records after these were not taken. {SAME_IDS}") from error
 
 
 async def publish_whole(
     publisher: Publisher, encoder: Encoder, records: Sequence[Mapping[str, Any]]
 ) -> list[PublishResult]:
-    """Makes events of all records, then sends them; what became of each, in order."""
-    made = iter(await asyncio.to_thread(checked, encoder, numbered(records)))
-    async with aclosing(send_all(publisher, made, encoder.schema_id)) as answered:
-        found = [result async for results in answered for result in results]
+    """Make events of all records, then send them; a result for each, in order."""
+    made = await asyncio.to_thread(checked, encoder, numbered(records))
+    found: list[PublishResult] = []
+    try:
+        async with aclosing(send_all(publisher, iter(made), encoder.schema_id)) as answered:
+            async for results in answered:
+                found += results
+    except PublishInterrupted as error:
+        done = {result.number for result in found} | error.uncertain.keys()
+        unsent = {event.number: event.id for event in made if event.number not in done}
+        raise told(error, SAME_IDS, unsent=unsent, results=found) from error
     return sorted(found, key=lambda result: result.number)

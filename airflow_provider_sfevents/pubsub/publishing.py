@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.event_fields import (
     Mistake,
@@ -39,8 +40,8 @@ SHOWN = 20
 # An envelope's share beside payload, id and schema id.
 _ENVELOPE_BYTES = 64
 
-# Required by every platform event's schema, and not checked by the service.
-_UNKNOWN_USER = "005000000000000AAA"
+UNKNOWN_USER = "005000000000000AAA"
+"""`CreatedById` if the user is not known: schemas require one, and the service checks none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,7 @@ class Encoder:
         self._write = fastavro.schemaless_writer
         self._schema = fastavro.parse_schema(json.loads(schema_json))
         self.fields = {one.name: one for one in fields_of(schema_json)}
-        filled = {"CreatedDate": milliseconds(now), "CreatedById": user_id or _UNKNOWN_USER}
+        filled = {"CreatedDate": milliseconds(now), "CreatedById": user_id}
         self._defaults = {name: value for name, value in filled.items() if name in self.fields}
         self._identify = identify
         self.id_field = id_field
@@ -182,7 +183,7 @@ class Findings:
             return
         left = self.mistakes - len(self.shown)
         lines = [
-            f"{self.wrong} of {self.records} records cannot be published to {encoder.topic}, and nothing of them is sent:",
+            f"{self.wrong} of {counted(self.records, 'record')} cannot be published to {encoder.topic}, and nothing of them is sent:",
             *self.shown,
             *([f"and {left} more mistakes."] if left else []),
             f"Fields of the event: {', '.join(encoder.fields)}.",

@@ -13,7 +13,7 @@ from airflow_provider_sfevents.pubsub.errors import TokenRefused, is_transient
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
 
-# The waits before these tries add up to 32 s at most; a service that is away longer is a matter for Airflow's own retries.
+# The waits before these tries add up to 32 s at most. A caller that has a time limit of its own waits for as long as that.
 MAX_TRIES = 7
 FIRST_WAIT_SECONDS = 0.5
 MAX_WAIT_SECONDS = 30.0
@@ -28,17 +28,28 @@ class Again:
 
 
 def next_step(
-    error: SfEventsError, *, tries: int, renewed: bool, chance: float, max_tries: int = MAX_TRIES
+    error: SfEventsError,
+    *,
+    tries: int,
+    renewed: bool,
+    chance: float,
+    max_tries: int | None = MAX_TRIES,
 ) -> Again | None:
     """Open another stream, or give up.
 
     :param tries: streams lost since the last response, this one not counted.
     :param renewed: whether the session was renewed since the last response.
     :param chance: from 0 up to 1; spreads the clients that lost their streams together.
+    :param max_tries: for an error that passes; None: as many as the caller's time allows.
     :returns: None: give up; the error stands.
     """
     if isinstance(error, TokenRefused):
         return None if renewed else Again(wait_seconds=0.0, renew=True)
-    if not is_transient(error) or tries + 1 >= max_tries:
+    if not is_transient(error) or (max_tries is not None and tries + 1 >= max_tries):
         return None
-    return Again(wait_seconds=chance * min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2**tries))
+    return Again(wait_seconds=chance * longest_wait(tries))
+
+
+def longest_wait(tries: int) -> float:
+    """Seconds to wait at most after so many failures in a row."""
+    return min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(tries, 16))

@@ -7,9 +7,10 @@ right, since they are plain values.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.pubsub.login import log_in
+from airflow_provider_sfevents.pubsub.login import log_in, look_up_user
 from airflow_provider_sfevents.pubsub.turns import Turns
 
 if TYPE_CHECKING:
@@ -38,6 +39,19 @@ class SessionCache:
     async def renew(self, settings: Settings, refused: Session, clock: Clock) -> Session:
         """A session other than the refused one; whoever comes second takes what the first obtained."""
         return await self._obtain(settings, clock, refused=refused)
+
+    async def with_user(self, settings: Settings, clock: Clock) -> Session:
+        """The session with its user, who is asked for once if the login did not tell.
+
+        :raises SfEventsError: as `log_in` and `look_up_user`.
+        """
+        session = await self.get(settings, clock)
+        async with self._turns.take(settings):
+            session = self._sessions.get(settings, session)
+            if not session.user_id:
+                user_id = await look_up_user(settings, session)
+                session = self._sessions[settings] = replace(session, user_id=user_id)
+            return session
 
     async def _obtain(
         self, settings: Settings, clock: Clock, *, refused: Session | None

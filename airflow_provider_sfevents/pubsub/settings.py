@@ -1,19 +1,41 @@
-"""What the client is told: who logs in, where, and what it may trust. Checked once, here; nothing is opened.
+"""Settings of the client: the login, the endpoint, and the hosts that may have a token. Pure.
 
-Rules: HTTPS and TLS everywhere, except to this very machine; secrets never show in a `repr`.
+Rule 1. HTTPS and TLS everywhere, except to this machine.
+Rule 2. A secret is a `Secret`, which shows nowhere.
+Rule 3. A token goes to the host that the connection names, to Salesforce's own domains, and to the
+        hosts in `allowed_hosts`. The answer to a login names the host of the org; it is the login
+        host that says so, but a wrong or forged answer must not decide where a token is sent.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.secret import NO_SECRET, Secret
 
-DEFAULT_ENDPOINT = "api.pubsub.salesforce.com:7443"
 # The EU host is api.deu.pubsub.salesforce.com; ports 443 and 7443 are the same service.
+DEFAULT_HOST, DEFAULT_PORT = "api.pubsub.salesforce.com", 7443
+DEFAULT_ENDPOINT = f"{DEFAULT_HOST}:{DEFAULT_PORT}"
+
+SALESFORCE_DOMAINS = (
+    "salesforce.com",
+    "force.com",
+    "cloudforce.com",
+    "my-salesforce.com",
+    "salesforce.mil",
+    "sfcrmproducts.cn",
+)
+"""Domains that only Salesforce has hosts in, as far as an org's API can be there.
+
+Source: Salesforce's own command line (forcedotcom/sfdx-core, src/util/sfdcUrl.ts, functions
+`isSalesforceDomain` and `toLightningDomain`); the last one is that of Salesforce on Alibaba Cloud.
+"""
+
+_HOST_NAME = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?\.?")
 
 # SOAP login() answers in these versions alone (Salesforce help 005132110, "SOAP login() retirement"); 57.0 is what its Python sample asks for.
 SOAP_DEFAULT_VERSION = "57.0"
@@ -30,7 +52,7 @@ class ClientCredentials:
 
     login_url: str
     client_id: str
-    client_secret: str = field(repr=False)
+    client_secret: Secret
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
@@ -49,8 +71,8 @@ class JwtBearer:
     login_url: str
     client_id: str
     username: str
-    private_key: str = field(repr=False)
-    passphrase: str = field(default="", repr=False)
+    private_key: Secret
+    passphrase: Secret = NO_SECRET
     audience: str = ""
 
     def __post_init__(self) -> None:
@@ -71,8 +93,8 @@ class RefreshToken:
 
     login_url: str
     client_id: str
-    refresh_token: str = field(repr=False)
-    client_secret: str = field(default="", repr=False)
+    refresh_token: Secret
+    client_secret: Secret = NO_SECRET
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
@@ -90,9 +112,9 @@ class UsernamePassword:
     login_url: str
     client_id: str
     username: str
-    client_secret: str = field(repr=False)
-    password: str = field(repr=False)
-    security_token: str = field(default="", repr=False)
+    client_secret: Secret
+    password: Secret
+    security_token: Secret = NO_SECRET
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
@@ -112,8 +134,8 @@ class SoapLogin:
 
     login_url: str
     username: str
-    password: str = field(repr=False)
-    security_token: str = field(default="", repr=False)
+    password: Secret
+    security_token: Secret = NO_SECRET
     api_version: str = SOAP_DEFAULT_VERSION
 
     def __post_init__(self) -> None:
@@ -125,12 +147,12 @@ class SoapLogin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionToken:
-    """A session somebody else obtained. It cannot be renewed here.
+    """A session that was obtained elsewhere. It cannot be renewed here.
 
     :param org_id: empty: taken from the token, else asked of the org.
     """
 
-    token: str = field(repr=False)
+    token: Secret
     instance_url: str
     org_id: str = ""
 
@@ -156,14 +178,22 @@ class Settings:
     :param endpoint: `host:port` of the Pub/Sub API.
     :param ca_file: PEM file of the authorities to trust *instead of* the usual ones, for login and API alike.
     :param plaintext: no TLS to the API; to this machine only.
+    :param allowed_hosts: further hosts that an org may be at; see rule 3.
     """
 
     login: Login
     endpoint: str = DEFAULT_ENDPOINT
     ca_file: str = ""
     plaintext: bool = False
+    allowed_hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in self.allowed_hosts:
+            if not _HOST_NAME.fullmatch(name):
+                raise ConfigurationError(
+                    f"allowed_hosts holds {name!r}, which is no host name. Give names without "
+                    "scheme, port and path, such as gateway.acme.example."
+                )
         host = endpoint_host(self.endpoint)
         if self.plaintext and not is_loopback(host):
             raise ConfigurationError(
@@ -175,6 +205,26 @@ class Settings:
     def endpoint_is_local(self) -> bool:
         return is_loopback(endpoint_host(self.endpoint))
 
+    def instance_url(self, url: str) -> str:
+        """Return the org's URL of a login's answer as scheme and host, if the token may go there.
+
+        :raises ConfigurationError: the host is none of those of rule 3.
+        """
+        checked = base_url(url, "instance URL in the login's answer")
+        host = _host_of(checked)
+        own = _host_of(self.login.login_url)
+        if host == own or host in {name.casefold().rstrip(".") for name in self.allowed_hosts}:
+            return checked
+        if any(host.endswith(f".{domain}") for domain in SALESFORCE_DOMAINS):
+            return checked
+        known = ", ".join(f"*.{domain}" for domain in SALESFORCE_DOMAINS)
+        raise ConfigurationError(
+            f"The login at {self.login.login_url} says that the org is at {checked}. The token is "
+            "not sent there: the host is neither the login's own nor one of Salesforce's "
+            f"({known}). Check the connection's host; if the org is there, add {host} to "
+            "allowed_hosts."
+        )
+
 
 def base_url(url: str, what: str) -> str:
     """The URL as scheme and host alone. :raises ConfigurationError: unless it is HTTPS, or HTTP to this machine.
@@ -185,22 +235,55 @@ def base_url(url: str, what: str) -> str:
     require(text, what, "it as https://<my domain>.my.salesforce.com")
     try:
         parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port  # reading the port checks it
+        host, _ = parts.hostname or "", parts.port  # reading the port checks it
     except ValueError as error:
         raise ConfigurationError(f"The {what} {url!r} is no URL: {error}.") from error
-    if parts.scheme not in {"https", "http"} or not host:
-        raise ConfigurationError(
-            f"The {what} {url!r} is no URL. Give it as https://<my domain>.my.salesforce.com."
-        )
-    if parts.username or parts.password:
+    if "@" in parts.netloc:
         raise ConfigurationError(
             f"The {what} of host {host!r} holds a user name or password. Leave them out."
+        )
+    is_host = _HOST_NAME.fullmatch(host) is not None or is_loopback(host)
+    if parts.scheme not in {"https", "http"} or not is_host:
+        raise ConfigurationError(
+            f"The {what} {url!r} is no URL. Give it as https://<my domain>.my.salesforce.com."
         )
     if parts.scheme == "http" and not is_loopback(host):
         raise ConfigurationError(
             f"The {what} {url!r} is not HTTPS. Plain HTTP goes to this machine only; use https://."
         )
     return f"{parts.scheme}://{parts.netloc}"
+
+
+def endpoint_from(address: str, port: int | None) -> str:
+    """Compose the endpoint `host:port` from the two fields of a connection.
+
+    :param address: host, or `host:port`; empty: the global host.
+    :param port: empty, or 0, which Airflow's form sends for an empty field: 7443.
+    :raises ConfigurationError: the two fields name different ports, or the port is out of range.
+    """
+    if port and not 0 < port < 65536:
+        raise ConfigurationError(
+            f"The Pub/Sub port {port} is out of range. Give {DEFAULT_PORT}, or leave it empty."
+        )
+    own = _port_of(address)
+    if own and port and own != port:
+        raise ConfigurationError(
+            f"The Pub/Sub port is {port}, and the Pub/Sub API endpoint {address!r} names {own}. "
+            "Leave one of them out."
+        )
+    return address if own else f"{address or DEFAULT_HOST}:{port or DEFAULT_PORT}"
+
+
+def _port_of(address: str) -> int | None:
+    """The port of a `host:port`; None where there is none, or no number that can be one."""
+    try:
+        return urlsplit(f"//{address}").port
+    except ValueError:
+        return None
+
+
+def _host_of(url: str) -> str:
+    return (urlsplit(url).hostname or "").rstrip(".")
 
 
 def endpoint_host(endpoint: str) -> str:
@@ -232,8 +315,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def require(value: str, what: str, which: str) -> None:
-    if not value.strip():
+def require(value: str | Secret, what: str, which: str) -> None:
+    if not (value.strip() if isinstance(value, str) else value):
         raise ConfigurationError(f"The connection has no {what}. Give {which}.")
 
 

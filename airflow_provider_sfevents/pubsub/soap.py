@@ -1,4 +1,4 @@
-"""The SOAP login: what is sent, and what its answer says. Pure; Salesforce ends it with Summer '27.
+"""The SOAP login: its request and the meaning of its answer. Salesforce ends it with Summer '27.
 
 The answer is read by expat with document types refused, so that no entity is ever declared, let alone fetched.
 SOAP API Developer Guide, "login()"; shapes of answers and faults from live orgs.
@@ -7,7 +7,8 @@ SOAP API Developer Guide, "login()"; shapes of answers and faults from live orgs
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
@@ -17,14 +18,15 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub import soap_errors
-from airflow_provider_sfevents.pubsub.session import long_id, org_id_from_token
-from airflow_provider_sfevents.pubsub.settings import SoapLogin, base_url
+from airflow_provider_sfevents.pubsub.secret import NO_SECRET, Secret
 
-HEADERS = {
-    "Content-Type": "text/xml; charset=UTF-8",
-    "SOAPAction": "login",
-    "Accept": "text/xml",
-}
+if TYPE_CHECKING:
+    import httpx
+
+    from airflow_provider_sfevents.pubsub.settings import SoapLogin
+
+MEDIA_TYPE = "text/xml; charset=UTF-8"
+HEADERS = {"SOAPAction": "login", "Accept": "text/xml"}
 
 _MAX_ANSWER_BYTES = 1_000_000
 """A login's answer has some three thousand."""
@@ -34,13 +36,20 @@ _UNSPEAKABLE = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoapSession:
-    """:param org_id: 18 characters; empty where the answer does not tell."""
+class SoapAnswer:
+    """A SOAP answer, as far as it is used; empty where it does not say.
 
-    token: str = field(repr=False)
-    instance_url: str
-    org_id: str
-    user_id: str
+    :param server_url: of the org's API, with a path.
+    :param fault: Salesforce's code of a refusal, with its text in `reason`.
+    """
+
+    token: Secret = NO_SECRET
+    server_url: str = ""
+    org_id: str = ""
+    user_id: str = ""
+    password_expired: bool = False
+    fault: str = ""
+    reason: str = ""
 
 
 class _NotReadableError(Exception):
@@ -52,60 +61,74 @@ def login_path(login: SoapLogin) -> str:
 
 
 def envelope(login: SoapLogin) -> bytes:
-    """The request's body.
+    """The request's body; give the result no name, see `Secret`.
 
     :raises ConfigurationError: user name or password hold what XML cannot carry.
     """
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'
         '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:urn="urn:partner.soap.sforce.com">'
-        f"<soapenv:Body><urn:login><urn:username>{_escaped(login.username, 'user name')}</urn:username>"
-        f"<urn:password>{_escaped(login.password + login.security_token, 'password')}</urn:password></urn:login>"
+        "<soapenv:Body><urn:login>"
+        f"<urn:username>{_escaped(Secret(login.username), 'user name')}</urn:username>"
+        "<urn:password>"
+        f"{_escaped(login.password, 'password')}{_escaped(login.security_token, 'security token')}"
+        "</urn:password></urn:login>"
         "</soapenv:Body></soapenv:Envelope>"
     ).encode()
 
 
-def read_answer(login: SoapLogin, status: int, body: bytes) -> SoapSession:
-    """The session that the answer grants.
+def read_answer(login: SoapLogin, answer: httpx.Response) -> SoapAnswer:
+    """What the answer grants; a fault comes with HTTP 500.
 
-    :param status: HTTP; a fault comes with 500.
-    :raises AuthenticationError: a fault, with Salesforce's reason and our remedy; or the user's password has expired.
-    :raises TransportError: the host is away. :raises ConfigurationError: what answers there is no SOAP login.
+    :raises AuthenticationError: a fault, with Salesforce's reason and our remedy; or the user's
+        password has expired.
+    :raises TransportError: the host is away.
+    :raises ConfigurationError: the host answers, and is no SOAP login.
     """
-    try:
-        said = _leaves(body)
-    except _NotReadableError:
-        said = {}
-    if "faultstring" in said:
+    said, status = _read(answer), answer.status_code
+    if said.fault or said.reason:
         raise _fault(login, said)
     if status >= 500:
         raise TransportError(
             f"{login.login_url} answered the login with HTTP {status}. Try again later."
         )
-    if not said.get("sessionId") or not said.get("serverUrl"):
+    if not said.token or not said.server_url:
         raise ConfigurationError(
             f"{login.login_url}{login_path(login)} answered HTTP {status}, not as a SOAP login does. Set the host to "
             "https://login.salesforce.com, https://test.salesforce.com or the org's My Domain."
         )
-    if said.get("passwordExpired") == "true":
+    if said.password_expired:
         raise AuthenticationError(
             f"The password of {login.username} has expired. Set a new one in Salesforce, and give it with the new security token."
         )
-    token = said["sessionId"]
-    return SoapSession(
-        token=token,
-        instance_url=base_url(said["serverUrl"], "server URL in the login's answer"),
-        org_id=long_id(said.get("organizationId", "")) or org_id_from_token(token),
+    return said
+
+
+def _read(answer: httpx.Response) -> SoapAnswer:
+    """The answer's fields; none of them where it is not readable."""
+    try:
+        said = _leaves(answer.content)
+    except _NotReadableError:
+        return SoapAnswer()
+    if "faultstring" in said:
+        code = said.get("exceptionCode") or said.get("faultcode", "").rpartition(":")[2]
+        return SoapAnswer(fault=code, reason=said.get("exceptionMessage") or said["faultstring"])
+    return SoapAnswer(
+        token=Secret(said.get("sessionId", "")),
+        server_url=said.get("serverUrl", ""),
+        org_id=said.get("organizationId", ""),
         user_id=said.get("userId", ""),
+        password_expired=said.get("passwordExpired") == "true",
     )
 
 
-def _fault(login: SoapLogin, said: dict[str, str]) -> AuthenticationError | TransportError:
-    code = said.get("exceptionCode") or said.get("faultcode", "").rpartition(":")[2]
-    text = said.get("exceptionMessage") or said["faultstring"]
-    text = text.removeprefix(f"{code}: ").rstrip(".")
-    found = soap_errors.fault(code, text)
-    message = f"{login.login_url} refused the SOAP login of {login.username}: {code} ({text}). {found.remedy}"
+def _fault(login: SoapLogin, said: SoapAnswer) -> AuthenticationError | TransportError:
+    text = said.reason.removeprefix(f"{said.fault}: ").rstrip(".")
+    found = soap_errors.fault(said.fault, text)
+    message = (
+        f"{login.login_url} refused the SOAP login of {login.username}: {said.fault} ({text}). "
+        f"{found.remedy}"
+    )
     return TransportError(message) if found.passes else AuthenticationError(message)
 
 
@@ -137,9 +160,10 @@ def _leaves(body: bytes) -> dict[str, str]:
     return found
 
 
-def _escaped(text: str, what: str) -> str:
-    if _UNSPEAKABLE.search(text):
+def _escaped(text: Secret, what: str) -> str:
+    if _UNSPEAKABLE.search(text.reveal()):
         raise ConfigurationError(
-            f"The {what} holds a character that XML cannot carry, so it cannot be sent by the SOAP login. Use another login, or change the {what}."
+            f"The {what} holds a character that XML cannot carry, so it cannot be sent by the SOAP "
+            f"login. Use another login, or change the {what}."
         )
-    return escape(text)
+    return escape(text.reveal())

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.secret import Secret
 
 
 # How much is read before the caller takes it. gRPC throws away what it holds unread when a stream is reset, and that has been paid for;
@@ -65,7 +66,7 @@ class Exchange:
     :param secret: the token the call carries; it must not show in an error.
     """
 
-    def __init__(self, call: Any, *, doing: str, secret: str, clock: Clock) -> None:
+    def __init__(self, call: Any, *, doing: str, secret: Secret, clock: Clock) -> None:
         self._call = call
         self._doing = doing
         self._secret = secret
@@ -184,7 +185,7 @@ class Stream(Exchange):
     """
 
     def __init__(
-        self, call: Any, topic: str, start: str, *, doing: str, secret: str, clock: Clock
+        self, call: Any, topic: str, start: str, *, doing: str, secret: Secret, clock: Clock
     ) -> None:
         super().__init__(call, doing=doing, secret=secret, clock=clock)
         self._topic = topic

@@ -1,7 +1,8 @@
-"""The OAuth token endpoint: what is asked of it for each flow, and what its answer means. Pure, but for what the answer holds."""
+"""The OAuth token endpoint: the form of each flow, and the meaning of the answers. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import (
@@ -11,6 +12,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub import oauth_errors
 from airflow_provider_sfevents.pubsub.assertion import sign_assertion
+from airflow_provider_sfevents.pubsub.secret import NO_SECRET, Secret
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
     JwtBearer,
@@ -27,8 +29,25 @@ PATH = "/services/oauth2/token"
 _JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """The token endpoint's answer, as far as it is used; empty where it does not say.
+
+    :param id_url: names org and user.
+    :param refresh_token: a new one, where the app gives one with each login.
+    :param error: a refusal, with its `description`.
+    """
+
+    token: Secret = NO_SECRET
+    instance_url: str = ""
+    id_url: str = ""
+    refresh_token: Secret = NO_SECRET
+    error: str = ""
+    description: str = ""
+
+
 def form(login: OAuthLogin, now: datetime) -> dict[str, str]:
-    """The request's fields.
+    """The request's fields; give the result no name, see `Secret`.
 
     :raises ConfigurationError: the private key is unreadable.
     """
@@ -36,21 +55,21 @@ def form(login: OAuthLogin, now: datetime) -> dict[str, str]:
         return {"grant_type": _JWT_GRANT, "assertion": sign_assertion(login, now)}
     app = {"client_id": login.client_id}
     if login.client_secret:
-        app["client_secret"] = login.client_secret
+        app["client_secret"] = login.client_secret.reveal()
     if isinstance(login, ClientCredentials):
         return {"grant_type": "client_credentials", **app}
     if isinstance(login, RefreshToken):
-        return {"grant_type": "refresh_token", "refresh_token": login.refresh_token, **app}
+        return {"grant_type": "refresh_token", "refresh_token": login.refresh_token.reveal(), **app}
     return {
         "grant_type": "password",
         **app,
         "username": login.username,
-        "password": login.password + login.security_token,
+        "password": login.password.reveal() + login.security_token.reveal(),
     }
 
 
-def granted(answer: httpx.Response, login: OAuthLogin, now: datetime) -> dict[str, Any]:
-    """The answer's JSON.
+def granted(answer: httpx.Response, login: OAuthLogin, now: datetime) -> Granted:
+    """What the answer grants.
 
     :raises AuthenticationError: refused, with Salesforce's reason and our remedy.
     :raises ConfigurationError: the host is no Salesforce login. :raises TransportError: it is away.
@@ -59,11 +78,8 @@ def granted(answer: httpx.Response, login: OAuthLogin, now: datetime) -> dict[st
         raise TransportError(
             f"{login.login_url} answered the login with HTTP {answer.status_code}. Try again later."
         )
-    try:
-        value = answer.json()
-    except ValueError:
-        value = None
-    if not isinstance(value, dict) or not ({"access_token", "error"} & value.keys()):
+    found = _read(answer)
+    if not found.token and not found.error:
         moved = (
             f", pointing to {answer.headers['location'].split('?')[0]}"
             if "location" in answer.headers
@@ -73,15 +89,37 @@ def granted(answer: httpx.Response, login: OAuthLogin, now: datetime) -> dict[st
             f"{login.login_url}{PATH} answered HTTP {answer.status_code}{moved}, not as a Salesforce login does. "
             "Set the host to the org's My Domain, https://<my domain>.my.salesforce.com."
         )
-    if "error" in value:
-        raise _refused(value, answer, login, now)
-    return value
+    if found.error:
+        raise _refused(found.error, found.description, answer, login, now)
+    return found
+
+
+def _read(answer: httpx.Response) -> Granted:
+    """The answer's fields; none of them where it is no JSON object."""
+    try:
+        value = answer.json()
+    except ValueError:
+        return Granted()
+    if not isinstance(value, dict):
+        return Granted()
+
+    def text(name: str) -> str:
+        said: Any = value.get(name)
+        return "" if said is None else str(said)
+
+    return Granted(
+        token=Secret(text("access_token")),
+        instance_url=text("instance_url"),
+        id_url=text("id"),
+        refresh_token=Secret(text("refresh_token")),
+        error=text("error"),
+        description=text("error_description"),
+    )
 
 
 def _refused(
-    value: dict[str, Any], answer: httpx.Response, login: OAuthLogin, now: datetime
+    error: str, description: str, answer: httpx.Response, login: OAuthLogin, now: datetime
 ) -> AuthenticationError:
-    error, description = str(value["error"]), str(value.get("error_description", ""))
     skew = (
         oauth_errors.clock_skew(answer.headers.get("date", ""), now)
         if isinstance(login, JwtBearer)

@@ -16,15 +16,17 @@ from typing_extensions import override
 from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.fallback import check_choice
 from airflow_provider_sfevents.batches.waiting import Heard, Pending
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.places import open_staging
 from airflow_provider_sfevents.hooks.reading import ReadsTopic
-from airflow_provider_sfevents.hooks.run import checked_consumer, describe_run, is_template
+from airflow_provider_sfevents.hooks.run import checked_consumer, describe_run
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.hooks.task_thread import run_async, run_async_in_thread
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rest.limits import check_least
-from airflow_provider_sfevents.pubsub.start import check_start, check_topic
+from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.triggers.sfevents import SfEventsTrigger
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.hooks.task_thread import Stopping
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
@@ -61,8 +64,9 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
     A wait that ends with nothing is a sensor's timeout: the task fails, and is not retried; with `soft_fail=True` it is skipped, and what comes after
     it too. Unlike Airflow's own sensors this one skips for nothing else: a wrong login, or a place that has left the bus, fails it all the same.
 
-    Result: `batch_id`, `sequence`, `events` (known to be pending) and `staged` (false: the triggerer could not write the staging area, and
-    these events will be delivered a second time).
+    Result: `batch_id`, `sequence`, `events` (known to be pending), `staged` (false: the triggerer could not write the staging area, or
+    staged them where this worker does not see them; these events will be delivered a second time) and `staging_id` (of the
+    staging area that they are in).
 
     :param topic: what to wait for: `/event/Order__e`, `/data/AccountChangeEvent`, `/data/ChangeEvents`, a channel. (templated)
     :param conn_id: connection of type `sfevents`.
@@ -126,9 +130,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         self.deferrable = deferrable
         self._until = datetime.now(UTC)
         check_enough(min_events, self._bounds().max_events)
-        _unless_later(check_topic, topic)
-        _unless_later(check_start, initial_replay)
-        self._check_managed()
+        self._check_arguments()
 
     @override
     def execute(self, context: Context) -> Any:
@@ -137,13 +139,13 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
     @override
     def poke(self, context: Context) -> PokeReturnValue:
-        pending = self._find(context) if self.deferrable else self._poke(context)
+        pending = self._find_or_pin(context) if self.deferrable else self._poke(context)
         if self.deferrable and not pending.enough:
             self._wait_on(context, pending)
         return PokeReturnValue(pending.enough, result(pending) if pending.enough else None)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """After the trigger's event: look again, whatever it says."""
+        """Look again after the trigger's event, whatever it says."""
         self._until = datetime.fromisoformat(event["until"])
         if event["status"] == "error":
             with self._told():
@@ -164,13 +166,13 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
             raise AirflowException(pending.why)
         if left <= timedelta():
             raise AirflowSensorTimeout(
-                f"Sensor has timed out: {pending.events} of {self.min_events} events are pending on {self.topic} after "
+                f"Sensor has timed out: {counted(pending.events, 'event')} pending of {self.min_events} wanted on {self.topic} after "
                 f"{self.timeout:.0f} s. They stay staged for whoever comes next."
             )
         if self.min_allowance is not None:
             with self._told(), airflow_failures():
-                hook = SfEventsHook(self.conn_id)
-                asyncio.run(hook.require_allowance(self.topic, self.min_allowance))
+                hook, least = SfEventsHook(self.conn_id), self.min_allowance
+                run_async_in_thread(lambda: hook.require_allowance(self.topic, least))
         self.defer(
             trigger=SfEventsTrigger(
                 coming=pending.coming.to_dict(),
@@ -184,14 +186,26 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
             timeout=left,
         )
 
+    def _find_or_pin(self, context: Context) -> Pending:
+        """Pending events as far as is known; a position at `latest` gets its replay id first.
+
+        A triggerer has no access to every position store, so this worker listens until the service
+        has sent a keepalive or an event: once in the life of a position, for up to 280 s.
+        """
+        pending = self._find(context)
+        if pending.enough or pending.coming is None or pending.coming.start != LATEST:
+            return pending
+        return self._poke(context)
+
     def _find(self, context: Context, heard: dict[str, Any] | None = None) -> Pending:
-        """What is pending as far as is known; nothing is asked of the bus."""
+        """Pending events as far as is known; nothing is asked of the bus."""
 
         async def look(
             request: BatchRequest,
             client: PubSubClient,
             area: StagingArea,
             store: Callable[[str], PositionStore],
+            _: asyncio.Event,
         ) -> Pending:
             told = None if heard is None else Heard(**heard)
             looks = 1
@@ -214,31 +228,38 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
             client: PubSubClient,
             area: StagingArea,
             store: Callable[[str], PositionStore],
+            stopping: asyncio.Event,
         ) -> Pending:
-            with self._ended_by_kill() as stopping:
-                return await waiting.poke(request, self.min_events, client, area, store, stopping)
+            return await waiting.poke(request, self.min_events, client, area, store, stopping)
 
         return self._ask(context, listen)
 
     def _ask(self, context: Context, ask: Callable[..., Awaitable[Pending]]) -> Pending:
         with self._told(), airflow_failures():
-            request = self._request(context)
-            area = open_staging(self.staging)
-            pending = asyncio.run(self._with_client(request, area, context, ask))
+            pending = self._run_in_thread(lambda stopping: self._asked(context, ask, stopping))
         self.log.info(
-            "%d of %d events are pending on %s%s.",
-            pending.events,
+            "%s pending of %d wanted on %s%s.",
+            counted(pending.events, "event"),
             self.min_events,
             self.topic,
             f" ({pending.why})" if pending.why else "",
         )
         return pending
 
+    def _asked(
+        self, context: Context, ask: Callable[..., Awaitable[Pending]], stopping: Stopping
+    ) -> Pending:
+        request = self._request(context)
+        area = open_staging(self.staging, self.executor)
+        return run_async(
+            lambda requested: self._with_client(request, area, context, ask, requested), stopping
+        )
+
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """A failure stays one with `soft_fail`: a place that has left the bus would else be days of runs that look well.
+        """Errors fail the task even with `soft_fail=True`; otherwise an expired replay id would be skipped silently.
 
-        Who says `never_fail` has a skip, of which Airflow keeps the reason to itself.
+        With `never_fail` the task is skipped, and Airflow does not log the reason, so it is logged here.
         """
         try:
             yield
@@ -254,10 +275,11 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         area: StagingArea,
         context: Context,
         ask: Callable[..., Awaitable[Pending]],
+        stopping: asyncio.Event,
     ) -> Pending:
         store = self._store_opener(context, request.consumer)
         async with SfEventsHook(self.conn_id).client(self.min_allowance) as client:
-            return await ask(request, client, area, store)
+            return await ask(request, client, area, store, stopping)
 
     def _request(self, context: Context) -> BatchRequest:
         return self._batch_request(context, self._bounds(), owns=False)
@@ -276,20 +298,15 @@ def check_enough(min_events: int, max_events: int) -> None:
 
 
 def result(pending: Pending) -> dict[str, Any]:
-    """What the sensor tells those after it; plain JSON."""
+    """The sensor's result; plain JSON."""
     coming = pending.coming
     return {
         "batch_id": coming.batch_id if coming else "",
         "sequence": coming.sequence if coming else 0,
         "events": pending.events,
         "staged": pending.staged,
+        "staging_id": pending.staging_id,
     }
-
-
-def _unless_later(check: Callable[[str], str], value: Any) -> None:
-    """Check an argument now, unless it is a template, or comes from another task."""
-    if isinstance(value, str) and not is_template(value):
-        check(value)
 
 
 def _after(seconds: float) -> datetime:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, StagingError
 from airflow_provider_sfevents.spark import landing_steps, publish
 from airflow_provider_sfevents.spark.drift import drift_report
@@ -155,7 +156,9 @@ class LandingAttempt:
         self._fence.check()
         others = self._others()
         before = self._fence.landed()
-        self._left_overs |= bool(others) or before is not None
+        self._left_overs |= bool(others)
+        has_died = self._left_overs
+        self._left_overs |= before is not None
         looks_for_others = self._left_overs
         # What changed when the batch landed first, landing it again does not see.
         said = before.drift if before else ()
@@ -170,6 +173,7 @@ class LandingAttempt:
                 written=writer.written,
                 landed=landed,
                 left_overs=looks_for_others,
+                before=None if has_died or before is None else before.files,
                 step=self._step,
                 fence=self._before_effect,
             )
@@ -221,15 +225,15 @@ class LandingAttempt:
         duplicates = len(writer.left_out)
         if rows + duplicates != events:
             raise StagingError(
-                f"Batch {self._batch_id} has {events} events, but {rows} rows were written and {duplicates} are duplicates; nothing was "
-                "landed. Either its staged files changed meanwhile, or another attempt was at work on it: run the task again."
+                f"Batch {self._batch_id} has {counted(events, 'event')}, but {counted(rows, 'row')} and {counted(duplicates, 'duplicate')} were found; "
+                "nothing was landed. Either its staged files changed meanwhile, or another attempt was at work on it: run the task again."
             )
         quarantined = writer.rows().get(publish.QUARANTINE, 0)
         limit = self._max_quarantined
         too_many = undecodable == events if limit is None else quarantined > limit
         if too_many and quarantined:
             raise NotLanded(
-                f"{quarantined} of {events} events of batch {self._batch_id} cannot be decoded, "
+                f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} cannot be decoded, "
                 f"{'which is all of them' if limit is None else f'more than max_quarantined={limit}'}; nothing was landed and the batch "
                 f"stays staged. The first reason: {writer.first_reason()}. Mend the cause and run the task again, or raise "
                 "max_quarantined to land them in quarantine."

@@ -100,12 +100,12 @@ def clock_texts(millis: pa.Array) -> pa.Array:
     return millis.cast(pa.int32()).cast(pa.time32("ms")).cast(pa.string())
 
 
-def fitting_decimal(number: float, kind: FieldType) -> Decimal:
+def fitting_decimal(number: float | Decimal, kind: FieldType) -> Decimal:
     """Round a number to a decimal's scale, half to even; a double counts as its shortest text, not as the binary fraction behind it.
 
     :raises ValueError: it has more digits than the decimal, or is not finite.
     """
-    digits = Decimal(number) if isinstance(number, int) else Decimal(repr(number))
+    digits = Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
     unit = Decimal(1).scaleb(-kind.scale)
     context = Context(prec=kind.precision, rounding=ROUND_HALF_EVEN, traps=[])
     rounded = digits.quantize(unit, context=context)

@@ -3,6 +3,8 @@
 A payload is Avro binary without its schema. It decodes only if it decodes to its last byte: what is left over means that it was
 written with another schema, and values read with the wrong schema look like values. fastavro reads more than Avro allows: it takes
 branch -1 of a union for the last one, any byte for a truth value, 64 bits for an int. So what it has read is walked through as well.
+Where a list's items take no bytes (`payload_bounds`), the walk comes first, and fastavro reads only
+what it has led to its end.
 """
 
 from __future__ import annotations
@@ -16,6 +18,10 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.spark.bitmaps import Layout, field_names
 from airflow_provider_sfevents.spark.fieldtypes import record_fields, without_logical_types
 from airflow_provider_sfevents.spark.walk import readable
+from airflow_provider_sfevents.staging.payload_bounds import (
+    MOST_ITEMS_WITHOUT_BYTES,
+    has_items_without_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +35,10 @@ _SCHEMAS_KEPT = (
 _UNLAWFUL = (
     "the payload is not Avro of the event's schema: it has a union branch or enum symbol below 0, a truth value that is neither 0 nor 1, "
     "or a number of more bits than its type"
+)
+_UNBOUNDED = (
+    "the payload is not Avro of the event's schema, or its lists have more than "
+    f"{MOST_ITEMS_WITHOUT_BYTES} items that take no bytes"
 )
 # fastavro names the stream it reads from, by where that lies in memory; the same event shall have the same reason each time.
 _ADDRESS = re.compile(r"( from)? <[^<>]* at 0x[0-9a-f]+>")
@@ -50,6 +60,7 @@ class Decoder:
         self._schema = parsed(schema_json)
         self._read = schemaless_reader
         self._names = names_of_bitmaps(schema_json)
+        self._is_bounded = not has_items_without_bytes(self._schema)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Make the event's record; in its change event header names stand in place of bitmaps.
@@ -69,10 +80,14 @@ class Decoder:
         :param lawful: they are known to be Avro of the schema, so that they need not be walked through.
         """
         records: dict[int, dict[str, Any]] = {}
+        wanted: Sequence[int] = range(len(payloads))
         reasons: dict[int, str] = {}
-        for index, payload in enumerate(payloads):
+        if not self._is_bounded:
+            wanted, lawful = readable(self._schema, payloads), True
+            reasons = dict.fromkeys(set(range(len(payloads))).difference(wanted), _UNBOUNDED)
+        for index in wanted:
             try:
-                records[index] = self._record(payload)
+                records[index] = self._record(payloads[index])
             except Undecodable as undecodable:
                 reasons[index] = str(undecodable)
         for index in () if lawful else self._unlawful(payloads, [*records]):

@@ -23,6 +23,9 @@ REASON = "quarantine_reason"  # string; in quarantine only
 EVENT_TYPE = "event_type"  # string; in quarantine only, where a table holds many
 
 SPLIT = "staged_split"  # int; which of a batch's splits (`splits`) an event is of. Names the landed file, never lands
+GONE = (
+    "sfevents_gone"  # boolean; in the source of a MERGE only: the row is to be deleted. Never lands
+)
 
 ENVELOPE = (
     EVENT_ID,
@@ -36,7 +39,7 @@ ENVELOPE = (
     SEQUENCE,
     ORDINAL,
 )
-RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SPLIT})
+RESERVED = frozenset({*ENVELOPE, EVENT_DATE, RAW_PAYLOAD, REASON, EVENT_TYPE, SPLIT, GONE})
 
 
 def column_name(field: str) -> str:

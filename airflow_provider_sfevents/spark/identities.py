@@ -21,6 +21,7 @@ from datetime import date
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.spark import envelope, publish
 from airflow_provider_sfevents.spark.decode import HEADER
 from airflow_provider_sfevents.spark.tables.interface import Standing
@@ -150,9 +151,9 @@ class Comparison:
             if repeated := repetitions(suspects(ours.toArrow(), known), known):
                 found[table] = set(repeated)
                 logger.info(
-                    "%s: %d events are left out, as they have landed before or come twice in the batch; the first is %s.",
+                    "%s: left out %s that landed before or came twice in the batch; the first is %s.",
                     table,
-                    len(repeated),
+                    counted(len(repeated), "event"),
                     repeated[min(repeated)],
                 )
         return found

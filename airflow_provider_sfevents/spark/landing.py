@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.attempt import LandingAttempt
@@ -159,6 +160,8 @@ def _landed(
 
 
 def _summary(receipt: Receipt) -> str:
-    tables = [f"{rows} rows in {name}" for name, rows in receipt.tables.items()]
-    left_out = [f"{receipt.duplicates} duplicates left out"] if receipt.duplicates else []
+    tables = [f"{counted(rows, 'row')} in {name}" for name, rows in receipt.tables.items()]
+    left_out = (
+        [f"{counted(receipt.duplicates, 'duplicate')} left out"] if receipt.duplicates else []
+    )
     return ", ".join([*tables, f"{receipt.quarantined} in quarantine", *left_out])

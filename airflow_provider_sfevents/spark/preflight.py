@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.java import find_java
 
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 SPARK_SUBMIT = "spark-submit"
+_DISTRIBUTION = "airflow-provider-sfevents"
 
 # Measured on two cores: at 336,776 events of 21 fields Java's quick compiler still takes less time in all than the thorough one.
 FEW_EVENTS = 300_000
@@ -44,7 +43,7 @@ class Launcher:
 def check_versions(version: Callable[[str], str] = importlib.metadata.version) -> None:
     """Make sure that `pyspark` and `pyspark-client` are of one version: both install into the same folder.
 
-    The Spark provider requires the client; pip lets the two differ, and then files of one lie over the other's jars.
+    This package requires one version of both; if one is upgraded alone, files of one lie over the other's jars.
 
     :raises ConfigurationError: they differ.
     """
@@ -55,12 +54,12 @@ def check_versions(version: Callable[[str], str] = importlib.metadata.version) -
         except importlib.metadata.PackageNotFoundError:
             return  # one alone cannot disagree
     if len(set(found.values())) > 1:
-        # pip takes the newest of each, and of the newer one the other may not be published yet.
-        both = min(found.values(), key=Version)
+        requires = importlib.metadata.requires(_DISTRIBUTION) or []
+        pins = " ".join(f"'{one}'" for one in requires if one.startswith("pyspark"))
         raise ConfigurationError(
             f"pyspark is {found['pyspark']} and pyspark-client is {found['pyspark-client']}, but both install into one folder, so that "
-            "Spark breaks at run time. Install one version of both: pip install --force-reinstall --no-deps "
-            f"'pyspark=={both}' 'pyspark-client=={both}'."
+            "Spark breaks at run time. Install the version that this package requires of both: "
+            f"pip install --force-reinstall --no-deps {pins}."
         )
 
 

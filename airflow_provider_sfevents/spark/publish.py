@@ -4,6 +4,7 @@ A landed file is named after its batch and the staged files its rows come from (
 `<root>/<event type>/event_date=2026-11-01/<batch id>-00003.parquet`. Two landings of a batch therefore replace each other's files
 one by one, whichever comes first. What an earlier landing left under a name that this one does not have goes after the moves: until
 then the batch is there at least in its old form.
+So do its rows in files of other writers (`tables.foreign_files`).
 
 Two landings of one manifest put an event in files of one name, so that a reader never finds it in two. An event may be in two for a
 moment where it changes its file: from quarantine to a table, or when a form of the batch that never landed had left files behind
@@ -42,6 +43,20 @@ class Move:
 
     source: str
     target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A file of another writer, without the rows of this batch that it holds.
+
+    :param path: relative to the table root.
+    :param source: the new file, relative to the attempt's folder; empty: no row is left.
+    :param rows: that the old file has.
+    """
+
+    path: str
+    source: str
+    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +117,8 @@ class FileMoves(Protocol):
     def remove(self, url: str) -> None: ...
 
     def write_in_place(self, url: str, text: str) -> None: ...
+
+    def row_counts(self, urls: Iterable[str]) -> Mapping[str, int | None]: ...
 
 
 def landed_name(batch_id: str) -> str:
@@ -171,15 +188,20 @@ def publish(
     attempt_folder: str,
     moves: Iterable[Move],
     standing: Callable[[], Iterable[str]],
+    replacements: Iterable[Replacement],
     landed: Landed,
     step: landing_steps.Step,
     fence: Callable[[], None],
 ) -> None:
-    """Move, then remove left-overs, then say so. May be killed anywhere: the next landing of the batch makes it whole.
+    """Move, then remove left-overs, then say so.
+
+    May be killed anywhere: the next landing of the batch makes it whole.
 
     :param standing: lists the tables' files; asked after the moves.
+    :param replacements: files of other writers that hold rows of the batch.
     :param step: called before each effect.
     :param fence: called right before each effect; raises where this landing must not go on.
+    :raises StagingError: one of the other writers' files has changed meanwhile.
     """
     moves = tuple(moves)
     # All folders before the first move: whoever may not make them should find out while nothing can be seen.
@@ -195,9 +217,26 @@ def publish(
         step(landing_steps.REMOVE, path)
         fence()
         files.remove(f"{root}/{path}")
+    for one in replacements:
+        step(landing_steps.REMOVE, one.path)
+        fence()
+        _replace(files, root, attempt_folder, one)
     step(landing_steps.LANDED, landed.batch_id)
     fence()
     files.move(mark, f"{root}/{landed_name(landed.batch_id)}")
+
+
+def _replace(files: FileMoves, root: str, attempt_folder: str, one: Replacement) -> None:
+    url = f"{root}/{one.path}"
+    if files.row_counts([url])[url] != one.rows:
+        raise StagingError(
+            f"Another program changed {url} while a batch landed that it holds rows of. The batch "
+            "does not count as landed. Run the task again, when that program is done."
+        )
+    if one.source:
+        files.move(f"{attempt_folder}/{one.source}", url)
+    else:
+        files.remove(url)
 
 
 def _parsed(written: str) -> Mapping[str, str]:

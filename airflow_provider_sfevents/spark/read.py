@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
 from airflow_provider_sfevents.spark import envelope, publish
 from airflow_provider_sfevents.spark.decoding import chosen
@@ -81,8 +82,8 @@ def write_receipt(
     rows = sum(tables.values())
     if rows + quarantined + duplicates != events:
         raise NotLanded(
-            f"Batch {batch.manifest.batch_id} has {events} events, but {rows} rows, {quarantined} quarantined and {duplicates} "
-            "duplicates were reported. Count every event once: as a row of one table, as quarantined (read_undecodable has those), or "
+            f"Batch {batch.manifest.batch_id} has {counted(events, 'event')}, but {counted(rows, 'row')}, {quarantined} quarantined and "
+            f"{counted(duplicates, 'duplicate')} were reported. Count every event once: as a row of one table, as quarantined (read_undecodable has those), or "
             "as a duplicate of one that has landed before."
         )
     receipt = Receipt(

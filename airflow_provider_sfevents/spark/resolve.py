@@ -104,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
             "--event-schema",
             "",
             "URL",
-            "Avro schema of the entity's change events; for an entity of which none has been applied",
+            "Avro schema that the entity's change events have now; needed where none has been "
+            "applied, and where a field has changed its kind",
         ),
         ("--decimals", "{}", "JSON", "as of the apply"),
         (

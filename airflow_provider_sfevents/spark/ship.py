@@ -13,11 +13,13 @@ from uuid import uuid4
 PACKAGE = "airflow_provider_sfevents"
 _SHARED = (
     "__init__.py",
+    "counting.py",
     "exceptions.py",
     "steps.py",
     "staging/__init__.py",
     "staging/layout.py",
     "staging/manifest.py",
+    "staging/payload_bounds.py",
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip can name
 

@@ -7,6 +7,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import decoding, envelope, executor
 from airflow_provider_sfevents.spark.decoders.choice import PYTHON, Choice
@@ -211,7 +212,7 @@ def open_batch(
     _check_files(files, folder, manifest.parts)
     if sum(part.events for part in manifest.parts) != manifest.events:
         raise StagingError(
-            f"{manifest_url} says {manifest.events} events, its files add up to another number. {_DAMAGED}"
+            f"{manifest_url} says {counted(manifest.events, 'event')}, its files add up to another number. {_DAMAGED}"
         )
     looked_at = StagedBatch(
         url=manifest_url,
@@ -272,11 +273,11 @@ def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
     for url, rows in files.row_counts(said).items():
         if rows is None:
             raise StagingError(
-                f"The staged file {url} is missing; the manifest counts {said[url]} events in it. {_DAMAGED}"
+                f"The staged file {url} is missing; the manifest counts {counted(said[url], 'event')} in it. {_DAMAGED}"
             )
         if rows != said[url]:
             raise StagingError(
-                f"The staged file {url} holds {rows} events, the manifest says {said[url]}. {_DAMAGED}"
+                f"The staged file {url} holds {counted(rows, 'event')}, the manifest says {said[url]}. {_DAMAGED}"
             )
 
 

@@ -22,6 +22,11 @@ _DEPLOY_MODE = "spark.submit.deployMode"
 _EXECUTORS_PYTHON = "spark.pyspark.python"
 _DRIVERS_PYTHON = "spark.pyspark.driver.python"
 _SECRET = re.compile("secret|password|token", re.IGNORECASE)
+# As Ivy ends spark-submit: `[download failed: org.slf4j#slf4j-api;2.0.7!slf4j-api.jar, ...]`.
+_UNRESOLVED = re.compile(
+    r"RuntimeException: \[((?:unresolved dependency|download failed): .*)\]\s*$", re.MULTILINE
+)
+_ARTIFACT = re.compile(r"([\w.-]+)#([\w.-]+);([\w.-]+)")
 _ADDRESS = re.compile(r"(?P<host>\[[^\]]+\]|[^:,/\s]+):(?P<port>\d{1,5})")
 
 
@@ -122,3 +127,20 @@ def drivers_python(conf: Mapping[str, object], python: str) -> dict[str, str]:
     if not python or _EXECUTORS_PYTHON not in conf or _DRIVERS_PYTHON in conf:
         return {}
     return {_DRIVERS_PYTHON: python}
+
+
+def unresolved_jars(output: str) -> str:
+    """Name the jars that Spark could not fetch, and the remedy; empty where something else ended spark-submit.
+
+    :param output: last lines of spark-submit's output.
+    """
+    ended = _UNRESOLVED.search(output)
+    if ended is None:
+        return ""
+    jars = dict.fromkeys(":".join(one) for one in _ARTIFACT.findall(ended[1]))
+    return (
+        f"Spark could not fetch {', '.join(jars)}, which `packages` asks for. "
+        "Check the coordinates, and that this machine reaches Maven Central or a repository named by `repositories`; "
+        "or give the files themselves as `jars`, without `packages`. If the repository is reached, a damaged copy is in the way: remove "
+        "these artifacts from ~/.m2/repository and from the folder ~/.ivy2.* of this user. The log above has what Spark tried."
+    )

@@ -1,7 +1,7 @@
-"""Which of many payloads a schema leads through, from the first byte to the last. No I/O, no Spark; needs numpy.
+"""Validate payloads against a schema without decoding them. No I/O, no Spark; needs numpy.
 
-One step of the walk goes through the same field of all payloads at once, so that looking at ten thousand takes little longer than
-decoding them. Nothing is decoded: of what is read, only lengths and indexes count. Text may be anything here.
+One step of the walk goes through the same field of all payloads at once, so that ten thousand take
+little longer than to decode them. Only lengths and indexes count. Text may be anything here.
 """
 
 from __future__ import annotations
@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from airflow_provider_sfevents.staging.payload_bounds import (
+    MOST_ITEMS_WITHOUT_BYTES,
+    has_items_without_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +32,23 @@ _OF_ONE_BYTE = np.array([byte >> 1 ^ -(byte & 1) for byte in range(256)], np.int
 def readable(schema: Mapping[str, Any], payloads: Sequence[bytes]) -> list[int]:
     """Indexes of the payloads that the schema reads to their last byte, ascending.
 
-    :param schema: as fastavro's `parse_schema` gives it, with full names; of a record that does not contain itself.
+    A payload whose lists have more than `MOST_ITEMS_WITHOUT_BYTES` is not among them.
+
+    :param schema: as fastavro's `parse_schema` gives it, with full names; of a record that does not
+        contain itself.
     """
+    step = _compiled(schema, {})
+    if has_items_without_bytes(schema):
+        # One by one: a walk that has left its payload would count the items of the next one.
+        return [index for index, payload in enumerate(payloads) if _readable(step, [payload])]
+    return _readable(step, payloads)
+
+
+def _readable(step: Step, payloads: Sequence[bytes]) -> list[int]:
     lengths = np.fromiter(map(len, payloads), np.int64, len(payloads))
     ends = np.cumsum(lengths)
     # No step goes back: one that has left its payload never comes to its end again, whatever it reads of the next.
-    walked = _compiled(schema, {})(_Bytes(payloads, ends), ends - lengths)
+    walked = step(_Bytes(payloads, ends), ends - lengths)
     found: list[int] = np.flatnonzero(walked == ends).tolist()
     return found
 
@@ -41,12 +57,14 @@ class _Bytes:
     """All payloads one behind the other.
 
     :ivar nowhere: a place behind all of them, where there are only zeros.
+    :ivar items_left: so many items that take no bytes may still come.
     """
 
     def __init__(self, payloads: Sequence[bytes], ends: Places) -> None:
         self._bytes = np.frombuffer(b"".join([*payloads, b"\x00\x00"]), np.uint8)
         self.nowhere = len(self._bytes) - 1
         self._ends = np.append(ends, self.nowhere)
+        self.items_left = MOST_ITEMS_WITHOUT_BYTES
 
     def at(self, places: Places) -> NDArray[np.uint8]:
         found: NDArray[np.uint8] = self._bytes.take(places, mode="clip")
@@ -107,11 +125,12 @@ def _compiled(avro: Any, named: dict[str, Step]) -> Step:
 def _complex(avro: Mapping[str, Any], named: dict[str, Step]) -> Step:
     match avro["type"]:
         case "record":
-            return _in_turn([_compiled(field["type"], named) for field in avro["fields"]])
+            steps = [_compiled(field["type"], named) for field in avro["fields"]]
+            return _in_turn([step for step in steps if step is not _nothing])
         case "enum":
             return _index(len(avro["symbols"]))
         case "fixed":
-            return _fixed(avro["size"])
+            return _fixed(avro["size"]) if avro["size"] else _nothing
         case "array":
             return _blocks(_compiled(avro["items"], named))
         case "map":
@@ -121,6 +140,9 @@ def _complex(avro: Mapping[str, Any], named: dict[str, Step]) -> Step:
 
 
 def _in_turn(steps: Sequence[Step]) -> Step:
+    if not steps:
+        return _nothing
+
     def walk(payloads: _Bytes, places: Places) -> Places:
         for step in steps:
             places = step(payloads, places)
@@ -194,6 +216,9 @@ def _blocks(item: Step) -> Step:
             places[measured] = payloads.number(places[measured])[1]
             left = np.abs(left)
             rows, left = rows[left != 0], left[left != 0]
+            if item is _nothing:
+                rows = rows[_counted(payloads, places, rows, left)]
+                continue
             ends = payloads.end_of(places[rows])
             inside = rows
             while inside.size:
@@ -208,6 +233,15 @@ def _blocks(item: Step) -> Step:
         return places
 
     return walk
+
+
+def _counted(payloads: _Bytes, places: Places, rows: Places, items: Places) -> NDArray[np.bool_]:
+    """Count items that take no bytes; too many lead nowhere. Tell which lists may go on."""
+    # A count may be so large that its absolute value, or the sum of two, is negative.
+    fits = (items > 0) & (items <= payloads.items_left)
+    payloads.items_left -= int(items[fits].sum())
+    places[rows[~fits]] = payloads.nowhere
+    return fits & (places[rows] < payloads.nowhere)
 
 
 _PLAIN: dict[str, Step] = {

@@ -11,8 +11,10 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import envelope, landing_steps, publish
+from airflow_provider_sfevents.spark.tables.sessions import SETTLED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set as AbstractSet
@@ -186,10 +188,10 @@ class AttemptWriter:
         counts |= self._counted([path for path in paths if path not in before])
         self._written[table] = counts
         logger.info(
-            "%s: %d rows in %d files written in %.1f s.",
+            "%s: %s in %s written in %.1f s.",
             table,
-            sum(counts.values()),
-            len(counts),
+            counted(sum(counts.values()), "row"),
+            counted(len(counts), "file"),
             time.monotonic() - began,
         )
 
@@ -215,24 +217,20 @@ class AttemptWriter:
 
 
 def reading_session(spark: SparkSession) -> SparkSession:
-    """Make a session whose settings let the result follow from the batch alone, whatever the cluster's defaults are.
+    """Make a session for decoding a batch: its result follows from the batch alone.
 
-    One task reads all files of one split, each of which is a reading of its own (`StagedBatch.rows`): none is torn apart, none costs extra
-    to be opened, and no number of tasks is aimed at.
+    One task reads all files of one split, each of which is a reading of its own
+    (`StagedBatch.rows`): no file is torn apart, no file costs extra to be opened, and no number of
+    tasks is aimed at.
     """
     session = spark.newSession()
     settings = {
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # the default, INT96, is read by few
-        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        **SETTLED,
         "spark.sql.files.maxPartitionBytes": str(2**62),
         "spark.sql.files.minPartitionNum": "1",
         "spark.sql.files.openCostInBytes": "0",
-        "spark.sql.files.maxRecordsPerFile": "0",
         "spark.sql.icu.caseMappings.enabled": "false",  # of hexadecimal digits there is nothing to ask; to make ICU ready takes a second
         "spark.sql.codegen.useIdInClassName": "false",  # the splits are read by the same code, which Java then compiles once
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_PER_ARROW_BATCH),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_PER_ARROW_BATCH),
     }

@@ -1,10 +1,12 @@
-"""The staging area as a place: its topics, their epochs, their batches. What lies where is `layout`'s; here it is read and written."""
+"""The staging area: its id, its topics, their epochs and batches. `layout` says which file is where."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
+import secrets
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
@@ -14,7 +16,7 @@ from airflow_provider_sfevents.staging.marks import Anchor, Forgotten, Origin
 from airflow_provider_sfevents.staging.sweeping import KEEP_BATCHES, BatchState, to_sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from upath import UPath
 
@@ -37,6 +39,35 @@ class StagingArea:
 
     def __init__(self, root: UPath) -> None:
         self.root = root
+
+    def staging_id(self) -> str:
+        """Random id of this staging area, written by its first user.
+
+        A position records it: an area with another id (a pod's empty disk, another bucket) does not
+        hold what was staged for that position.
+
+        :raises StagingError: it can be neither read nor written.
+        """
+        place = self.root / layout.AREA
+        data = durable.read(place)
+        if data is None:
+            durable.create_once(place, json.dumps({"staging_id": secrets.token_hex(8)}).encode())
+            data = durable.read(place)
+        try:
+            return str(json.loads(data or b"")["staging_id"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise StagingError(
+                f"{place} holds no id of a staging area: {error}. Remove it; the area then counts as "
+                "a new one, and what it holds of unfinished batches is fetched again."
+            ) from error
+
+    def known_id(self) -> str:
+        """`staging_id`; empty where the area has none and cannot be written: a wait works without it."""
+        try:
+            return self.staging_id()
+        except StagingError as error:
+            log.debug("The staging area has no id: %s", error)
+            return ""
 
     def subscriber(self, org_id: str, subscription: str, consumer: str) -> tuple[str, str]:
         """Say which consumer a managed subscription delivers to, unless that was said before; who it is, and where that is written.
@@ -76,7 +107,9 @@ class TopicFolder:
         return claims.take(self.folder / layout.BEGINNING, holder)
 
     def begin_once(self, position: str) -> str:
-        """Say what the first epoch will be; returns what counts: this, or what one said who died before it was in the store.
+        """Write what the first epoch will be; return what counts: this, or an earlier task's record.
+
+        An earlier task may have died before its record was in the store.
 
         :param position: the position's record.
         """
@@ -86,17 +119,15 @@ class TopicFolder:
         return (durable.read(place) or position.encode()).decode(errors="replace")
 
     def begin_anew(self, position: str) -> None:
-        """Put another in the place of one that cannot be understood; for who has the claim."""
+        """Replace a first record that cannot be parsed; only for the holder of the claim."""
         durable.replace(self._beginning(), position.encode())
 
     def _beginning(self) -> UPath:
-        stamp = re.sub(
-            r"\W", "", self.forgotten_at()
-        )  # what began before the position was forgotten is over
-        return self.folder / layout.BEGINNING / f"position{stamp}.json"
+        forgotten = self.forgotten()  # an epoch begun before the position was forgotten is over
+        return self.folder / layout.BEGINNING / f"position{forgotten.id if forgotten else ''}.json"
 
     def read_anchor(self) -> Anchor | None:
-        """The last keepalive's replay id. One that cannot be understood is no anchor: it only saves a topic from getting old."""
+        """The last keepalive's replay id; None if there is none, or if it cannot be parsed."""
         data = durable.read(self.folder / layout.ANCHOR)
         try:
             return Anchor.from_json(data.decode()) if data is not None else None
@@ -109,29 +140,39 @@ class TopicFolder:
     def write_anchor(self, anchor: Anchor) -> None:
         durable.replace(self.folder / layout.ANCHOR, anchor.to_json().encode())
 
-    def forget(self, at: str) -> None:
-        """Say that the position is gone on purpose; epochs begun before `at` no longer count (`after_forgetting`)."""
-        durable.replace(self.folder / layout.FORGOTTEN, Forgotten(at=at).to_json().encode())
+    def forget(self, at: str, epoch: str = "", last_event_at: str = "") -> None:
+        """Record that a user forgot the position: all epochs known by now no longer count.
 
-    def forgotten_at(self) -> str:
-        """When the position was last forgotten by hand; empty where it never was.
+        :param at: for people; ISO-8601, UTC.
+        :param epoch: of the forgotten position, which may have left nothing here.
+        :param last_event_at: of the forgotten position.
+        """
+        before = self.forgotten()
+        known = [*(before.epochs if before else []), *self.epochs_in_order(), epoch]
+        newest_last = list(dict.fromkeys(reversed([one for one in known if one])))[::-1]
+        mark = Forgotten(
+            id=secrets.token_hex(6), at=at, epochs=newest_last, last_event_at=last_event_at
+        )
+        durable.replace(self.folder / layout.FORGOTTEN, mark.to_json().encode())
 
-        :raises StagingError: the mark cannot be understood.
+    def forgotten(self) -> Forgotten | None:
+        """The last time a user forgot the position; None: never.
+
+        :raises StagingError: the record cannot be parsed.
         """
         data = durable.read(self.folder / layout.FORGOTTEN)
         try:
-            return Forgotten.from_json(data.decode()).at if data is not None else ""
+            return Forgotten.from_json(data.decode()) if data is not None else None
         except ValueError as error:
             raise StagingError(
-                f"{self.folder / layout.FORGOTTEN} does not say when the position was forgotten: {error}. Remove it; or write it anew "
-                "by `airflow sfevents position forget`."
+                f"{self.folder / layout.FORGOTTEN} does not say which epochs were forgotten: {error}. "
+                "Remove it; or write it again with `airflow sfevents position forget`."
             ) from error
 
     def after_forgetting(self, epoch: str) -> bool:
-        """Whether an epoch began after the position was last forgotten, so that what it left still counts."""
-        forgotten = self.forgotten_at()
-        began = {origin.epoch: origin.created_at for origin in self.origins()} if forgotten else {}
-        return not forgotten or began.get(epoch, "") > forgotten
+        """Whether an epoch began after the position was last forgotten, so that it still counts."""
+        forgotten = self.forgotten()
+        return forgotten is None or epoch not in forgotten.epochs
 
     def epochs(self) -> list[str]:
         """Epochs that left something here, in no order."""
@@ -142,18 +183,26 @@ class TopicFolder:
         ]
 
     def origins(self) -> list[Origin]:
-        """How each epoch began, oldest first.
+        """How each epoch began, oldest first (`in_order`).
 
-        :raises StagingError: one cannot be understood; guessing at the order of epochs would be guessing at what has landed.
+        :raises StagingError: one cannot be parsed. The order of epochs would be a guess, and with it
+            what has landed.
         """
         written = {epoch: durable.read(self._origin(epoch)) for epoch in self.epochs()}
-        found = [
+        return in_order(
             self._parse_origin(epoch, data) for epoch, data in written.items() if data is not None
-        ]
-        return sorted(found, key=lambda origin: (origin.created_at, origin.epoch))
+        )
+
+    def ancestors(self, epoch: str) -> frozenset[str]:
+        """Epochs that this one followed, directly or not, as far as their origins are here."""
+        previous = {origin.epoch: origin.previous for origin in self.origins()}
+        found: set[str] = set()
+        while (epoch := previous.get(epoch, "")) and epoch not in found:
+            found.add(epoch)
+        return frozenset(found)
 
     def write_origin(self, origin: Origin) -> None:
-        """Say once how an epoch began; a second time for the same epoch changes nothing."""
+        """Record how an epoch began, once; a second time for the same epoch changes nothing."""
         durable.create_once(self._origin(origin.epoch), origin.to_json().encode())
 
     def sequences(self, epoch: str) -> list[int]:
@@ -171,18 +220,15 @@ class TopicFolder:
                     yield manifest
 
     def newest_receipt(self) -> tuple[str, int] | None:
-        """Epoch and sequence of the landed batch that is newest over all epochs; `None`: nothing of this topic ever landed here.
+        """Epoch and sequence of the newest landed batch over all epochs; None: nothing ever landed here.
 
-        Lists folders, newest first. Epochs are put in order by when they began, not by when they landed: an old run that is cleared
-        lands an old batch again.
+        Epochs count in their order, not by when they landed: an old run that is cleared lands an old
+        batch again.
         """
-        newest = [
-            (epoch, sequence) for epoch in self.epochs() for sequence in self._newest_landed(epoch)
-        ]
-        if len(newest) < 2:
-            return newest[0] if newest else None
-        created = {origin.epoch: origin.created_at for origin in self.origins()}
-        return max(newest, key=lambda at: created.get(at[0]) or self._landed_at(*at))
+        for epoch in reversed(self.epochs_in_order()):
+            for sequence in self._newest_landed(epoch):
+                return epoch, sequence
+        return None
 
     def _newest_landed(self, epoch: str) -> list[int]:
         for sequence in reversed(self.sequences(epoch)):
@@ -190,18 +236,17 @@ class TopicFolder:
                 return [sequence]
         return []
 
-    def _landed_at(self, epoch: str, sequence: int) -> str:
-        receipt = self.batch(epoch, sequence).read_receipt()
-        return receipt.written_at if receipt else ""
+    def sweep(self, keep_batches: int = KEEP_BATCHES, epoch: str = "") -> list[str]:
+        """Remove old batches (`sweeping.to_sweep` decides) and return their ids.
 
-    def sweep(self, keep_batches: int = KEEP_BATCHES) -> list[str]:
-        """Remove old batches (`sweeping.to_sweep` decides); their ids. What cannot be removed now is removed next time.
+        A batch that cannot be removed now is removed next time.
 
+        :param epoch: of the position; of several epochs the newest, whatever their order here.
         :raises ValueError: when `keep_batches` is negative.
         """
         if keep_batches < 0:
             raise ValueError(f"keep_batches must be 0 or more, not {keep_batches}")
-        epochs = self.epochs_in_order()
+        epochs = sorted(self.epochs_in_order(), key=lambda one: one == epoch)
         for folder in (self.folder, *(self.folder / epoch for epoch in epochs)):
             durable.remove_leftovers(folder)
         batches = [(epoch, sequence) for epoch in epochs for sequence in self.sequences(epoch)]
@@ -210,14 +255,22 @@ class TopicFolder:
         return [swept for state in sweepable for swept in self._remove(state.epoch, state.sequence)]
 
     def epochs_in_order(self) -> list[str]:
-        """Epochs by when they began, oldest first."""
-        created = {origin.epoch: origin.created_at for origin in self.origins()}
-        return sorted(
-            self.epochs(), key=lambda epoch: (created.get(epoch) or self._seen_at(epoch), epoch)
-        )
+        """Epochs, oldest first, those without an origin included."""
+        origins = self.origins()
+        known = {origin.epoch for origin in origins}
+        others = [
+            Origin(epoch=epoch, previous="", created_at=self._seen_at(epoch), position="")
+            for epoch in self.epochs()
+            if epoch not in known
+        ]
+        return [origin.epoch for origin in in_order([*origins, *others])]
 
     def _seen_at(self, epoch: str) -> str:
-        """For an epoch whose origin somebody removed: when its oldest batch was staged; one of which none is yet comes last."""
+        """For an epoch without an origin: when its oldest batch was staged.
+
+        An epoch of which nothing is staged yet comes last: a first run at `latest` writes the origin
+        once it knows its replay id.
+        """
         sequences = self.sequences(epoch)
         manifests = (self.batch(epoch, sequence).read_manifest() for sequence in sequences)
         staged = next((one.created_at for one in manifests if one is not None), _NOT_YET)
@@ -255,3 +308,23 @@ class TopicFolder:
                 f"to be landed any more, remove {self.folder / epoch}."
             ) from error
         return origin
+
+
+def in_order(origins: Iterable[Origin]) -> list[Origin]:
+    """Put origins in order: each after the one that it names as previous.
+
+    Epochs that name none that is here stand by the time of their beginning. Those times come from
+    several machines' clocks, so only housekeeping goes by them.
+    """
+    sorted_by_time = sorted(origins, key=lambda origin: (origin.created_at, origin.epoch))
+    here = {origin.epoch for origin in sorted_by_time}
+    after: dict[str, list[Origin]] = defaultdict(list)
+    for origin in sorted_by_time:
+        after[origin.previous if origin.previous in here else ""].append(origin)
+    found: list[Origin] = []
+    to_visit = after[""][::-1]
+    while to_visit:
+        origin = to_visit.pop()
+        found.append(origin)
+        to_visit += after[origin.epoch][::-1]
+    return found

@@ -11,9 +11,8 @@ from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import claims, durable, layout
-from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.excess import Attempt, sums
-from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part, Receipt
+from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 from airflow_provider_sfevents.staging.marks import Announced, Confirmed
 
 if TYPE_CHECKING:
@@ -111,10 +110,9 @@ class BatchFolder:
                 "The batch landed before, and what it left in the table stays. To land it again, restore the file; otherwise mark the "
                 "task as success."
             )
-        start = "earliest" if manifest.position_start == LATEST else manifest.position_start
         return (
             "The position is elsewhere by now, so no run fetches these events by itself. Restore the file; or, as long as the bus has "
-            f"them (72 hours), go back before them: `airflow sfevents position set {manifest.consumer} {manifest.topic} {start}`; "
+            f"them (72 hours), go back before them: `airflow sfevents position set {manifest.consumer} {manifest.topic} {manifest.start}`; "
             "what has landed does not land again."
         )
 
@@ -144,20 +142,6 @@ class BatchFolder:
             if data is not None
             else None
         )
-
-    def read_loss(self) -> LossWindow | None:
-        """The loss window that this batch begins with, if the bus refused its start."""
-        data = durable.read(self.folder / layout.FALLBACK)
-        return (
-            LossWindow.from_json(_text(data), str(self.folder / layout.FALLBACK))
-            if data is not None
-            else None
-        )
-
-    def keep_loss(self, window: LossWindow) -> LossWindow:
-        """Say that the batch begins after a loss; returns the window that counts: this one, or the one that was there before."""
-        durable.create_once(self.folder / layout.FALLBACK, window.to_json().encode())
-        return self.read_loss() or window
 
     def read_announced(self) -> Announced | None:
         """What a watcher last said of this batch. A mark that cannot be understood is none: one run more is then started."""
@@ -222,6 +206,20 @@ class BatchFolder:
         from airflow_provider_sfevents.staging.parts import identities
 
         return {key: name for part in parts for key, name in identities(self.folder, part).items()}
+
+    def last_event(self, part: Part) -> tuple[str, bytes]:
+        """Read schema id and payload of a file's last event.
+
+        :raises StagingError: the file cannot be read.
+        """
+        from airflow_provider_sfevents.staging.parts import last_event
+
+        return last_event(self.folder, part)
+
+    def read_schema(self, schema_id: str) -> str:
+        """Return the schema's JSON; empty if it is not there."""
+        data = durable.read(self.folder / layout.schema_name(schema_id))
+        return _text(data) if data else ""
 
     def write_schema(self, schema_id: str, schema: str) -> None:
         """Put a schema beside the events written with it; an id always means the same schema, so the first one stays."""

@@ -10,19 +10,16 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.staging.manifest import Part
 
-LATEST = "latest"
-
 
 def chain(start: str, parts: Iterable[Part]) -> tuple[Part, ...]:
     """The files that hold the most events in a row from `start` on: each starts where the one before ended.
 
-    Files of several attempts may lie beside each other, of a twin too that was thought dead. They hold the same events in the
-    same order wherever they start at the same place, as the bus delivers a topic in one order; so of those that start at the same
-    place one is taken, whole, and which one is a question of how far it leads. What cannot be reached from `start` is left out.
+    Files of several attempts may lie beside each other, also those of a twin that was taken for dead.
+    The bus delivers a topic in one order, so files that start at the same replay point hold the same
+    events in the same order. Of those one is taken, whole: the one that leads furthest. A file that
+    cannot be reached from `start` is left out.
 
-    `latest` is not a place but a moment: of several files that start there the earliest attempt's counts, as it missed the least.
-
-    :param start: `earliest`, `latest` or a replay id in hex; compared, never computed with.
+    :param start: `earliest` or a replay id in hex; compared, never computed with.
     """
     beginning = defaultdict(list)
     for part in parts:
@@ -34,5 +31,5 @@ def chain(start: str, parts: Iterable[Part]) -> tuple[Part, ...]:
         for part in sorted(beginning[place], key=lambda one: one.path):
             further, after = best.get((part.first_ordinal + part.events, part.end), (0, ()))
             ways.append((part.events + further, (part, *after)))
-        best[place] = ways[0] if place[1] == LATEST else max(ways, key=lambda way: way[0])
+        best[place] = max(ways, key=lambda way: way[0])
     return best.get((0, start), (0, ()))[1]

@@ -4,8 +4,10 @@
     claims/0001.beat   a counter, written again every `beat_seconds` while the holder lives; and how many events it has received
     claims/0001.done   let go in good order, by the holder of this token: the next one need not watch
 
-A claim is not a lock. A holder that was thought dead and wakes up again finds a higher number when it calls `Claim.check`, which
-it does before everything that cannot be undone (manifest, landing, commit), and gives way.
+A claim is not a lock. A holder that was taken for dead and wakes up again finds a higher number when it
+calls `Claim.check`, which it does before everything that cannot be undone (manifest, landing, commit),
+and gives way. A holder whose last sign of life is older than the lease renews it first; if it cannot,
+it stops as well, because another process may be about to take the batch.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ KEPT_CLAIMS = 5
 
 _CLAIM = re.compile(r"(\d+)\.json")
 _LEFTOVER = re.compile(r"\.(\d+)\.")
-_BEAT = re.compile(rb"\d+ (\d+)\n")  # older releases counted their beats only
+_BEAT = re.compile(rb"\d+ (\d+)\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +86,14 @@ class Glance:
 class Claim:
     """A batch is ours until `release`, or until somebody took us for dead. A context manager that releases."""
 
-    def __init__(self, folder: UPath, number: int, holder: Holder, beat_seconds: float) -> None:
+    def __init__(self, folder: UPath, number: int, holder: Holder, patience: Patience) -> None:
         self.folder = folder
         self.number = number
         self.holder = holder
-        self._beat_seconds = beat_seconds
+        self._patience = patience
+        self._beat_seconds = patience.beat_seconds
+        self._renewed_at = patience.monotonic()
+        self._count = 0
         self._received = 0
         self._stop = threading.Event()
         self._beats = threading.Thread(
@@ -96,11 +101,14 @@ class Claim:
         )
 
     def check(self) -> None:
-        """Make sure that the batch is still ours. Call it before whatever cannot be undone.
+        """Make sure that this process still holds the batch. Call it before what cannot be undone.
 
-        :raises BatchClaimed: somebody took us for dead and holds it now.
-        :raises StagingError: the claim is gone, or the store does not answer.
+        :raises BatchClaimed: another process took this one for dead and holds the batch now.
+        :raises StagingError: the claim is gone, the store does not answer, or the claim could not be
+            renewed for longer than the lease.
         """
+        if self._patience.monotonic() - self._renewed_at > self._patience.lease_seconds:
+            self._renew()
         numbers = claim_numbers(self.folder)
         if numbers and numbers[-1] > self.number:
             holder = _read_holder(self.folder, numbers[-1])
@@ -125,9 +133,7 @@ class Claim:
         self._stop.set()
         self._beats.join(timeout=self._beat_seconds)
         try:
-            if (
-                self._is_ours()
-            ):  # else somebody emptied the staging area, and nothing of ours belongs there
+            if self._is_ours():  # otherwise the staging area was emptied, and nothing belongs there
                 durable.replace(
                     _file(self.folder, self.number, "done"), _released(self.holder, "in good order")
                 )
@@ -150,27 +156,43 @@ class Claim:
 
     def show_life(self) -> None:
         """Begin the heartbeat; `take` has done so."""
-        self._write_beat(0)
+        self._try_to_beat()
         self._beats.start()
 
     def _beat(self) -> None:
-        count = 0
         while not self._stop.wait(self._beat_seconds):
-            count += 1
-            self._write_beat(count)
+            self._try_to_beat()
 
-    def _write_beat(self, count: int) -> None:
+    def _try_to_beat(self) -> None:
         try:
-            if count == 0 or self._is_ours():  # a folder that was removed must not come back empty
-                durable.replace(
-                    _file(self.folder, self.number, "beat"),
-                    f"{count} {self._received}\n".encode(),
-                    durable=False,
-                )
-        except StagingError as error:  # one missed beat is no harm, and after three `check` tells
+            self._write_beat()
+        except StagingError as error:  # one missed beat does no harm; after a lease `check` tells
             log.warning(
                 "No sign of life for claim %d of batch %s: %s", self.number, self.folder, error
             )
+
+    def _write_beat(self) -> None:
+        if self._count and not self._is_ours():
+            return  # a folder that was removed must not come back empty
+        durable.replace(
+            _file(self.folder, self.number, "beat"),
+            f"{self._count} {self._received}\n".encode(),
+            durable=False,
+        )
+        self._count += 1
+        self._renewed_at = self._patience.monotonic()
+
+    def _renew(self) -> None:
+        """:raises StagingError: the lease has run out, and no sign of life can be written."""
+        try:
+            self._write_beat()
+        except StagingError as error:
+            raise StagingError(
+                f"Claim {self.number} of batch {self.folder} could not be renewed for "
+                f"{self._patience.lease_seconds:.0f} s, the length of a lease, so another task may be "
+                f"about to take the batch; this task stops before it writes. Try again when the store "
+                f"answers. {error}"
+            ) from error
 
     def _is_ours(self) -> bool:
         """Whether our claim is there still; numbers begin anew in a staging area that was emptied."""
@@ -189,7 +211,7 @@ def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Cla
     holders.remember(holder)
     try:
         number = _create(folder, holder, patience)
-        claim = Claim(folder, number, holder, patience.beat_seconds)
+        claim = Claim(folder, number, holder, patience)
         claim.show_life()
     except BaseException:  # Airflow's timeout is no Exception
         holders.forget(holder)

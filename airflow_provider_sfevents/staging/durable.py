@@ -186,7 +186,7 @@ def hidden_beside(target: UPath) -> Path:
     """
     with told(target, "be created"):
         path = local_path(target)
-        _make_folder(path.parent)
+        make_folder(path.parent)
         return path.with_name(_hidden_name(path.name))
 
 
@@ -283,7 +283,7 @@ def _link_once(target: Path, data: bytes) -> bool:
 @contextmanager
 def _hidden(target: Path, data: bytes, *, durable: bool) -> Iterator[Path]:
     """A file with this content beside the target, gone afterwards unless it was moved."""
-    _make_folder(target.parent)
+    make_folder(target.parent)
     hidden = target.with_name(_hidden_name(target.name))
     try:
         with hidden.open("xb") as file:
@@ -296,7 +296,8 @@ def _hidden(target: Path, data: bytes, *, durable: bool) -> Iterator[Path]:
         hidden.unlink(missing_ok=True)
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it, so that they survive a power cut."""
     missing = [folder] if not folder.is_dir() else []
     while missing and not missing[-1].parent.is_dir():
         missing.append(missing[-1].parent)

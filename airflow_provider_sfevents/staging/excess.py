@@ -27,7 +27,10 @@ SET_ASIDE = "set_aside"
 """In closed files that are not part of the batch: another attempt was delivered the same, or a file was damaged."""
 
 UNASKED = "unasked"
-"""Sent by the service beyond what was asked for and the batch may hold; left out, and delivered again."""
+"""Delivered beyond the batch and not kept for the next one; left out, and delivered again."""
+
+STAGED_ELSEWHERE = "staged_elsewhere"
+"""Staged by a wait in another staging area, which this task does not see; delivered again. At least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What lies where in the staging area, and what a staged file holds. Names only; the Spark side imports it too.
 
+<staging>/_area.json                                            the staging area's random id
 <staging>/<org>/<consumer>/<topic>/anchor.json                  a keepalive's replay id
 <staging>/<org>/<consumer>/<topic>/forgotten.json               when the position was last forgotten by hand
 <staging>/<org>/<consumer>/<topic>/beginning/                   claims of who is about to begin the first epoch, and which that will be
@@ -11,7 +12,6 @@
     schemas/<schema_id>.unknown         instead: why the service has no such schema; its events go to quarantine
     announced.json                      a watcher has said that the batch is there
     excess.json                         deliveries that brought nothing, by cause; where there were any
-    fallback.json                       created once: the bus refused the replay id, and the batch begins elsewhere
     manifest.json                       created once, last: the batch is staged
     confirmed.json                      Salesforce keeps this place (managed subscriptions)
     landed.json                         the receipt: the batch is landed
@@ -28,12 +28,12 @@ BEGINNING = "beginning"
 CLAIMS = "claims"
 ATTEMPTS = "attempts"
 SCHEMAS = "schemas"
-FALLBACK = "fallback.json"
 EXCESS = "excess.json"
 ANNOUNCED = "announced.json"
 MANIFEST = "manifest.json"
 CONFIRMED = "confirmed.json"
 RECEIPT = "landed.json"
+AREA = "_area.json"  # beside the orgs: the staging area's id
 MANAGED = "_managed"  # beside the orgs: which consumer a managed subscription delivers to
 JOBS = "_jobs"  # beside the orgs: the Spark job as it is shipped
 STATES = "_states"  # beside the orgs: claims of who writes tables of records

@@ -60,12 +60,14 @@ class Run:
 class LossWindow:
     """Events that may have left the bus before they were read: always recorded, never silent.
 
-    :param after: where reading should have gone on; a replay id in hex that the bus refused.
-    :param after_event_at: when the last event before the window was created, where known; ISO-8601, UTC.
-    :param start: where it went on instead: `earliest` or `latest`.
-    :param first_event_at: when the first event read after the window was created, where known.
-    :param at: when the bus refused; ISO-8601, UTC.
-    :param why: what it said.
+    :param after: the replay id (hex) after which reading should have continued.
+    :param after_event_at: creation time of the last event before the window, if known; ISO-8601, UTC.
+    :param start: the replay point chosen instead: `earliest`, `latest` or a replay id in hex.
+    :param pinned: with `start="latest"`: the replay id (hex) that `latest` stood for; the batch
+        begins strictly after it.
+    :param first_event_at: creation time of the first event read after the window, if known.
+    :param at: when the window was recorded, by that worker's clock; for people only.
+    :param why: the bus's own words, or the command that moved the position.
     """
 
     after: str
@@ -74,28 +76,21 @@ class LossWindow:
     why: str
     after_event_at: str = ""
     first_event_at: str = ""
+    pinned: str = ""
 
-    def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=1)
-
-    @classmethod
-    def from_json(cls, text: str, where: str) -> LossWindow:
-        """:raises StagingError: when the text is no loss window of a version this code reads."""
-        value = _versioned(
-            text, where, "`replay_fallback` decides anew when the bus refuses the replay id"
-        )
-        try:
-            return cls(**value)
-        except TypeError as error:
-            raise StagingError(f"{where} is not a loss window: {error}") from error
+    @property
+    def resumes_at(self) -> str:
+        """Replay point of the batch after the window, in text form."""
+        return self.pinned or self.start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """A staged batch.
 
-    :param position_start: where the position it was fetched for stood, in the text form of `start`.
-    :param start: what the first event lies after: `position_start`, or where the bus was asked to go on after it had refused that.
+    :param position_start: the replay point of the position that it was fetched for, as text.
+    :param start: what the first event lies after: `position_start`, or the replay point after a loss
+        window. The one exception: an epoch that `latest` began with an event holds that event, too.
     :param end: replay id of the last event, hex.
     :param ended_by: `max_events`, `max_bytes`, `max_seconds`, `idle_seconds`, `until`, `error` or, of a managed subscription, `lost`: its stream.
     :param error: with `ended_by="error"`: what ended it, as a message for the user.

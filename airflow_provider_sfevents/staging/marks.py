@@ -1,4 +1,4 @@
-"""Small records beside the batches: where a quiet topic stands, where each epoch began, what was forgotten by hand, what was announced."""
+"""Small records beside the batches: keepalives, origins of epochs, forgotten positions, announcements."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ Mark = TypeVar("Mark")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A keepalive's replay id: a fresher place to subscribe at than the end of what a silent topic had last.
+    """A keepalive's replay id: fresher than the end of the last event of a silent topic.
 
-    It counts only while the position still has this epoch and sequence, so that it may be written at any time by anybody; and only
-    while the coming batch's files end where they did, as nothing else is known to lie before it.
+    It counts only while the position has this epoch and sequence, and while the coming batch goes on
+    after `after`. Both are compared for equality, so any process may write it at any time.
 
     :param replay_id: hex.
-    :param seen_at: when the keepalive came; ISO-8601, UTC.
-    :param after: replay id, hex, at which the last file staged of the coming batch ended then; empty where there was none.
+    :param seen_at: when the keepalive came, by that machine's clock; ISO-8601, UTC. It decides
+        about warnings only.
+    :param after: the replay point (text form) that the keepalive was heard after: the end of the
+        last staged file, or where the coming batch begins.
     """
 
     epoch: str
     sequence: int
     replay_id: str
     seen_at: str
-    after: str = ""
+    after: str
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -37,23 +39,21 @@ class Anchor:
     @classmethod
     def from_json(cls, text: str) -> Anchor:
         """:raises ValueError: the text is no anchor."""
-        try:
-            return _strict(
-                cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str, after=str
-            )
-        except ValueError:  # written before anchors could follow files
-            return _strict(cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str)
+        return _strict(cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str, after=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
     """How an epoch began.
 
-    :param created_at: ISO-8601, UTC; puts the epochs of a topic in order.
+    :param previous: the epoch that it replaced; empty if none was known. Epochs are put in order by
+        this, since `created_at` comes from different machines' clocks.
+    :param created_at: ISO-8601, UTC; for people.
     :param position: the position at sequence 0, as its record's text.
     """
 
     epoch: str
+    previous: str
     created_at: str
     position: str
 
@@ -63,17 +63,23 @@ class Origin:
     @classmethod
     def from_json(cls, text: str) -> Origin:
         """:raises ValueError: the text is no origin."""
-        return _strict(cls, text, epoch=str, created_at=str, position=str)
+        return _strict(cls, text, epoch=str, previous=str, created_at=str, position=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """Somebody forgot the position on purpose: what landed in epochs begun before no longer tells a lost position from a first run.
+    """A user forgot the position on purpose: the epochs until then no longer tell a lost position from a first run.
 
-    :param at: ISO-8601, UTC.
+    :param id: random; names this act, since two may happen in one second.
+    :param at: ISO-8601, UTC; for people.
+    :param epochs: all epochs known until then, this time and earlier; the last is the position's.
+    :param last_event_at: creation time of the last event that was committed, if known.
     """
 
+    id: str
     at: str
+    epochs: list[str]
+    last_event_at: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -81,7 +87,7 @@ class Forgotten:
     @classmethod
     def from_json(cls, text: str) -> Forgotten:
         """:raises ValueError: the text is no such mark."""
-        return _strict(cls, text, at=str)
+        return _strict(cls, text, id=str, at=str, epochs=list, last_event_at=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import durable, layout
 from airflow_provider_sfevents.staging.checksum import Checksum
 from airflow_provider_sfevents.staging.manifest import Part
@@ -60,9 +62,9 @@ def read_part(batch: UPath, path: str) -> Part | None:
         return None
     if metadata.num_rows != part.events or part.events < 1:
         log.warning(
-            "%s holds %d rows where its footer says %d; it is left out, and what it held is fetched and paid for again.",
+            "%s holds %s where its footer says %d; it is left out, and what it held is fetched and paid for again.",
             batch / path,
-            metadata.num_rows,
+            counted(metadata.num_rows, "row"),
             part.events,
         )
         return None
@@ -79,11 +81,11 @@ def read_sound_part(batch: UPath, path: str) -> Part | None:
     if part is None or not wrong:
         return part
     log.warning(
-        "Staged file %s %s. It was damaged after it was written and is left out; unless another file has its %d events too, they "
-        "are fetched and paid for again.",
+        "Staged file %s %s. It was damaged after it was written and is left out; unless another file has the same (%s), it "
+        "is fetched and paid for again.",
         batch / path,
         wrong,
-        part.events,
+        counted(part.events, "event"),
     )
     return None
 
@@ -132,6 +134,22 @@ def identities(batch: UPath, part: Part) -> dict[bytes, str]:
         )
         return {}
     return dict(zip(*ids, strict=True))
+
+
+def last_event(batch: UPath, part: Part) -> tuple[str, bytes]:
+    """Read schema id and payload of a file's last event.
+
+    :raises StagingError: the store does not answer, or the file cannot be read.
+    """
+    data = durable.read(batch / part.path)
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data or b""))
+        rows = file.read_row_group(
+            file.num_row_groups - 1, columns=[layout.SCHEMA_ID, layout.PAYLOAD]
+        )
+        return rows[layout.SCHEMA_ID][-1].as_py(), rows[layout.PAYLOAD][-1].as_py()
+    except (pa.ArrowException, OSError, KeyError, IndexError) as error:
+        raise StagingError(f"{batch / part.path} cannot be read: {_in_one_line(error)}") from error
 
 
 @cache

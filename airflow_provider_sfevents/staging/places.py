@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import secrets
 from contextlib import suppress
 from pathlib import Path
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
 _SPARK_SCHEMES = {"s3": "s3a", "gcs": "gs"}
 """What fsspec and Hadoop call differently."""
 
+_NOT_TO_BE_MADE = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM})
+"""Errors of a folder that does not exist, which stay until a person acts."""
+
 _LOCAL_SCHEMES = frozenset({"file", "local"})
 
 
 def usable(root: UPath) -> bool:
     """Try all that a staging area needs; returns whether the store lets only one of two create the same file.
 
+    :raises ConfigurationError: it is a folder that cannot be made.
     :raises StagingError: it cannot be written, read, listed or emptied; says which and what to do.
     """
+    if durable.is_local(root):
+        _make(durable.local_path(root))
     probe = root / f".sfevents-probe-{secrets.token_hex(6)}.tmp"
     try:
         exclusive = _probe(root, probe)
@@ -35,6 +42,25 @@ def usable(root: UPath) -> bool:
         raise
     durable.remove(probe)
     return exclusive
+
+
+def _make(folder: Path) -> None:
+    """Make the folder of a staging area.
+
+    :raises ConfigurationError: it cannot be made, and trying again changes nothing about that.
+    """
+    try:
+        durable.make_folder(folder)
+    except OSError as error:
+        if error.errno not in _NOT_TO_BE_MADE:
+            return  # the probe meets it again, and says what to do
+        import psutil  # type: ignore[import-untyped]
+
+        there = next(parent for parent in folder.parents if parent.exists())
+        raise ConfigurationError(
+            f"The staging folder {folder} cannot be made: {error.strerror}. The task runs as user {psutil.Process().username()!r}, who can make "
+            f"no folder in {there}. Give a folder that this user can write by `staging`, or let the user write there."
+        ) from None
 
 
 def _probe(root: UPath, folder: UPath) -> bool:

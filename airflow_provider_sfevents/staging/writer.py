@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Self
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.chain import LATEST
 from airflow_provider_sfevents.staging.manifest import Part
 from airflow_provider_sfevents.staging.part_file import Chunk, PartFile
 
@@ -83,7 +82,7 @@ class PartWriter:
 
     :param folder: the batch's folder.
     :param claim: number of the claim whose attempt this is.
-    :param start: what the first event lies after: `earliest`, `latest` or a replay id in hex.
+    :param start: what the first event lies after: `earliest` or a replay id in hex.
     :param first_ordinal: the first event's ordinal in the batch.
     :param received: called with the number of events of each delivery, before anything else is done with it.
     """
@@ -137,9 +136,7 @@ class PartWriter:
         part.schemas.update(schema_ids)
         self._ordinal += len(ids)
         limits = self._limits
-        full = part.events >= limits.part_events or part.size >= limits.part_bytes
-        if full or part.start == LATEST:
-            # `latest` is a moment that does not come again: the place of its first events must outlive a kill at once.
+        if part.events >= limits.part_events or part.size >= limits.part_bytes:
             self._seal()
         elif len(part.chunk.ids) >= limits.chunk_events or part.chunk.size >= limits.chunk_bytes:
             self._hand_over(part)
@@ -148,10 +145,11 @@ class PartWriter:
             raise self._failed
 
     async def sealed(self) -> str:
-        """Wait until all that was appended and is due is in closed files; replay id, hex, of the last event in one.
+        """Close the current file; return the replay id, hex, of the last event in a closed one.
 
         :raises StagingError: a file could not be written.
         """
+        self._seal()
         await self._catch_up(0)
         if self._failed:
             raise self._failed

@@ -7,9 +7,10 @@ from typing import Any
 from airflow_provider_sfevents.batches.managing import MANAGED, check_managed
 from airflow_provider_sfevents.batches.watching import Rules
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.positions.opening import check_spec
 from airflow_provider_sfevents.positions.stores import find_own
 from airflow_provider_sfevents.positions.text import check_consumer
-from airflow_provider_sfevents.pubsub.start import check_start, check_topic
+from airflow_provider_sfevents.pubsub.start import check_given_start, check_topic
 
 _STORES = ("variable", "asset", MANAGED)
 
@@ -41,7 +42,7 @@ def check_watch(
     try:
         check_topic(_text("topic", topic))
         check_consumer(_text("consumer", consumer))
-        check_start(_text("initial_replay", initial_replay))
+        check_given_start(_text("initial_replay", initial_replay))
         _check_store(position_store)
         check_managed(
             position_store,
@@ -65,6 +66,7 @@ def _check_store(position_store: Any) -> None:
         raise ConfigurationError(
             f"position_store={position_store!r} cannot be handed to the triggerer. Give 'variable', 'asset', or your store's dotted path as text."
         )
+    check_spec(position_store)
     find_own(position_store)
 
 

@@ -23,6 +23,7 @@ from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.surroundings import Surroundings
 from airflow_provider_sfevents.batches.waiting import Coming, Heard
 from airflow_provider_sfevents.batches.watcher import Watcher
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     QuotaExceeded,
@@ -119,8 +120,8 @@ class SfEventsTrigger(BaseTrigger):
         """What came; a failure of network or service is waited out, until there is no time left."""
         coming = Coming.from_dict(self.coming)
         log.info(
-            "Waiting for %d events on %s after %s (batch %s), until %s.",
-            self.min_events,
+            "Waiting for %s on %s after %s (batch %s), until %s.",
+            counted(self.min_events, "event"),
             coming.topic,
             coming.start,
             coming.batch_id,

@@ -204,7 +204,7 @@ def _salesforce(folder: Path, environment: dict[str, str]) -> Iterator[Remote]:
     with running(command, log=log, environment=environment, folder=folder) as process:
         wait_until(lambda: state.exists() or process.poll() is not None, "the emulator starts")
         assert state.exists(), log.read_text()
-        yield Remote(Whereabouts.read(state).url)
+        yield Whereabouts.read(state).remote()
 
 
 @pytest.hookimpl(wrapper=True)

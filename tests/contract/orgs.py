@@ -34,7 +34,8 @@ CHANNEL = "SFEVENTS_ORG_CHANNEL"
 ENTITY = "SFEVENTS_ORG_ENTITY"
 MANAGED = "SFEVENTS_ORG_MANAGED"
 PATIENT = "SFEVENTS_ORG_PATIENT"
-ENDPOINT = "api.pubsub.salesforce.com:7443"
+HOST, PORT = "api.pubsub.salesforce.com", 7443
+ENDPOINT = f"{HOST}:{PORT}"
 _LONG_SECONDS = 30.0
 _BEGUN_SECONDS = 5.0
 TEXT = "Marker__c"
@@ -138,7 +139,8 @@ class OrgUnderTest:
     @property
     def endpoint(self) -> str:
         """`host:port` of the Pub/Sub API."""
-        return str((self.connection.get("extra") or {}).get("pubsub_endpoint") or ENDPOINT)
+        address = str((self.connection.get("extra") or {}).get("pubsub_endpoint") or HOST)
+        return address if ":" in address else f"{address}:{self.connection.get('port') or PORT}"
 
     @property
     def plaintext(self) -> bool:

@@ -51,6 +51,19 @@ def test_words_behind_the_version_do_not_matter(org: OrgUnderTest, word: str) ->
         assert client.client_id
 
 
+@pytest.mark.parametrize("version", ["23.0", "36.0"])
+def test_versions_that_have_ended_are_routed_to_the_newest(org: OrgUnderTest, version: str) -> None:
+    """A client of an old version goes on. Source: Streaming API end-of-life page (v264)."""
+    with polling(org, path=f"/cometd/{version}") as client:
+        assert client.client_id
+
+
+def test_a_token_may_come_without_a_scheme(org: OrgUnderTest) -> None:
+    """The session id alone. Source: EMP-Connector, `EmpConnector.java` and `LoginHelper.java`."""
+    with polling(org, headers={"authorization": org.headers["accesstoken"]}) as client:
+        assert client.client_id
+
+
 def test_a_token_may_be_called_oauth(org: OrgUnderTest) -> None:
     """`Authorization: OAuth` and the session id. Source: Streaming API guide."""
     header = {"authorization": f"OAuth {org.headers['accesstoken']}"}

@@ -40,16 +40,21 @@ def test_a_handshake_needs_a_good_token(
     assert _denied(org, headers=headers) == why
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("/cometd", "400::API version in the URI is mandatory."),
-        ("/cometd/36.0", "400::Unsupported API version. Only API versions '37.0' and later"),
-    ],
-)
-def test_the_url_has_a_version(org: OrgUnderTest, path: str, why: str) -> None:
-    """Of 37.0 or later. Source: Streaming API guide (error codes)."""
-    assert _denied(org, path=path).startswith(why)
+def test_the_url_has_a_version(org: OrgUnderTest) -> None:
+    """A URL without one is refused. Source: Streaming API guide (error codes)."""
+    assert _denied(org, path="/cometd").startswith("400::API version in the URI is mandatory.")
+
+
+def test_the_version_is_not_too_old(org: OrgUnderTest) -> None:
+    """22.0 is refused. Source: Streaming API guide (error codes)."""
+    why = "400::Unsupported API version. Only API versions '37.0' and later"
+    assert _denied(org, path="/cometd/22.0").startswith(why)
+
+
+def test_versions_before_37_are_refused(org: OrgUnderTest) -> None:
+    """36.0 is refused. Source: Streaming API guide (error codes)."""
+    why = "400::Unsupported API version. Only API versions '37.0' and later"
+    assert _denied(org, path="/cometd/36.0").startswith(why)
 
 
 def test_a_connect_is_for_known_clients(org: OrgUnderTest) -> None:

@@ -77,7 +77,7 @@ DEFAULTS = {
     "managed_id_and_name": "refuse",
     "cometd_replay_error_spaces": 2,
     "cometd_time_scale": 1,
-    "cometd_min_version": 37,
+    "cometd_min_version": 23,
     "half_close_seconds": 0.3,
     "publish_keepalive_seconds": 270,
     "commit_deadline_seconds": 1800,

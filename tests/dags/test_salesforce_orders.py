@@ -84,7 +84,8 @@ def test_the_result_says_what_the_run_did(story: Story) -> None:
         result = story.result(run)
         assert set(result) == {
             "batch_id", "sequence", "manifest", "events", "bytes", "ended_by", "quarantined",
-            "duplicates", "tables", "losses", "excess", "adopted", "again",
+            "duplicates", "tables", "losses", "excess", "adopted", "again", "topic", "consumer",
+            "org_id",
         }  # fmt: skip
         assert result["batch_id"] == f"{story.positions[0]['epoch']}-{sequence}"
         assert (result["sequence"], result["events"]) == (sequence, events)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.emulator import Emulator
 from tests.harness.foreign_clients import ForeignClient, ForeignError, Program, python_program
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def bus() -> Iterator[Emulator]:
-    """Reached by name: aiohttp keeps no cookies of an address. Polls of two seconds, since the client ends no sooner."""
-    with Emulator(tls=True, host="localhost", knobs=Knobs(cometd_time_scale=0.02)) as bus:
+    """Reached by name: aiohttp keeps no cookies of an address."""
+    with Emulator(tls=True, host="localhost") as bus:
         yield bus
         bus.check()
 
@@ -101,6 +101,17 @@ def test_a_session_that_is_lost(bus: Emulator, topic: str, client: ForeignClient
     _publish(bus, topic, "3")
     assert _numbers(client, 3) == ["1", "2", "3"]
     assert bus.faults() == ()
+
+
+def test_it_closes_while_a_poll_is_held(bus: Emulator, topic: str, client: ForeignClient) -> None:
+    """`close` returns and the session is gone; an iteration in another task is not told of it."""
+    client.order("open", config=_config(bus), replay_ids={})
+    client.order("subscribe", topic=topic)
+    _publish(bus, topic, "1")
+    assert _numbers(client, 1) == ["1"]
+    client.order("close")
+    bus.wait_open_streams(0)
+    assert client.order("is_receiving") is True
 
 
 def test_a_refused_login(bus: Emulator, client: ForeignClient) -> None:

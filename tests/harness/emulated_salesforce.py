@@ -131,7 +131,7 @@ class EmulatedSalesforce:
 
     @property
     def remote(self) -> Remote:
-        return Remote(self.where.url)
+        return self.where.remote()
 
     def connection(self) -> dict[str, Any]:
         """The Airflow connection to it."""

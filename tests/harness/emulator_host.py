@@ -8,27 +8,17 @@ It ends when its standard input does, so that none outlives the tests that start
 from __future__ import annotations
 
 import json
-import os
 import sys
-from pathlib import Path
 from typing import Any
 
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.emulator.cli import knobs
-from airflow_provider_sfevents.emulator.remote import Whereabouts, state_file
+from airflow_provider_sfevents.emulator.remote import state_file
 
 
 def main(folder: str, *settings: str) -> None:
     with Emulator(folder=folder, knobs=knobs(list(settings), None)) as emulator:
-        where = Whereabouts(
-            url=emulator.my_domain_url,
-            endpoint=emulator.endpoint,
-            login_url=emulator.login_url,
-            org_id=emulator.org.org_id,
-            ca_file=emulator.ca_file,
-            pid=os.getpid(),
-        )
-        where.write(Path(state_file(folder)))
+        emulator.whereabouts.write(state_file(folder))
         for line in sys.stdin:
             order = json.loads(line)
             found: Any = emulator

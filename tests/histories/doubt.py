@@ -139,7 +139,7 @@ class Doubt:
         says, entity = one.says, one.says["entityName"]
         ids, kind = says["recordIds"], says["changeType"]
         if NOBODY in ids or any(text.endswith("*") for text in ids):
-            self._take_wide(one, entity, told=kind == "UPDATE" and bool(says["nulledFields"]))
+            self._take_wide(one, entity, told=kind == "UPDATE" and bool(says["changedFields"]))
             return
         for record_id in ids:
             key = (entity, record_id)

@@ -146,7 +146,7 @@ def _change(org: Org, step: Step, ids: list[str]) -> None:
         case "delete":
             org.delete(step.entity, ids, step.how)
         case "convert":
-            org.convert(step.entity, "Industry", step.how)
+            org.convert(step.entity, "Industry", {"Rating": "Converted"}, step.how)
         case "describe":
             text = _DESCRIPTIONS[step.change]
             org.update(step.entity, ids[:1], {"Description": text}, step.how)

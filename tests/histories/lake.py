@@ -99,8 +99,8 @@ class Lake:
         for entity, record_id, change in of_records(ready.released, plan.progress):
             events[entity, record_id].append(change)
         for entity, wide in plan.entities.items():
-            for key in self._touched_by(entity, wide.nullings, events):
-                events[key] += for_record(key[1], wide.nullings)
+            for key in self._touched_by(entity, wide.prefix_updates, events):
+                events[key] += for_record(key[1], wide.prefix_updates)
         outcomes = {
             key: fold(key[1], self._known(key, plan.entities[key[0]].state), found, layouts[key[0]])
             for key, found in events.items()
@@ -197,10 +197,10 @@ class Lake:
         return {one for of, one in keys if of == entity and not one.endswith("*")}
 
     def _touched_by(
-        self, entity: str, nullings: Sequence[Change], events: Mapping[Key, object]
+        self, entity: str, prefix_updates: Sequence[Change], events: Mapping[Key, object]
     ) -> list[Key]:
         known = self._ids(entity) | {one for of, one in events if of == entity}
-        return [(entity, one) for one in known if for_record(one, nullings)]
+        return [(entity, one) for one in known if for_record(one, prefix_updates)]
 
     def _kept_for(self, key: Key) -> list[Change]:
         own = [serial.from_text(text) for (*of, _), text in self.kept.items() if tuple(of) == key]

@@ -110,15 +110,22 @@ class Org:
             broken=how == "broken",
         )
 
-    def convert(self, entity: str, name: str, how: str) -> None:
-        """Null a field of all records at once; told by a wildcard, by one that names no field, or as a gap."""
+    def convert(self, entity: str, name: str, sets: dict[str, Any], how: str) -> None:
+        """Null one field of all records at once, and set others.
+
+        :param how: `told` (a wildcard), `silent` (one that names no field), `gap` or `nobody`.
+        """
         for record_id, record in self.records[entity].items():
-            self.records[entity][record_id] = {of: one for of, one in record.items() if of != name}
+            kept = {of: one for of, one in record.items() if of != name}
+            self.records[entity][record_id] = kept | sets
+        is_told = how == "told"
         self._tell(
             entity,
             "GAP_UPDATE" if how == "gap" else "UPDATE",
             [f"{PREFIXES[entity]}*" if how != "nobody" else NOBODY],
-            nulled=[name] if how == "told" else [],
+            body=sets if is_told else {},
+            changed=[name, *sets] if is_told else [],
+            nulled=[name] if is_told else [],
         )
 
     def _as_diff(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -9,7 +10,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import httpx
+import psutil  # type: ignore[import-untyped]
 import pytest
+
+from scripts.local_salesforce import free_port
+from tests.harness.airflow_runs import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,6 +67,89 @@ def test_demo_lands_every_event_once_and_then_only_what_came_since(
     in_table = re.search(r"^ +Order__e +(\d+) +(\d+)$", ended.stdout, re.MULTILINE)
     assert in_table is not None, ended.stdout
     assert [int(count) for count in in_table.groups()] == [first[2] + second[2]] * 2
+    assert "60 events published" in ended.stdout
+    accounted = {
+        name: (int(events), int(rows))
+        for name, events, rows in re.findall(
+            r"^ +(/\S+|in all) +(\d+) +(\d+)(?:  \S.*)?$", ended.stdout, re.MULTILINE
+        )
+    }
+    published, landed = accounted.pop("in all")
+    assert published == sum(events for events, _ in accounted.values()) == 100
+    assert landed == first[2] + second[2] + changes[2]
+    assert accounted["/event/Shipment__e"] == (published - landed, 0)
+
+
+@pytest.mark.full
+@pytest.mark.airflow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("script", ["demo", "ui"])
+def test_sigterm_ends_all_that_was_started(repository: Path, tmp_path: Path, script: str) -> None:
+    """While Spark is at work SIGTERM comes again and again, as from make and from a service manager: no process is left, neither emulator nor Airflow nor Spark's driver."""
+    log = tmp_path / "log"
+    environment = {
+        **os.environ,
+        "DEMO_FOLDER": str(tmp_path / "place"),
+        "UI_FOLDER": str(tmp_path / "place"),
+        "PORT": str(free_port()),
+        "EVERY": "0",
+    }
+    with log.open("wb") as output:
+        started = subprocess.Popen(
+            [sys.executable, "-m", f"scripts.{script}"],
+            cwd=repository,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    seen: set[psutil.Process] = set()
+
+    def spark_runs() -> bool:
+        assert started.poll() is None, log.read_text()
+        seen.update(psutil.Process(started.pid).children(recursive=True))
+        return any(
+            "SparkSubmit" in _command_line(one) and "land-" in _command_line(one) for one in seen
+        )
+
+    try:
+        if script == "ui":
+            wait_until(lambda: "Ctrl-C stops everything" in log.read_text(), "the UI is up", 200)
+            _switch_on(int(environment["PORT"]), "salesforce_orders")
+        wait_until(spark_runs, "Spark's driver runs", 200)
+    finally:
+        while started.poll() is None:
+            started.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.wait(1)
+    left = [one for one in seen if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    for one in left:
+        one.kill()
+    assert left == []
+    assert started.returncode == (130 if script == "demo" else 0), log.read_text()
+
+
+def _command_line(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _switch_on(port: int, dag_id: str) -> None:
+    """Unpause a DAG, which starts its first run."""
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
+        token = client.get("/auth/token").json()["access_token"]
+        headers = {"Authorization": f"Bearer {token}"}
+
+        def switched() -> bool:
+            asked = client.patch(
+                f"/api/v2/dags/{dag_id}", json={"is_paused": False}, headers=headers
+            )
+            return asked.is_success
+
+        wait_until(switched, f"{dag_id} is parsed and switched on", 100)
 
 
 def test_second_demo_at_the_same_time_is_refused_in_one_line(

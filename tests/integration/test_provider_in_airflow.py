@@ -32,7 +32,10 @@ def test_form_of_the_ui_has_our_fields() -> None:
     assert form.standard_fields.host.title == "My Domain URL"
     assert form.standard_fields.host.placeholder == "https://acme.my.salesforce.com"
     assert form.standard_fields.port is not None
-    assert form.standard_fields.port.hidden
+    assert form.standard_fields.port.title == "Pub/Sub port"
+    assert not form.standard_fields.port.hidden
+    assert form.standard_fields.url_schema is not None
+    assert form.standard_fields.url_schema.hidden
     declared = get_provider_info()["connection-types"][0]["conn-fields"]
     assert form.extra_fields is not None
     shown = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,6 @@ from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
 from tests.spark.orgs import A, B, CurrentState, Killed, event, killing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.spark.conftest import Staging
 
 pytestmark = [
@@ -233,3 +232,50 @@ def test_another_source_a_hole_and_a_twin_are_refused(
         state.apply(second, twin)
     assert state.rows("Account", "Industry") == [{"Industry": "Shipping"}]
     assert state.apply(third)["applied"] == 1
+
+
+def test_a_twin_that_stalls_before_its_commits_undoes_nothing(
+    state: CurrentState, staging: Staging
+) -> None:
+    """It wakes up when a later batch has been applied: marks, held events and the history stay."""
+    state.options |= {"history": True}
+    state.apply(
+        state.stage(
+            event(staging, 1, "CREATE", A, Industry="Mining"),
+            event(staging, 2, "CREATE", B, Industry="Farming"),
+            event(staging, 3, "GAP_UPDATE", B),
+        )
+    )
+    # The mark of B goes, and comes again with the next batch.
+    second = state.stage(
+        event(staging, 4, "UPDATE", A, Industry="Shipping"),
+        event(staging, 5, "DELETE", B),
+        event(staging, 6, "UPDATE", A, Industry="first held"),
+        ended_by="max_events",
+    )
+    third = state.stage(
+        event(staging, 7, "GAP_UNDELETE", B),
+        event(staging, 8, "UPDATE", A, Industry="Tourism"),
+        event(staging, 9, "UPDATE", A, Industry="then held"),
+        ended_by="max_events",
+    )
+    tables = ("Account", "Account_history", "resync", "kept", "tombstones", "entities")
+    left: list[Any] = []
+
+    def stall(name: str, _about: str) -> None:
+        if name == "apply-commit" and not left:
+            left.append(None)
+            (own,) = Path(state.root, "_applying").iterdir()
+            state.apply(second)
+            state.apply(third)
+            left[:] = [{table: state.rows(table) for table in (*tables, "held")}]
+            own.mkdir(parents=True)  # the twin had its last look at it before
+
+    with pytest.raises(PositionConflict, match="this one gives way"):
+        state.apply(second, stall)
+
+    found = {table: state.rows(table) for table in tables}
+    held = left[0].pop("held")
+    assert found == left[0]
+    assert [row["record_id"] for row in found["resync"]] == [B]
+    assert [row for row in state.rows("held") if row in held] == held != []

@@ -37,7 +37,6 @@ EXAMPLES = int(os.environ.get("SFEVENTS_SPARK_HISTORIES") or 1)
 """More on a quiet evening."""
 FEW = settings(
     max_examples=EXAMPLES,
-    deadline=None,
     print_blob=True,
     database=None,
     # What is found is made smaller only where somebody has the time for it.

@@ -110,7 +110,7 @@ def test_the_job_and_its_zip_are_all_a_cluster_needs(
         "Batch",
     ]
     assert lines[0].endswith("has no pyruhvro).")
-    assert lines[1].startswith("sfevents: Order__e: 10 rows in 1 files")
+    assert lines[1].startswith("sfevents: Order__e: 10 rows in 1 file ")
     assert lines[-1].endswith(f"10 rows in {lake.root}/Order__e, 1 in quarantine.")
 
 

@@ -185,6 +185,23 @@ def test_a_table_without_a_record_of_its_columns_is_landed_into(
     assert {one["name"]: one["type"] for one in recorded["Alert__e"]}["At__c"] == "time"
 
 
+def test_a_field_that_is_named_like_a_column_of_the_landing_keeps_its_values(
+    any_tables: Tables, staging: Staging
+) -> None:
+    """No field of Salesforce is: its column is called otherwise, the same in every format."""
+    text = {"type": ["null", "string"], "doc": "Data:Text", "default": None}
+    own = staging.schemas["order"]["fields"][:2]
+    fields = [*own, {"name": "event_id", **text}, {"name": "sfevents_gone", **text}]
+    staging.schemas["odd"] = {**staging.schemas["order"], "fields": fields}
+    record = {"event_id": "mine", "sfevents_gone": "G"}
+    odd = staging.event("odd", CreatedDate=FIRST_DAY_MS, CreatedById="005A", **record)
+
+    any_tables.land(staging.write([odd]))
+
+    names = ("event_id", "event_id_", "sfevents_gone_")
+    assert any_tables.rows("Order__e", *names) == [("id-0", "mine", "G")]
+
+
 def test_landed_batches_and_quarantine_are_read_alike_in_every_format(
     any_tables: Tables, staging: Staging
 ) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents.spark import envelope
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
 from tests.harness.jars import or_skip
@@ -104,7 +105,7 @@ def test_what_a_format_says_of_a_commit_that_came_second_is_understood(
         source = session.createDataFrame([tuple(new[name] for name in columns.names)], columns)
         if once is not None:
             source = source.mapInArrow(waiting(str(once)), columns)
-        source.selectExpr("*", f"false {statements.GONE}").createOrReplaceTempView("racing")
+        source.selectExpr("*", f"false {envelope.GONE}").createOrReplaceTempView("racing")
         dates = {str(row.event_date)}
         session.sql(statements.merge(identifier, "racing", columns.names, "0f3c-2", dates))
 

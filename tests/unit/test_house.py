@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
+import sys
 import tomllib
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 LONGEST_MODULE = 400
@@ -90,7 +95,9 @@ def test_every_test_states_its_guarantee() -> None:
 
 
 def test_locks_hold_one_version_of_spark_for_both_of_its_packages() -> None:
-    """The packages pyspark and pyspark-client write into one folder, so a lock with two versions would break both."""
+    """The packages pyspark and pyspark-client write into one folder: metadata and locks have one version of both."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {"pyspark==4.1.1", "pyspark-client==4.1.1"} <= set(declared)
     for name in ("requirements.lock", "requirements-dev.lock"):
         pins = dict(
             re.findall(
@@ -106,12 +113,51 @@ def test_locks_hold_one_version_of_spark_for_both_of_its_packages() -> None:
 
 def test_tools_lock_adds_to_the_runtime_lock() -> None:
     """Tests run on exactly the packages that the demo runs on."""
-    pin = re.compile(r"^[a-z0-9][^\n]*$", re.MULTILINE)
+    pin = re.compile(r"^[a-z0-9]\S*==\S+", re.MULTILINE)
     runtime, dev = (
         set(pin.findall((ROOT / name).read_text()))
         for name in ("requirements.lock", "requirements-dev.lock")
     )
     assert runtime <= dev
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Every distribution that the package imports is among its dependencies or in an extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = (one for group in project["optional-dependencies"].values() for one in group)
+    declared = {
+        canonicalize_name(Requirement(one).name) for one in [*project["dependencies"], *extras]
+    }
+    named = importlib.metadata.packages_distributions()
+    imported = {
+        name
+        for path in WRITTEN
+        if path.is_relative_to(ROOT / "airflow_provider_sfevents")
+        for name in _imports(path)
+    } - {*sys.stdlib_module_names, "airflow_provider_sfevents"}
+    # Airflow's parts come with apache-airflow; the plugin for pytest is loaded by pytest alone.
+    undeclared = {
+        name
+        for name in imported - {"airflow", "pytest"}
+        if declared.isdisjoint(map(canonicalize_name, named.get(name, [name])))
+    }
+    assert undeclared == set()
+
+
+def _imports(path: Path) -> set[str]:
+    """Top-level names of the modules that a file imports."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    whole = {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    parts = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in whole | parts}
+
+
+def test_every_locked_file_has_its_hash() -> None:
+    """What is installed from the locks is what was locked, to the byte."""
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        entries = re.split(r"^(?=[a-z0-9])", (ROOT / name).read_text(), flags=re.MULTILINE)[1:]
+        assert len(entries) > 100
+        assert [one for one in entries if "--hash=sha256:" not in one] == []
 
 
 def test_what_is_declared_is_locked() -> None:

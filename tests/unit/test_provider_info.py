@@ -57,8 +57,8 @@ def test_dict_is_what_airflow_accepts() -> None:
 
 
 def test_no_key_is_silently_ignored() -> None:
-    """Every key is one that Airflow reads; its schema lets a misspelt one pass."""
-    assert set(INFO) <= set(schema("provider_info.schema.json")["properties"])
+    """Every key is one that Airflow or its registry reads; Airflow's schema lets a misspelt one pass."""
+    assert set(INFO) - {"versions"} <= set(schema("provider_info.schema.json")["properties"])
     assert set(CONNECTION) == {
         "connection-type",
         "hook-class-name",
@@ -123,7 +123,7 @@ def test_field_of_the_form_explains_itself(name: str) -> None:
 
 def test_form_has_a_field_for_every_extra_that_the_hook_reads() -> None:
     """The form and the hook know the same extras."""
-    from airflow_provider_sfevents.hooks.connection import settings_from
+    from airflow_provider_sfevents.hooks.connection import ConnectionFields, settings_from
 
     class Recorder(dict[str, Any]):
         def __init__(self, values: dict[str, Any], asked: set[str]) -> None:
@@ -139,6 +139,7 @@ def test_form_has_a_field_for_every_extra_that_the_hook_reads() -> None:
         conn_id = "given"
         host: str | None = "https://acme.example.com"
         login: str | None = "key"
+        port: int | None = None
         password: str | None = "secret"
 
         def __init__(self, extra: Recorder) -> None:
@@ -154,7 +155,7 @@ def test_form_has_a_field_for_every_extra_that_the_hook_reads() -> None:
         with suppress(
             ConfigurationError
         ):  # "x" is no private key; what was asked for is what counts
-            settings_from(Given(Recorder({**texts, "auth": auth}, asked)))
+            settings_from(ConnectionFields(Given(Recorder({**texts, "auth": auth}, asked))))
     assert asked == set(FIELDS)
 
 

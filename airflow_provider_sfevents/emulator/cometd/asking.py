@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_REQUEST_BYTES = 32_768
 NEW, ALL = -1, -2
+_SUPPORTED = 37.0
 _VERSION = re.compile(r"(?:replay/)?(\d{1,3}\.\d)(?:/.*)?")
 _LARGEST = 2**63 - 1
 
@@ -36,12 +37,17 @@ class MessageRefused(EmulatorError):  # noqa: N818 - what happens to the message
 def version_error(path: str, lowest: float) -> str:
     """Say what is wrong with the API version in a URL, if anything is.
 
+    Versions do not differ here: one that is not supported any more is served as the newest.
+
     :param path: what follows `/cometd/`; clients may append a word of their own to the version.
+    :param lowest: the lowest version that is served.
     """
     found = _VERSION.fullmatch(path.strip("/"))
     if found is None:
         return answers.NO_VERSION
-    return "" if float(found[1]) >= lowest else answers.unsupported_version(lowest)
+    if float(found[1]) >= lowest:
+        return ""
+    return answers.unsupported_version(max(lowest, _SUPPORTED))
 
 
 def messages_in(body: bytes) -> list[Message]:

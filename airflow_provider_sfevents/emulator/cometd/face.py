@@ -150,7 +150,7 @@ class Streaming:
     # --- who asks ----------------------------------------------------------------------------------------------------
 
     def _caller(self, request: Request, client: Client | None) -> Caller:
-        token = bearer(request)
+        token = _token(request)
         lowest = self._state.knobs.cometd_min_version
         return Caller(
             version_error=version_error(request.path_params.get("path", ""), lowest),
@@ -183,7 +183,7 @@ class Streaming:
         return response
 
     def _record(self, request: Request, messages: list[Message]) -> None:
-        session = self._state.sessions.find(bearer(request))
+        session = self._state.sessions.find(_token(request))
         names = request.headers.keys()
         self._state.records.call(
             Call(
@@ -212,6 +212,12 @@ class Streaming:
         for client in self._clients.lost(self._now()):
             self._meta.end(client, "CANCELLED")
         self._watch()
+
+
+def _token(request: Request) -> str:
+    """A request's token; Salesforce's own EMP-Connector sends it without a scheme."""
+    header = request.headers.get("authorization", "").strip()
+    return bearer(request) or ("" if " " in header else str(header))
 
 
 def _json(parts: list[str], status: int = 200) -> Response:

@@ -159,6 +159,7 @@ class Meta:
         )
         page.start = {NEW: "latest", ALL: "earliest"}.get(asked) or self.bus.replay_id(asked).hex()
         client.subscriptions[channel] = Subscribed(channel=channel, after=after, page=page)
+        self._state.records.began(page)
         if client.held:
             client.held.release()
         return answers.accepted(message)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import ids
 from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
+from airflow_provider_sfevents.emulator.folder import replace_file
 from airflow_provider_sfevents.emulator.managed import rules
 from airflow_provider_sfevents.emulator.managed.config import ManagedConfig, ManagedRefused
 from airflow_provider_sfevents.emulator.managed.slots import Slots
@@ -269,10 +270,7 @@ class ManagedRegistry:
             }
             for config_id, entry in self._entries.items()
         ]
-        new = self._path.with_name(f"{self._path.name}.new")
-        new.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(json.dumps(rows, indent=1))
-        new.replace(self._path)
+        replace_file(self._path, json.dumps(rows, indent=1))
 
     def _restore(self, path: Path) -> None:
         try:

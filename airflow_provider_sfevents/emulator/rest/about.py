@@ -41,9 +41,7 @@ class About:
 
         return [
             Route("/services/data", self._versions, methods=["GET"]),
-            Route("/services/data/", self._versions, methods=["GET"]),
             route("", self._resources),
-            route("/", self._resources),
             route("/limits", self._limits),
             route("/event/eventSchema/{schema_id}", self._by_id),
             route("/sobjects/{event}/eventSchema", self._by_name),

@@ -43,7 +43,7 @@ class Queries:
         return [
             Route(f"{_BASE}/{name}{rest}", face.serving(answer), methods=["GET"])
             for name, answer in (("query", self._query), ("queryAll", self._query_all))
-            for rest, answer in (("", answer), ("/", answer), ("/{locator}", self._more))
+            for rest, answer in (("", answer), ("/{locator}", self._more))
         ]
 
     def _query(self, asked: Asked) -> Any:

@@ -60,14 +60,8 @@ class Records:
             route("/sobjects/{entity}", self._about, "GET"),
             route("/sobjects/{entity}", self._create, "POST"),
             route("/sobjects/{entity}/describe", self._describe, "GET"),
-            *(
-                route(f"/sobjects/{{entity}}/deleted{end}", self._deleted, "GET")
-                for end in ("", "/")
-            ),
-            *(
-                route(f"/sobjects/{{entity}}/updated{end}", self._updated, "GET")
-                for end in ("", "/")
-            ),
+            route("/sobjects/{entity}/deleted", self._deleted, "GET"),
+            route("/sobjects/{entity}/updated", self._updated, "GET"),
             route(one, self._read, "GET"),
             route(one, self._update, "PATCH"),
             route(one, self._delete, "DELETE"),

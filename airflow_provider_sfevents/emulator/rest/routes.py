@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.rest.face import Asked
     from airflow_provider_sfevents.emulator.state import State
 
+_DATA = "/services/data"
 _METHODS = ["DELETE", "GET", "PATCH", "POST", "PUT"]
 
 
 def rest_routes(state: State, org: Org) -> list[Route]:
-    """Make them; those with more words in their path come before those with places for any word."""
+    """Make them; those with more words in their path come before those with places for any word.
+
+    None ends in a slash; see `without_slash`.
+    """
 
     def publish(name: str, fields: dict[str, Any], user_id: str) -> str | None:
         topic = org.bus.topic(f"/event/{name}")
@@ -66,5 +70,17 @@ def rest_routes(state: State, org: Org) -> list[Route]:
         *Queries(database).routes(face),
         *BulkQueries(database).routes(face),
         *Records(database, publish).routes(face),
-        Route("/services/data/{rest:path}", face.serving(nothing_there), methods=_METHODS),
+        Route(f"{_DATA}/{{rest:path}}", face.serving(nothing_there), methods=_METHODS),
     ]
+
+
+def without_slash(app: Any) -> Any:
+    """Serve each resource of the REST API with a slash at its end, too, as clients write it."""
+
+    async def answering(scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path"]
+        if path.startswith(f"{_DATA}/"):
+            scope = {**scope, "path": path.rstrip("/")}
+        await app(scope, receive, send)
+
+    return answering

@@ -38,9 +38,7 @@ class Tooling:
         one = "/sobjects/{entity}/{record_id}"
         return [
             route("/query", self._query, "GET"),
-            route("/query/", self._query, "GET"),
             route("/sobjects/{entity}", self._create, "POST"),
-            route("/sobjects/{entity}/", self._create, "POST"),
             route(one, self._read, "GET"),
             route(one, self._update, "PATCH"),
             route(one, self._delete, "DELETE"),

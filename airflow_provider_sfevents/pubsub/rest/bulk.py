@@ -10,6 +10,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     QuotaExceeded,
@@ -57,7 +58,7 @@ async def read_job(
     promised = int(done["numberRecordsProcessed"])
     if records != promised:
         raise TransportError(
-            f"{doing}: job {job['id']} found {promised} records, and {records} came. Nothing of the read is used; run the task again."
+            f"{doing}: job {job['id']} found {counted(promised, 'record')}, and {records} came. Nothing of the read is used; run the task again."
         )
     return records
 
@@ -88,7 +89,7 @@ async def _results(
         params = {"maxRecords": str(part_records)} | ({"locator": locator} if locator else {})
         came, locator = await _part(rest, path, doing, params, folder, number)
         records += came
-        log.info("%s: %d records.", doing, records)
+        log.info("%s: %s.", doing, counted(records, "record"))
     return records
 
 

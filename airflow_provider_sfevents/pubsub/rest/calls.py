@@ -16,7 +16,7 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.http import open_http, unreachable
+from airflow_provider_sfevents.pubsub.http import BearerAuth, open_http, unreachable
 from airflow_provider_sfevents.pubsub.rest.refusals import SESSION_REFUSED, code_of, refusal
 from airflow_provider_sfevents.pubsub.session_cache import PROCESS_SESSIONS, SessionCache
 from airflow_provider_sfevents.pubsub.settings import SessionToken
@@ -144,8 +144,8 @@ class RestCalls:
         if self._http is None:
             self._http = open_http(self._settings, session.instance_url, ANSWER_SECONDS)
         whole = path if path.startswith("/services") else f"/services/data/v{API_VERSION}{path}"
-        headers = {"Authorization": f"Bearer {session.token}"}
-        return self._http.stream(method, session.instance_url + whole, headers=headers, **what)
+        auth = BearerAuth(session.token)
+        return self._http.stream(method, session.instance_url + whole, auth=auth, **what)
 
 
 def org_time(answer: httpx.Response) -> datetime:
@@ -168,7 +168,8 @@ async def _is_refused(answer: httpx.Response) -> bool:
 
 async def _check(answer: httpx.Response, doing: str) -> None:
     if not answer.is_success:
-        raise refusal(doing, answer.status_code, await answer.aread())
+        path = answer.request.url.path
+        raise refusal(doing, answer.status_code, await answer.aread(), path)
 
 
 def _json(body: bytes, doing: str) -> Any:

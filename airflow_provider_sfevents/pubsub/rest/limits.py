@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     QuotaExceeded,
@@ -96,7 +97,7 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
             f"How many deliveries the org has left cannot be read, so nothing was asked for (min_allowance={least}): {error}"
         ) from error
     left = check_allowance(found, least)
-    log.info("The org has %d of %d deliveries left.", left.left, left.most)
+    log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
 
 
 def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
@@ -112,12 +113,12 @@ def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
         )
     if left.most < least:
         raise ConfigurationError(
-            f"The org may have {left.most} deliveries in 24 hours ({DELIVERIES}), and min_allowance={least} is more: that would never be left, so "
+            f"The org may have {counted(left.most, 'delivery', 'deliveries')} in 24 hours ({DELIVERIES}), and min_allowance={least} is more: that would never be left, so "
             "nothing was asked for. Lower min_allowance."
         )
     if left.left < least:
         raise QuotaExceeded(
-            f"The org has {left.left} of {left.most} deliveries left ({DELIVERIES}, of 24 hours), and min_allowance={least}: nothing was asked for. "
+            f"The org has {left.left} of {counted(left.most, 'delivery', 'deliveries')} left ({DELIVERIES}, of 24 hours), and min_allowance={least}: nothing was asked for. "
             "Events stay on the bus for 72 hours; run the task again when others have asked for less, or lower min_allowance."
         )
     return left

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import TransportError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ async def _read(rest: RestCalls, entity: str, query: str, file: Writer) -> set[s
         found |= _written(page["records"], file)
     if len(found) != promised:
         raise TransportError(
-            f"{doing}: {promised} records were promised and {len(found)} came. Nothing of the read is used; run the task again."
+            f"{doing}: {counted(promised, 'record')} promised, and {len(found)} came. Nothing of the read is used; run the task again."
         )
     return found
 

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.rest import bulk
 from airflow_provider_sfevents.pubsub.rest.pages import read_pages
@@ -119,8 +120,8 @@ async def read_records(
     )
     folder.finish(manifest)
     log.info(
-        "Read %d records of %s, as of %s; %d of those asked for are gone.",
-        records,
+        "Read %s of %s, as of %s; gone of those asked for: %d.",
+        counted(records, "record"),
         entity,
         manifest.read_at,
         len(gone),

@@ -1,4 +1,4 @@
-"""What the REST API says no with, made into our errors: one line with the thing, what was said, and what to do. Pure.
+"""Refusals of the REST API as errors: the thing, Salesforce's words and the remedy in one line.
 
 Codes and texts: REST API Developer Guide, "Status Codes and Error Responses"; Bulk API 2.0 Developer Guide, "Errors".
 """
@@ -6,6 +6,7 @@ Codes and texts: REST API Developer Guide, "Status Codes and Error Responses"; B
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import (
@@ -34,6 +35,13 @@ REMEDIES = {
     "NOT_FOUND": "There is no such object, or the connection's user may not see it: check the name, and the user's permissions.",
 }
 
+NO_RESOURCE = (
+    "The REST API does not have this resource there: check the connection's instance URL, and that "
+    "a gateway or proxy before the org passes REST requests on."
+)
+_NO_ACCESS = "Check the connection's instance URL, and the user's permission API Enabled."
+_OF_AN_OBJECT = re.compile(r"/(sobjects/.|query|queryAll|jobs/)")
+
 
 def code_of(body: bytes) -> tuple[str, str]:
     """Error code and message of an answer; both empty where it has none."""
@@ -47,10 +55,11 @@ def code_of(body: bytes) -> tuple[str, str]:
     return str(first.get("errorCode", "")), str(first.get("message", ""))
 
 
-def refusal(doing: str, status: int, body: bytes) -> SfEventsError:
+def refusal(doing: str, status: int, body: bytes, path: str) -> SfEventsError:
     """Make the error for an answer that is none of success.
 
     :param doing: what was asked for, as the beginning of a sentence.
+    :param path: of the resource; only some are about an object, whose name may be wrong.
     """
     code, message = code_of(body)
     said = f"{doing}: HTTP {status} {code} {message}".rstrip()
@@ -65,5 +74,12 @@ def refusal(doing: str, status: int, body: bytes) -> SfEventsError:
         )
     if status >= 500 or code in PASSING:
         return TransportError(f"{said}. Try again later.")
-    remedy = REMEDIES.get(code, "Check the object's name and the user's permissions.")
-    return ConfigurationError(f"{said}. {remedy}")
+    return ConfigurationError(f"{said}. {_remedy(code, status, path)}")
+
+
+def _remedy(code: str, status: int, path: str) -> str:
+    if _OF_AN_OBJECT.search(path):
+        return REMEDIES.get(code, "Check the object's name and the user's permissions.")
+    if code == "NOT_FOUND" or status == 404:
+        return NO_RESOURCE
+    return REMEDIES.get(code, _NO_ACCESS)

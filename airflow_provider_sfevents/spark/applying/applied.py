@@ -90,15 +90,18 @@ def apply_events(
         {
             entity: wide.state.mark
             for entity, wide in plan.entities.items()
-            if wide.state.mark != (states[entity].mark if entity in states else None)
-        }
+            if wide.state.mark is not None
+            and wide.state.mark != (states[entity].mark if entity in states else None)
+        },
+        gone={},
     )
     commits.unapplied([one for wide in plan.entities.values() for one in wide.quarantined])
     commits.entities({entity: None for entity in plan.entities if entity not in states})
     if any(one.identity for one in ready.released):
         commits.add("seen", partial(see, run, batch, released, seen))
     if held or ready.held:
-        commits.add("held", partial(hold, run, arrived, held, ready))
+        place = (admission.generation, batch.sequence)
+        commits.add("held", partial(hold, run, arrived, held, ready, place))
     commits.add("applied_through", partial(_advance, run, plan.progress))
     written = commits.run(tables.APPLY_ORDER)
     return {
@@ -144,17 +147,17 @@ def _folded(
 ) -> Found | None:
     """Fold an entity's events; None where no record is touched."""
     wide = plan.entities[entity]
-    if entity not in told and not wide.nullings:
+    if entity not in told and not wide.prefix_updates:
         return None
     layout = layouts[entity]
     folding = Folding(
         layout=layout,
         deletions=run.deletions,
         mark=wide.state.mark,
-        nullings=wide.nullings,
+        prefix_updates=wide.prefix_updates,
         history=run.history,
     )
-    prefixes = sorted({one for change in wide.nullings for one in change.addressed.prefixes})
+    prefixes = sorted({one for change in wide.prefix_updates for one in change.addressed.prefixes})
     touched = released.touched(entity)
     few = touched.ids is not None and not prefixes
     rows = acted(
@@ -185,7 +188,7 @@ def _counts(found: Sequence[Found]) -> dict[str, int]:
     for one in found:
         done.update(one.counts)
     return {
-        "applied": done["applied"] + done["deleted"] + done["nulled"],
+        "applied": done["applied"] + done["deleted"],
         "kept": done["kept"],
         "unapplied": done["quarantined"],
         "old": done["old"],

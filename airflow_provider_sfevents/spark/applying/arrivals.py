@@ -221,8 +221,13 @@ def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -
         run.state.delete(places.SEEN, f"seen_at < timestamp'{over}'")
 
 
-def hold(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> None:
-    """Replace what is held."""
+def hold(
+    run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready, place: tuple[int, int]
+) -> None:
+    """Replace the held events.
+
+    :param place: generation and sequence of the batch; what a later batch holds stays.
+    """
     names = [*_ORDER, "event_text"]
     before = _only_held(arrived, held)
     still = [one for one in ready.held if one.order in before]
@@ -231,5 +236,7 @@ def hold(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> No
         # By way of the driver, which reads them again next time; Delta merges nothing that is cached.
         own = _news(run, arrived, ready).where(f"{_PLACE} >= {_literal(ready.held[0].order)}")
         rows += collected(own.select(*names))
-    statement = partial(merges.replace_all, keys=_ORDER, columns=names)
+    theirs, ours = ", ".join(f"t.{name}" for name in _ORDER[:2]), f"{place[0]}L, {place[1]}L"
+    upto = f"struct({theirs}) <= struct({ours})"
+    statement = partial(merges.replace_all, keys=_ORDER, columns=names, when=upto)
     run.state.merge(places.HELD, local_rows(run.state.spark, rows, tables.HELD_SQL), statement)

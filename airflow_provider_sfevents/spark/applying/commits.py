@@ -21,9 +21,9 @@ from airflow_provider_sfevents.spark.applying.rows import (
 )
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.envelope import GONE
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
-from airflow_provider_sfevents.spark.tables.statements import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,8 +101,11 @@ class Commits:
         if sources:
             self.add("kept", partial(self._keep, sources))
 
-    def resync(self, wide: Mapping[str, Mark | None]) -> None:
-        """:param wide: marks of entities that are new or changed; None: it goes."""
+    def resync(self, wide: Mapping[str, Mark], gone: Mapping[str, Mark]) -> None:
+        """Write marks of records, and these of entities.
+
+        :param wide: marks that are new or changed; `gone`: those that go, as they were found.
+        """
         sources: list[DataFrame] = []
         names = [*_KEY, *MARK_NAMES]
         if self._number("marks_changed"):
@@ -112,16 +115,22 @@ class Commits:
             {
                 "entity_name": entity,
                 tables.RECORD_ID: WHOLE_ENTITY,
-                **(mark_row(mark) if mark else {}),
-                GONE: mark is None,
+                **mark_row(mark),
+                GONE: is_gone,
             }
-            for entity, mark in wide.items()
+            for marks, is_gone in ((wide, False), (gone, True))
+            for entity, mark in marks.items()
         ]
         if given:
             sources.append(self._rows(given, f"{tables.RESYNC_SQL}, {GONE} boolean"))
         if sources:
             statement = partial(
-                merges.merge, keys=_KEY, columns=names, updates=MARK_NAMES, removes=True
+                merges.merge,
+                keys=_KEY,
+                columns=names,
+                updates=MARK_NAMES,
+                when=merges.forward(merges.MARK_ORDER),
+                removes=True,
             )
             self.add("resync", partial(self._merge, places.RESYNC, sources, statement))
 
@@ -155,6 +164,7 @@ class Commits:
             keys=["entity_name"],
             columns=["entity_name", tables.READ_AT],
             updates=[tables.READ_AT] if replace else [],
+            when=f"t.{tables.READ_AT} IS NULL OR t.{tables.READ_AT} <= s.{tables.READ_AT}",
         )
         rows = self._rows(given, tables.ENTITIES_SQL)
         self.add("entities", partial(self._merge, places.ENTITIES, [rows], statement))
@@ -200,6 +210,8 @@ class Commits:
             keys=keys,
             columns=names,
             updates=["valid_to"],
+            # An interval that has ended is not open again.
+            when="s.valid_to IS NOT NULL",
             removes=True,
         )
         self._merge(places.history_name(found.entity), sources, statement)

@@ -19,6 +19,7 @@ from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.changes.order import Order
 from airflow_provider_sfevents.spark.decode import HEADER
 from airflow_provider_sfevents.spark.fieldtypes import record_fields, without_logical_types
+from airflow_provider_sfevents.staging.payload_bounds import is_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -141,7 +142,8 @@ class _Headers:
             return None
         if first["name"] != HEADER:
             return None
-        return parse_schema(without_logical_types({**schema, "fields": [first]}))
+        parsed = parse_schema(without_logical_types({**schema, "fields": [first]}))
+        return parsed if is_bounded(parsed) else None
 
 
 def has_header(schema_json: str) -> bool:

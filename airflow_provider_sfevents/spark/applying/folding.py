@@ -62,14 +62,15 @@ class Folding:
     """What is the same for all records of an entity.
 
     :param mark: of the entity, after what the batch does to it; for a read: before it.
-    :param nullings: changes of all records of a prefix; for a read: those that were kept for the entity.
+    :param prefix_updates: updates of all records of a prefix; for a read: those kept for the
+        entity.
     :param history: whether intervals are asked for.
     """
 
     layout: Layout
     deletions: Deletions
     mark: Mark | None
-    nullings: tuple[Change, ...] = ()
+    prefix_updates: tuple[Change, ...] = ()
     history: bool = False
 
 
@@ -100,7 +101,7 @@ def folded(
                 for _, one, told in of_records([serial.from_text(text)], progress)
                 if one == record_id
             ]
-            events += for_record(record_id, folding.nullings)
+            events += for_record(record_id, folding.prefix_updates)
             known, row = _known(given, folding, read_at)
             outcome = fold(record_id, known, events, folding.layout, with_history=folding.history)
             rows.append(_row(given, folding, known, row, outcome, ""))
@@ -116,7 +117,7 @@ def resolved(
         for given in _given(batch):
             record_id = given[RECORD_ID]
             kept = [serial.from_text(text) for text in given["event_texts"] or ()]
-            kept += for_record(record_id, folding.nullings)
+            kept += for_record(record_id, folding.prefix_updates)
             known, row = _known(given, folding, None)
             found = resolve_record(
                 record_id,
@@ -166,8 +167,9 @@ def _row(
         "fold_counts": list(outcome.counts.items()),
         "read_answer": answer,
     }
-    if outcome.mark is not None:
-        made |= mark_row(outcome.mark)
+    # Of a mark that goes the table needs to know which one is meant.
+    if (mark := outcome.mark or known.mark) is not None:
+        made |= mark_row(mark)
     if outcome.settled is not None:
         made |= order_parts(outcome.settled, "settled")
     if state is not None and (write or bury):

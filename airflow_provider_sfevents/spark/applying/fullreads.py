@@ -1,7 +1,9 @@
-"""Full records as REST and Bulk give them, made into rows of an entity's table: which field fills which column, and how. No I/O, no Spark.
+"""Full records as REST and Bulk give them, made into rows of an entity's table. No I/O, no Spark.
 
-They name fields as their APIs do: a compound comes as a struct (REST), or as one field for each member (`BillingStreet` of `BillingAddress`,
-`Place__Latitude__s` of `Place__c`, `FirstName` of `Name`). Values may all be text (Bulk's CSV).
+They name fields as their APIs do: a compound comes as a struct (REST), or as one field for each
+member (`BillingStreet` of `BillingAddress`, `Place__Latitude__s` of `Place__c`, `FirstName` of
+`Name`). Values may all be text (Bulk's CSV), so the read does not tell which of its columns a field
+fills that has several: the schema of the entity's change events does.
 """
 
 from __future__ import annotations
@@ -42,23 +44,39 @@ def filling(
     given: Mapping[str, Mapping[str, str]],
     entity: str,
     lacking: Collection[str] = (),
+    filled: Collection[str] = (),
 ) -> Filling:
     """Decide what fills the columns of a table.
 
-    :param given: fields of the read by folded name, each with its members' names by folded name; none for a plain field. SQL names.
+    :param given: fields of the read by folded name, each with its members' names by folded name;
+        none for a plain field. SQL names.
     :param lacking: fields of the table that the read is known not to have; they are null then.
-    :raises ConfigurationError: the read has no record ids, or lacks fields that the table has.
+    :param filled: columns that change events fill now, by the schema that they have at the time of
+        the read.
+    :raises ConfigurationError: the read has no record ids, lacks fields that the table has, or has
+        one with several columns of which `filled` names none.
     """
     if ID not in given:
         raise ConfigurationError(
             f"The read of {entity} has no field Id, so nobody knows of which records it is. It has: {', '.join(sorted(given)) or 'nothing'}."
         )
     work = _Filling(given)
-    newest = {column.field.casefold(): column.name for column in layout.columns}
-    for column in layout.columns:
-        # Where a field has changed in kind its last column is that of its kind now.
-        work.fill(column, is_newest=newest[column.field.casefold()] == column.name)
     allowed = {name.casefold() for name in lacking}
+    for column in layout.columns:
+        several = layout.of_field(column.field)
+        if len(several) == 1 or column.name in filled:
+            work.fill(column)
+        elif column.field.casefold() in allowed or any(one.name in filled for one in several):
+            work.leave(column)
+        else:
+            raise ConfigurationError(
+                f"{column.field} of {entity} has changed its kind and has several columns "
+                f"({', '.join(one.name for one in several)}): nothing tells which of them the read "
+                "fills. Give the schema that the entity's change events have now (--event-schema), "
+                "with the --decimals of the apply. If that was given, no event of it has been "
+                "applied yet: apply one first. Where the org has the field no more, say so: "
+                f"--lacking {column.field}."
+            )
     if missing := [name for name in work.missing if name.casefold() not in allowed]:
         raise ConfigurationError(
             f"The read of {entity} lacks fields that its table has: {', '.join(missing)}. They would be null from then on. Read them too; or, "
@@ -79,11 +97,13 @@ class _Filling:
         self.missing: list[str] = []
         self.used: set[str] = set()
 
-    def fill(self, column: Column, *, is_newest: bool) -> None:
+    def leave(self, column: Column) -> None:
+        """Null: the field's values are in another column."""
+        self.columns[column.name] = f"cast(null AS {column.type.sql()})"
+
+    def fill(self, column: Column) -> None:
         null = f"cast(null AS {column.type.sql()})"
-        if not is_newest:
-            self.columns[column.name] = null
-        elif column.type.kind == "struct":
+        if column.type.kind == "struct":
             self.columns[column.name] = self._struct(column) or null
         elif column.field.casefold() in self._given:
             name = self._use(column.field)

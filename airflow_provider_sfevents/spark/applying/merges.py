@@ -1,12 +1,17 @@
-"""The MERGE of each table, as text: one for each table is all that a run commits. Plain text from plain values."""
+"""The MERGE of each table, as text: one for each table is all that a run commits.
+
+A job may stall between its last look at the other jobs and its commit, while another job applies
+the same batch and later ones. So each statement that changes or removes rows says in its own
+condition how far the job has come, and leaves what a later job has written.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.envelope import GONE
 from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.tables.statements import GONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,11 +19,16 @@ if TYPE_CHECKING:
 BEFORE = "applied_before"
 
 
-def forward() -> str:
-    """Whether the source's row is not older than the table's: a job that was held up for long puts nothing back."""
-    table, source = (
-        f"struct({', '.join(f'{one}.{name}' for name in tables.ORDER)})" for one in "ts"
-    )
+MARK_ORDER = ("last_generation", "last_sequence", "last_ordinal", "gap_at")
+"""A mark's last cause, and its time: both only grow while the mark stands."""
+
+
+def forward(names: Sequence[str] = tables.ORDER) -> str:
+    """Condition that the source's row is not older than the table's.
+
+    :param names: columns that rows are ordered by.
+    """
+    table, source = (f"struct({', '.join(f'{one}.{name}' for name in names)})" for one in "ts")
     return f"{table} <= {source}"
 
 
@@ -37,12 +47,12 @@ def merge(
     :param target: quoted; `source` is a view's name.
     :param columns: of a row that is new; none: no row is.
     :param updates: columns to set of a row that is there; none: it stays.
-    :param when: rows that are there change only where this holds.
+    :param when: a condition; rows that are there change only where it holds.
     :param removes: the source says by `GONE` that a row goes.
     """
     on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keys)
     said = [f"MERGE INTO {target} t USING {source} s ON {on}"]
-    also = f" AND {when}" if when else ""
+    also = f" AND ({when})" if when else ""
     if removes:
         said.append(f"WHEN MATCHED AND s.{GONE}{also} THEN DELETE")
     if updates:
@@ -56,9 +66,12 @@ def merge(
     return " ".join(said)
 
 
-def replace_all(target: str, source: str, *, keys: Sequence[str], columns: Sequence[str]) -> str:
-    """Make a small table hold the source's rows and no others."""
-    return f"{merge(target, source, keys=keys, columns=columns)} WHEN NOT MATCHED BY SOURCE THEN DELETE"
+def replace_all(
+    target: str, source: str, *, keys: Sequence[str], columns: Sequence[str], when: str
+) -> str:
+    """Make a small table hold the source's rows, and no others of which a condition holds."""
+    said = merge(target, source, keys=keys, columns=columns)
+    return f"{said} WHEN NOT MATCHED BY SOURCE AND {when} THEN DELETE"
 
 
 def advance(target: str, source: str) -> str:

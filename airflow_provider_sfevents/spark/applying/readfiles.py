@@ -12,6 +12,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.applying.resolving import resolve
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.landing_steps import no_step
+from airflow_provider_sfevents.spark.tables.sessions import own_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +89,7 @@ def resolve_files(spark: SparkSession, order: ResolveOrder, step: Step = no_step
         order.current_state,
         order.table_format,
         order.entity,
-        read_records(spark, order.records, order.records_format),
+        read_records(own_session(spark, {}), order.records, order.records_format),
         files.read_text(order.deleted_ids).split() if order.deleted_ids else (),
         read_at=order.read_at,
         whole=order.whole,

@@ -32,7 +32,7 @@ from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
@@ -41,11 +41,14 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.applying.run import Run
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.evolution import Evolution
     from airflow_provider_sfevents.spark.landing_steps import Step
 
 logger = logging.getLogger(__name__)
 
 _BAD_VALUES = 5
+_READ = "read"
+"""Stands for the id of the schema that a read was given with."""
 
 
 def resolve(
@@ -73,8 +76,10 @@ def resolve(
     :param deleted_ids: records that were asked for and are not there.
     :param read_at: when the read *began*, by the org's clock; aware.
     :param whole: the read is of all records: what it does not bring is deleted.
-    :param event_schema: Avro schema (JSON) of the entity's change events; needed for an entity of which none has been applied, whose
-        columns nobody else knows, and passed over for others. `decimals` go with it.
+    :param event_schema: Avro schema (JSON) that the entity's change events have at the time of the
+        read. Needed where none has been applied, since the read does not tell the columns' types;
+        and where a field has changed its kind, to tell which of its columns the read fills.
+        `decimals`, as of the apply, go with it.
     :param lacking: fields that the table has, and the read knowingly has not: null from now on.
     :returns: how many records were `replaced`, `deleted`, left as they are since they are `newer` than the read, or `refused` since their marks
         are; and how many marks are left.
@@ -88,14 +93,19 @@ def resolve(
     with begun(state, deletions=deletions, history=history, step=step) as run:
         check_deletions(progress_of(run.progress), deletions)
         layout = recorded_layout(run, entity)
+        filled: frozenset[str] = frozenset()
         if event_schema:
-            layout = _seeded(run, entity, event_schema, decimals or {}) or layout
+            evolution = _evolution(run, entity, event_schema, decimals or {})
+            filled = frozenset(evolution.filled[_READ])
+            if not layout.columns:
+                run.state.types.keep({entity: evolution})
+                layout = layout_of(evolution.after.columns)
         if not layout.columns:
             raise ConfigurationError(
                 f"No event of {entity} has been applied yet, so that the types of its columns are not known. Give the schema of its change events "
                 "(--event-schema, as GetSchema returns it), or wait for the first event."
             )
-        rows = read_rows(run, entity, records, layout, lacking)
+        rows = read_rows(run, entity, records, layout, lacking, filled)
         counts = resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
     logger.info("%s resolved: %s.", entity, ", ".join(f"{n} {name}" for name, n in counts.items()))
     return counts
@@ -125,7 +135,7 @@ def resolve_rows(
         layout=layout,
         deletions=run.deletions,
         mark=mark,
-        nullings=tuple(_kept_for_all(run, entity)),
+        prefix_updates=tuple(_kept_for_all(run, entity)),
         history=run.history,
     )
     gone = [{tables.RECORD_ID: long_id(one)} for one in dict.fromkeys(deleted_ids)]
@@ -149,7 +159,7 @@ def resolve_rows(
     commits.of_records()
     if known_state is None or known_state.read_at != lifted.read_at:
         commits.entities({entity: lifted.read_at}, replace=True)
-    commits.resync({entity: None} if whole and mark is not None else {})
+    commits.resync({}, gone={entity: mark} if whole and mark is not None else {})
     commits.kept({}, drop_wide=entity if whole else "")
     written = commits.run(tables.RESOLVE_ORDER)
     run.check_progress()
@@ -161,10 +171,16 @@ def resolve_rows(
 
 
 def read_rows(
-    run: Run, entity: str, records: DataFrame, layout: Layout, lacking: Iterable[str]
+    run: Run,
+    entity: str,
+    records: DataFrame,
+    layout: Layout,
+    lacking: Iterable[str],
+    filled: Collection[str] = (),
 ) -> DataFrame:
     """Make rows of records as the org gives them.
 
+    :param lacking: as of `filling`, as is `filled`.
     :raises ConfigurationError: fields are missing, or values are of another kind than their columns; the message names them.
     """
     from pyspark.sql.types import StructType
@@ -180,7 +196,7 @@ def read_rows(
         else {}
         for one in records.schema.fields
     }
-    found = filling(layout, given, entity, tuple(lacking))
+    found = filling(layout, given, entity, tuple(lacking), filled)
     if found.ignored:
         logger.info(
             "%s: fields that no change event carries are left out: %s.",
@@ -216,19 +232,14 @@ def _check_values(entity: str, records: DataFrame, casts: Iterable[tuple[str, st
         )
 
 
-def _seeded(run: Run, entity: str, event_schema: str, decimals: Mapping[str, str]) -> Layout | None:
-    """Record the columns of an entity that has none yet, from the schema of its events."""
-    before = run.state.types(entity)
-    if before.columns:
-        return None
+def _evolution(run: Run, entity: str, event_schema: str, decimals: Mapping[str, str]) -> Evolution:
+    """Place the fields of a schema in an entity's columns, as an apply of its events does."""
     if entity_of(event_type(event_schema)) != entity:
         raise ConfigurationError(
             f"The schema that was given is of {event_type(event_schema)}, not of the change events of {entity}. Give that one's."
         )
     fields = with_decimals(record_fields(json.loads(event_schema)), read_decimals(decimals))
-    evolution = evolve(before, {"seed": fields})
-    run.state.types.keep({entity: evolution})
-    return layout_of(evolution.after.columns)
+    return evolve(run.state.types(entity), {_READ: fields})
 
 
 def _kept_for_all(run: Run, entity: str) -> list[Change]:

@@ -103,7 +103,7 @@ def _applied(lines: Sequence[str], hunks: Sequence[_Hunk]) -> list[str] | None:
     at = 0
     for hunk in hunks:
         end = hunk.start + len(hunk.old)
-        if hunk.start < at or tuple(lines[hunk.start : end]) != hunk.old:
+        if tuple(lines[hunk.start : end]) != hunk.old:
             return None
         made += lines[at : hunk.start]
         made += hunk.new

@@ -1,8 +1,8 @@
-"""What is about an entity as a whole: decided by the driver, before any record is looked at.
+"""Events about an entity as a whole: the driver decides about them before it looks at any record.
 
-There are few such events: overflows, wildcards, gaps that name nobody, and events that cannot be read. Each of them either nulls fields of
-all records of a prefix, or marks the entity; from its order on, all other events of a marked entity are kept. Deletions are not: they apply
-to their records at once.
+There are few: overflows, wildcards, gaps without a record id, and events that cannot be read. Each
+either updates fields of all records of a prefix, or marks the entity; from its order on, all other
+events of a marked entity are kept. Deletions are not kept: they apply to their records at once.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ class EntityPlan:
     """What a batch does to an entity as a whole, and what each of its records has to know.
 
     :param state: as it is after the batch; records are folded with its mark and its `read_at`.
-    :param nullings: changes of all records of a prefix, to be folded into every record whose id begins so.
+    :param prefix_updates: updates of all records of a prefix, to be folded into every record
+        whose id begins with it.
     :param kept: such changes that are kept for the entity, for records that are held back or not known yet.
     :param quarantined: events that count for nothing, each with the reason.
     """
 
     state: EntityState
-    nullings: tuple[Change, ...] = ()
+    prefix_updates: tuple[Change, ...] = ()
     kept: tuple[Change, ...] = ()
     quarantined: tuple[tuple[Change, str], ...] = ()
 
@@ -68,16 +69,16 @@ def plan_entity(
     :param events: those parts of the released events that are about the entity (`Change.parts`), overflows at their transactions' end.
     """
     mark = together(state.mark, opening_mark)
-    nullings: list[Change] = []
+    prefix_updates: list[Change] = []
     kept: list[Change] = []
     quarantined: list[tuple[Change, str]] = []
     for change in sorted(events, key=lambda one: one.order):
         if state.read_at is not None and change.surely_before(state.read_at):
             continue
-        if change.is_nulling and not layout.missing(change):
+        if change.updates_a_prefix and not layout.missing(change):
             is_held = mark is not None and mark.holds_back(change.order)
             if not is_held:
-                nullings.append(change)
+                prefix_updates.append(change)
             # Until the entity has been read in full, a read may bring records that nobody has heard of, as they were before this.
             if is_held or state.read_at is None:
                 kept.append(change)
@@ -88,7 +89,7 @@ def plan_entity(
             quarantined.append((change, detail))
     return EntityPlan(
         state=replace(state, mark=mark),
-        nullings=tuple(nullings),
+        prefix_updates=tuple(prefix_updates),
         kept=tuple(kept),
         quarantined=tuple(quarantined),
     )
@@ -103,6 +104,6 @@ def _why(change: Change, layout: Layout) -> tuple[Reason, str]:
         return "overflow", ""
     if change.change_type in GAPS | {"GAP_DELETE"}:
         return "gap", f"{change.change_type} of {', '.join(change.record_ids) or 'no record'}"
-    if change.is_nulling:
+    if change.updates_a_prefix:
         return "undecodable", f"the table has no column for the field {layout.missing(change)}"
     return "wildcard", f"{change.change_type} of {', '.join(change.record_ids) or 'no record'}"

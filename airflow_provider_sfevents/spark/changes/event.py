@@ -88,8 +88,8 @@ class Change:
         return addressed(self.record_ids)
 
     @property
-    def is_nulling(self) -> bool:
-        """Whether it nulls fields of every record of a prefix."""
+    def updates_a_prefix(self) -> bool:
+        """True for an UPDATE that names fields of every record of a prefix."""
         one = self.addressed
         return bool(
             self.change_type == "UPDATE"
@@ -114,7 +114,7 @@ class Change:
 
         A change of a whole prefix stays what it is: where it finds no record, it does nothing.
         """
-        return self if self.is_nulling else replace(self, record_ids=(record_id,))
+        return self if self.updates_a_prefix else replace(self, record_ids=(record_id,))
 
     def parts(self) -> tuple[Self | None, Self | None]:
         """Split it into what is about single records, and what is about the entity; either may be missing."""

@@ -1,25 +1,36 @@
-"""What an UPDATE does to a record's values: exactly the fields it names, and nothing else.
+"""Apply an UPDATE to a record's values: set exactly the fields that it names.
 
-`Parent` stands for a compound as a whole, `Parent.Member` for that member alone. A compound whose members are all null is null. Where a
-field may be text or a record (the name of an account that may be a person), setting the one clears the other.
+1. `Parent` stands for a compound as a whole, `Parent.Member` for that member alone. A compound
+   whose members are all null is null.
+2. Where a field may be text or a record (the name of an account that may be a person), setting the
+   one clears the other.
+3. A field that changed its kind has several columns, and its value is in one of them. A member that
+   is set moves the other members to the column that holds it: numbers are cast, and nothing else
+   is. A member that is nulled is nulled where the value is.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.changes.diffs import Unpatchable, patched
+from airflow_provider_sfevents.spark.columns import fitting_decimal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.spark.changes.event import Change
-    from airflow_provider_sfevents.spark.fieldtypes import Column
+    from airflow_provider_sfevents.spark.changes.marks import Reason
+    from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
 
 Values = dict[str, Any]
 """A record's values by column."""
+
+_NUMBERS = frozenset({"int", "long", "double", "decimal"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,56 +70,120 @@ class Layout:
         return any(member in dict(column.type.members) for column in columns)
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A field that could not be set: the reason to mark the record for, and the details."""
+
+    reason: Reason
+    detail: str
+
+
+class _Immovable(Exception):  # noqa: N818 - an answer, not a failure
+    """The other members of a compound cannot be moved; the message says why."""
+
+
 def updated(
     layout: Layout, values: Mapping[str, Any], change: Change
-) -> tuple[Values, dict[str, str]]:
+) -> tuple[Values, dict[str, Problem]]:
     """Apply an UPDATE whose fields all have columns (`Layout.missing`).
 
-    :return: the values after it; and, by field, why a diff could not be applied: these are as they were.
+    :return: the values after it; and, by field, the problem of each that stayed as it was.
     """
     after = dict(values)
-    problems: dict[str, str] = {}
+    problems: dict[str, Problem] = {}
     # A whole compound before its members: the event's value of the whole has those members, too.
     for name in sorted(change.fields, key=lambda name: "." in name):
         parent, _, member = name.partition(".")
-        for column in layout.of_field(parent):
-            given = None if name in change.nulled else change.values.get(column.name)
+        columns = layout.of_field(parent)
+        given = {} if name in change.nulled else change.values
+        try:
             if member:
-                after[column.name] = _with_member(column, after.get(column.name), member, given)
-            elif name not in change.diffs or given is None:
-                after[column.name] = _settled(given)
+                after |= _with_member(columns, after, member, given)
+            elif name in change.diffs:
+                after |= _with_diff(columns, after, given)
             else:
-                try:
-                    after[column.name] = patched(after.get(column.name), given)
-                except Unpatchable as reason:
-                    problems[name] = str(reason)
+                after |= {column.name: _settled(given.get(column.name)) for column in columns}
+        except Unpatchable as reason:
+            problems[name] = Problem("diff", str(reason))
+        except _Immovable as reason:
+            problems[name] = Problem("kind", str(reason))
     return after, problems
 
 
-def nulled(layout: Layout, values: Mapping[str, Any], change: Change) -> Values:
-    """Null every field that a change of a whole prefix names, whatever values it carries."""
-    after = dict(values)
-    for name in change.fields:
-        parent, _, member = name.partition(".")
-        for column in layout.of_field(parent):
-            if member:
-                after[column.name] = _with_member(column, after.get(column.name), member, None)
-            else:
-                after[column.name] = None
-    return after
+def _with_diff(
+    columns: Sequence[Column], values: Mapping[str, Any], given: Mapping[str, Any]
+) -> Values:
+    """A text with a diff applied; null where the event carries none.
+
+    :raises Unpatchable: the diff does not lead from the value to one with its hash.
+    """
+    return {
+        column.name: patched(values.get(column.name), given[column.name])
+        if given.get(column.name) is not None
+        else None
+        for column in columns
+    }
 
 
-def _with_member(column: Column, current: Any, member: str, given: Any) -> Any:
-    """A compound with one member set from the event's value of the compound; None: set to null."""
-    if member not in dict(column.type.members):
-        return None  # the field was of another kind when this column was filled
-    value = given.get(member) if isinstance(given, dict) else None
-    after = {**(current or {}), member: value}
-    text = column.type.text_member
+def _with_member(
+    columns: Sequence[Column], values: Mapping[str, Any], member: str, given: Mapping[str, Any]
+) -> Values:
+    """A compound with one member set from the event's value of the compound, or nulled.
+
+    :param columns: of the field; at most one of them has a value, before and afterwards.
+    :raises _Immovable: the other members are in another column, and do not fit into this one.
+    """
+    having = [column for column in columns if member in dict(column.type.members)]
+    taking = next((one for one in having if _member(given, one, member) is not None), None)
+    holding = next((one for one in columns if values.get(one.name) is not None), None)
+    target = taking or holding
+    if target is None or target not in having:
+        return {}  # a value of another kind has no such member, and says nothing of it
+    before = values.get(target.name) or {}
+    if holding is not None and holding is not target:
+        before = _moved(values[holding.name], holding.type, target.type, member)
+    after = {**before, member: _member(given, target, member)}
+    text = target.type.text_member
     # A member set to null says nothing about a name that is text: it had no such member.
-    if text and member != text and value is not None:
+    if text and member != text and taking is not None:
         after[text] = None
-    return _settled(after)
+    return {column.name: _settled(after) if column is target else None for column in columns}
+
+
+def _member(given: Mapping[str, Any], column: Column, member: str) -> Any:
+    value = given.get(column.name)
+    return value.get(member) if isinstance(value, dict) else None
+
+
+def _moved(value: Any, of: FieldType, to: FieldType, member: str) -> Values:
+    """The other members of a compound for another column, as far as that column has them.
+
+    :raises _Immovable: a member's value is not cast to the type that it has there.
+    """
+    if not isinstance(value, dict):
+        return {}  # what is moved to a record is a record; text is cleared by it
+    before = dict(of.members)
+    return {
+        name: _cast(name, value.get(name), before.get(name), kind)
+        for name, kind in to.members
+        if name != member
+    }
+
+
+def _cast(name: str, value: Any, of: FieldType | None, to: FieldType) -> Any:
+    """A value in another type: the same type, or a number that a decimal or a double holds.
+
+    :raises _Immovable: it is neither.
+    """
+    if value is None or of == to:
+        return value
+    if of is not None and of.kind in _NUMBERS:
+        with suppress(ValueError):
+            if to.kind == "decimal":
+                return fitting_decimal(value, to)
+            if to.kind == "double" and Decimal(repr(double := float(value))) == value:
+                return double
+    raise _Immovable(f"its member {name} is {value!r}, which does not become {to.sql()}")
 
 
 def _settled(value: Any) -> Any:

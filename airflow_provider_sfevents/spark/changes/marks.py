@@ -26,6 +26,7 @@ Reason = Literal[
     "wildcard",  # a change of all records of a prefix that does not say what became of them
     "no_base",  # an update of a record that is not there
     "diff",  # a long text came as a diff that could not be applied
+    "kind",  # a member of a compound came in a new type, which the other members cannot be cast to
     "late",  # a change that is older than the record, after reading began again
     "undecodable",  # an event that cannot be decoded, or has no column for a field
     "unknown_type",  # a change type that this release does not know

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Done = Literal[
     "applied",
     "deleted",
-    "nulled",
     "absent",
     "kept",
     "gap",
@@ -209,7 +208,7 @@ class _Record:
 
     def _applied(self, change: Change) -> Done:
         is_there = self._state is not None and not self._state.deleted
-        if change.is_nulling and not is_there:
+        if change.updates_a_prefix and not is_there:
             return "absent"
         if self._is_late(change):
             return self._put_in_doubt("late", change)
@@ -218,15 +217,10 @@ class _Record:
             return "applied"
         if self._state is None or not is_there:
             return self._put_in_doubt("no_base", change)
-        if change.is_nulling:
-            self._advance(
-                change, of_fields.nulled(self._layout, self._state.values, change), deleted=False
-            )
-            return "nulled"
         values, problems = of_fields.updated(self._layout, self._state.values, change)
         self._advance(change, values, deleted=False)
-        for name, reason in problems.items():
-            self._mark_as("diff", change, f"{name}: {reason}")
+        for name, problem in problems.items():
+            self._mark_as(problem.reason, change, f"{name}: {problem.detail}")
         return "applied"
 
     def _mark_as(self, reason: Reason, change: Change, detail: str = "") -> None:

@@ -6,6 +6,7 @@ looks at doubtful rows again, and says what becomes of them and why. A doubtful 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -20,7 +21,9 @@ from airflow_provider_sfevents.spark.columns import (
     fitting_decimal,
     instants,
 )
-from airflow_provider_sfevents.spark.decode import BITMAPS, HEADER
+from airflow_provider_sfevents.spark.decode import BITMAPS, HEADER, parsed
+from airflow_provider_sfevents.spark.fieldtypes import record_fields
+from airflow_provider_sfevents.staging.payload_bounds import has_items_without_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +40,16 @@ _FROM: Mapping[str, frozenset[str]] = {
 }
 _AS_IT_IS = frozenset({"boolean", "int", "long", "double", "string", "date", "timestamp", "time"})
 _EXACT_IN_DOUBLE = 2**53
+
+
+def left_to_reference(schema_json: str, columns: Sequence[Column]) -> str:
+    """Say why events of a schema are the reference decoder's; empty where columns are made here.
+
+    :param columns: of the event type, as this schema fills them.
+    """
+    if has_items_without_bytes(parsed(schema_json)):
+        return "a list of the schema has items that take no bytes"
+    return unfit(record_fields(json.loads(schema_json)), columns)
 
 
 def unfit(fields: Fields, columns: Sequence[Column]) -> str:

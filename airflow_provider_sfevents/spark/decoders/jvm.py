@@ -14,11 +14,7 @@ from airflow_provider_sfevents.spark import envelope
 from airflow_provider_sfevents.spark.columns import DAY_MS, FIRST_INSTANT_MS, LAST_INSTANT_MS
 from airflow_provider_sfevents.spark.decode import BITMAPS, HEADER, bitmap_layout
 from airflow_provider_sfevents.spark.decoders import bitmap_sql, conversion
-from airflow_provider_sfevents.spark.fieldtypes import (
-    quoted,
-    record_fields,
-    without_logical_types,
-)
+from airflow_provider_sfevents.spark.fieldtypes import quoted, without_logical_types
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
@@ -38,7 +34,7 @@ def unfit(schema_json: str, columns: Sequence[Column]) -> str:
     """Why `from_avro` cannot make these columns of a schema's events; empty where it can."""
     if any(_has_decimal(column.type) for column in columns):
         return "Java spells some doubles otherwise than with the fewest digits, which decimals are made from"
-    return conversion.unfit(record_fields(json.loads(schema_json)), columns)
+    return conversion.left_to_reference(schema_json, columns)
 
 
 def _has_decimal(kind: FieldType) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 import sys
@@ -16,7 +15,6 @@ from airflow_provider_sfevents.spark.decoders.choice import (
     EXECUTORS_NEED,
     wheels_missing,
 )
-from airflow_provider_sfevents.spark.fieldtypes import record_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,10 +64,9 @@ def payload_decoder(
     if decoder == "python":
         return Reference(schema_json, columns)
     from airflow_provider_sfevents.spark.decoders.accelerated import Accelerated
-    from airflow_provider_sfevents.spark.decoders.conversion import unfit
+    from airflow_provider_sfevents.spark.decoders.conversion import left_to_reference
 
-    reason = unfit(record_fields(json.loads(schema_json)), columns)
-    if reason:
+    if reason := left_to_reference(schema_json, columns):
         logger.info("Decoded record by record: %s.", reason)
         return Reference(schema_json, columns)
     return Accelerated(schema_json, columns)

@@ -27,6 +27,8 @@ class Attempt:
     :param written: rows by file, relative to the folder.
     :param landed: what the mark will say.
     :param left_overs: whether other tables, too, may hold rows of this batch.
+    :param before: files of the batch by its mark, if it has landed before and no attempt has died
+        since; paths relative to the root of the tables.
     :param step: called before each effect.
     :param fence: called right before each effect; raises where this landing must not go on.
     """
@@ -35,6 +37,7 @@ class Attempt:
     written: Mapping[str, int]
     landed: Landed
     left_overs: bool
+    before: tuple[str, ...] | None
     step: Step
     fence: Callable[[], None]
 

@@ -19,6 +19,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, StagingError
 from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 from airflow_provider_sfevents.spark.fieldtypes import quoted
@@ -231,12 +232,12 @@ class MergedTables:
             .parquet(f"{attempt.folder}/{table}")
             .select(*map(quoted, schema.names))
         )
-        source = rows.withColumn(statements.GONE, F.lit(False))
+        source = rows.withColumn(envelope.GONE, F.lit(False))
         before = self._dates_of(table, batch_id)
         if before and (gone := self._gone(table, rows, batch_id, before)):
             lost = self.spark.createDataFrame(
                 [(ordinal, True) for ordinal in gone],
-                f"{envelope.ORDINAL} bigint, {statements.GONE} boolean",
+                f"{envelope.ORDINAL} bigint, {envelope.GONE} boolean",
             )
             source = source.unionByName(lost, allowMissingColumns=True)
         source.createOrReplaceTempView(_SOURCE)
@@ -288,5 +289,5 @@ class MergedTables:
                 ours = f"{envelope.BATCH_ID} = {statements.text(batch_id)}"
                 found = self._rows(table).where(ours).count()
             if found != rows:
-                return f"{self.label(table)} holds {found} rows of it instead of {rows}"
+                return f"{self.label(table)} holds {counted(found, 'row')} of it instead of {rows}"
         return ""

@@ -95,7 +95,12 @@ def looks_named(table: str) -> bool:
 
 def commits_safely(root: str, table_format: str) -> bool:
     """Whether two landings at once see each other: a commit is a rename that fails where another one came first."""
-    return table_format == PARQUET or not _RENAMES_NOT.match(root)
+    return table_format == PARQUET or renames_in_one_step(root)
+
+
+def renames_in_one_step(root: str) -> bool:
+    """Tell whether the store of a URL renames: disks and HDFS do, object stores copy instead."""
+    return not _RENAMES_NOT.match(root)
 
 
 def _checked_root(table: str, table_format: str) -> str:

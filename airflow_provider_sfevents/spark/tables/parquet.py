@@ -1,4 +1,4 @@
-"""Parquet: folders of files, which one landing after the other renames into place (`publish`). There is no commit."""
+"""Parquet: folders of files that landings rename into place (`publish`). There is no commit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import envelope, publish
+from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,12 +89,18 @@ class ParquetTables:
         return tuple(move.target for move in publish.plan_moves(written, batch_id))
 
     def publish(self, attempt: Attempt) -> None:
+        replacements: tuple[publish.Replacement, ...] = ()
+        if attempt.left_overs:
+            can_replace = naming.renames_in_one_step(self.root)
+            foreign = ForeignFiles(self.spark, self._files, self.root, can_replace=can_replace)
+            replacements = foreign.replacements(attempt)
         publish.publish(
             self._files,
             self.root,
             attempt.folder,
             publish.plan_moves(attempt.written, attempt.landed.batch_id),
             lambda: self._files.walk(self.root) if attempt.left_overs else (),
+            replacements,
             attempt.landed,
             attempt.step,
             attempt.fence,

@@ -1,4 +1,4 @@
-"""Spark sessions for table formats: what they need set, what they need on the classpath, and what to say where it is missing."""
+"""Spark sessions for tables: the settings that results depend on, and the formats' jars."""
 
 from __future__ import annotations
 
@@ -14,18 +14,28 @@ if TYPE_CHECKING:
 EXTENSIONS = "spark.sql.extensions"
 CATALOGS = "spark.sql.catalog."
 
-SKIP_NOTHING = {
+_REBASED = ("datetimeRebaseModeInWrite", "datetimeRebaseModeInRead", "int96RebaseModeInRead")
+SETTLED: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    # Other readers fail at the default, INT96, or change values, before 1677 and after 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    **{f"spark.sql.parquet.{mode}": "CORRECTED" for mode in _REBASED},
+    "spark.sql.parquet.writeLegacyFormat": "false",
+    "spark.sql.files.maxRecordsPerFile": "0",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.files.openCostInBytes": "65536",  # quick with many small files
 }
-"""What a session needs in which landed rows are read, whatever the cluster's defaults are."""
+"""Settings of every session that writes, so that no default of the cluster changes a result."""
 
 
 def own_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Make a session for landing: it has the catalogs of the given one, these settings, and skips no file."""
-    return _made(spark, CATALOGS, {**SKIP_NOTHING, **settings})
+    """Make a session for landing: it has the catalogs of the given one, and these settings."""
+    quick = {"spark.sql.files.openCostInBytes": "65536"}  # with many small files
+    return _made(spark, CATALOGS, {**SETTLED, **quick, **settings})
 
 
 def reading_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import DataType, StructType
 
-GONE = "sfevents_gone"
 _MOST_DATES = 200
 
 
@@ -29,16 +28,17 @@ def merge(
     """Replace the rows of a batch by those of the source.
 
     :param target: quoted.
-    :param source: name of a view with the columns and `GONE`.
+    :param source: name of a view with the columns and `envelope.GONE`.
     :param dates: ISO-8601, those of the source's rows and those of the rows that are there.
     """
     ours = of_batch(batch_id, dates, "t.")
     pairs = [(f"t.{quoted(name)}", f"s.{quoted(name)}", quoted(name)) for name in columns]
     return (
         f"MERGE INTO {target} t USING {source} s ON {ours} AND t.{envelope.ORDINAL} = s.{envelope.ORDINAL} "  # noqa: S608 - all of it is quoted
-        f"WHEN MATCHED AND s.{GONE} THEN DELETE "
+        f"WHEN MATCHED AND s.{envelope.GONE} THEN DELETE "
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f'{left} = {right}' for left, right, _ in pairs)} "
-        f"WHEN NOT MATCHED AND NOT s.{GONE} THEN INSERT ({', '.join(name for *_, name in pairs)}) "
+        f"WHEN NOT MATCHED AND NOT s.{envelope.GONE} "
+        f"THEN INSERT ({', '.join(name for *_, name in pairs)}) "
         f"VALUES ({', '.join(right for _, right, _ in pairs)})"
     )
 

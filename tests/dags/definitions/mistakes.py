@@ -16,7 +16,7 @@ EACH: dict[str, Any] = {"topic": TOPIC, "idle_seconds": 0.5, "application": STAN
 MISTAKES: dict[str, dict[str, Any]] = {
     "unknown_topic": {"topic": "/event/Oder__e"},
     "wrong_secret": {"conn_id": "wrong_secret"},
-    "wrong_host": {"conn_id": "wrong_host"},
+    "wrong_host": {"conn_id": "wrong_host", "max_seconds": 1},
     "no_spark_connection": {"spark_conn_id": "spark_nowhere"},
     "edited_position": {"consumer": "edited"},
 }

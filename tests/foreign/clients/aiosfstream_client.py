@@ -56,6 +56,9 @@ class Orders:
     async def replay_ids(self) -> dict[str, int]:
         return {topic: marker.replay_id for topic, marker in self.markers.items()}
 
+    async def is_receiving(self) -> bool:
+        return self._receiving is not None and not self._receiving.done()
+
     async def close(self) -> None:
         await self.client.close()
 

@@ -21,6 +21,7 @@ from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
@@ -68,7 +69,7 @@ class Consumer:
         org = self.bus.connection()
         return Settings(
             login=ClientCredentials(
-                login_url=org["host"], client_id=org["login"], client_secret=org["password"]
+                login_url=org["host"], client_id=org["login"], client_secret=Secret(org["password"])
             ),
             endpoint=self.bus.endpoint,
             plaintext=True,
@@ -250,7 +251,8 @@ def age_records(consumer: Consumer, hours: int) -> None:
         return (datetime.fromisoformat(text) - timedelta(hours=hours)).isoformat() if text else text
 
     record = json.loads(consumer.positions["orders"])
-    moved = {name: earlier(record[name]) for name in ("committed_at", "last_event_at")}
+    times = ("committed_at", "last_event_at", "resume_after_at")
+    moved = {name: earlier(record[name]) for name in times}
     consumer.positions["orders"] = json.dumps(record | moved)
     anchors = list(consumer.root.rglob(layout.ANCHOR))
     for file in anchors:

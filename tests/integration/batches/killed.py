@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections import UserDict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
 from upath import UPath
 
 from airflow_provider_sfevents.batches.outcome import BatchRequest
@@ -12,6 +16,7 @@ from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
@@ -22,25 +27,45 @@ if TYPE_CHECKING:
 
 
 def kill_at(consumer: ManagedConsumer, step: str, nth: int = 1) -> None:
-    """Let a first try of the consumer's next run die there; the position has begun already."""
+    """Let a first try of the consumer's next run die there; the position that it wrote stays."""
     settings = consumer.settings
     login = settings.login
     assert isinstance(login, ClientCredentials)
-    told = {
-        "login": [login.login_url, login.client_id, login.client_secret],
+    told: dict[str, Any] = {
+        "login": [login.login_url, login.client_id, login.client_secret.reveal()],
         "endpoint": settings.endpoint,
         "root": str(consumer.root),
         "topic": consumer.topic,
         "managed": consumer.managed,
-        "positions": consumer.positions,
+        "positions": str(consumer.root.with_name("positions.json")),
     }
-    deaths.kill_at(step, nth, __name__, told)
+    positions = KeptPositions(told["positions"])
+    positions.update(consumer.positions)
+    try:
+        deaths.kill_at(step, nth, __name__, told)
+    finally:
+        consumer.positions.update(KeptPositions(told["positions"]))
+
+
+class KeptPositions(UserDict[str, str]):
+    """Positions in a file, which outlives the process that writes them."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        super().__init__()
+        if self._path.exists():
+            self.data = json.loads(self._path.read_text())
+
+    @override
+    def __setitem__(self, key: str, record: str) -> None:
+        super().__setitem__(key, record)
+        self._path.write_text(json.dumps(self.data))
 
 
 async def _stage(told: dict[str, Any]) -> None:
     url, name, secret = told["login"]
     settings = Settings(
-        login=ClientCredentials(login_url=url, client_id=name, client_secret=secret),
+        login=ClientCredentials(login_url=url, client_id=name, client_secret=Secret(secret)),
         endpoint=told["endpoint"],
         plaintext=True,
     )
@@ -51,7 +76,7 @@ async def _stage(told: dict[str, Any]) -> None:
         run=Run(dag="orders", run="r1", task="land"),
         managed=told["managed"],
     )
-    store = MappingStore(told["positions"], "orders")
+    store = MappingStore(KeptPositions(told["positions"]), "orders")
     async with PubSubClient(settings) as client:
         area = StagingArea(UPath(told["root"]))
         await stage_batch(request, client, area, lambda _: store, asyncio.Event())

@@ -54,18 +54,14 @@ def test_a_task_stages_nothing_of_a_later_moment(
 def test_a_wait_stages_nothing_of_a_later_moment(
     bus: Emulator, waiter: Waiter, folder: BatchFolder
 ) -> None:
-    """The same for who only waits: it tells nobody that something came, as it is the other's."""
-    coming = waiter.coming()
+    """A wait leaves the event to the other holder as well, and reports nothing pending."""
 
     async def run() -> None:
-        waiting = asyncio.create_task(waiter.wait(coming))
+        poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
         take_over(folder)
         publish(bus, 4, 1)
-        await until(lambda: bus.open_streams == 0)
-        waiting.cancel()
-        await asyncio.wait((waiting,))
-        assert waiting.cancelled()
+        assert not (await poking).enough
 
     asyncio.run(run())
     assert (folder.parts(), bus.deliveries(TOPIC)) == ([], 1)

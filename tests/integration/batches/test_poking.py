@@ -98,7 +98,9 @@ def test_a_poke_that_is_ended_keeps_what_came(
         stopping.set()
         await poking
 
-    with pytest.raises(Stopped, match=r"waited for /event/Order__e; \d events stay staged"):
+    with pytest.raises(
+        Stopped, match=r"waited for /event/Order__e; what came \(\d events\) stays staged"
+    ):
         asyncio.run(poke_and_end())
     publish(bus, 5, 6)
     staged = consumer.run_once()

@@ -123,6 +123,7 @@ def test_a_refused_anchor_is_no_loss(bus: Emulator, consumer: Consumer) -> None:
             sequence=position.sequence,
             replay_id="ff" * 10,
             seen_at=position.committed_at,
+            after=position.replay_id,
         )
     )
     consumer.replay_fallback = "latest"

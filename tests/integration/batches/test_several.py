@@ -80,6 +80,6 @@ def test_a_position_reset_meanwhile_keeps_spark_from_starting(
     check_before_landing(staged)
     record = json.loads(consumer.positions["orders"])
     consumer.positions["orders"] = json.dumps(record | {"epoch": "again"})
-    with pytest.raises(PositionConflict, match="stands at again-0 by now"):
+    with pytest.raises(PositionConflict, match="is at again-0 by now"):
         check_before_landing(staged)
     staged.release()

@@ -20,6 +20,7 @@ from airflow_provider_sfevents.exceptions import (
     Stopped,
     TopicError,
 )
+from airflow_provider_sfevents.positions.record import move_on
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
@@ -166,7 +167,7 @@ def test_what_was_received_before_a_kill_is_kept(bus: Emulator, consumer: Consum
         stopping.set()
         await staging
 
-    with pytest.raises(Stopped, match="20 events stay staged"):
+    with pytest.raises(Stopped, match=r"what came \(20 events\) stays staged"):
         asyncio.run(stage_and_kill())
     consumer.bounds = Bounds(idle_seconds=0.3)
     publish(bus, 21, 3)
@@ -176,15 +177,17 @@ def test_what_was_received_before_a_kill_is_kept(bus: Emulator, consumer: Consum
 
 
 def test_a_quiet_topic_goes_on_from_a_keepalive(bus: Emulator, consumer: Consumer) -> None:
-    """A position outlives retention: the next fetch starts at the anchor, and the position has not moved."""
+    """A position outlives retention: the next fetch starts at the last keepalive, and no batch is committed."""
     publish(bus, 1, 5)
     consumer.run_once()
-    committed = consumer.positions["orders"]
+    committed = consumer.position
     consumer.bounds = Bounds(idle_seconds=1)
     for _ in range(4):
         bus.clock.advance(hours=40)
         assert isinstance(consumer.run_once(), Empty)
-    assert consumer.positions["orders"] == committed
+    heard = consumer.position
+    assert heard.resume_after not in ("", committed.replay_id)
+    assert move_on(committed, heard.resume_after, heard.resume_after_at) == heard
     ids = publish(bus, 6, 5)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,10 +61,25 @@ def asked_for(bus: Emulator) -> int:
     return sum(call.rpc == "GetSchema" and call.subject == NOWHERE for call in bus.requests)
 
 
-def test_a_schema_that_cannot_be_had_just_now_is_a_retry(bus: Emulator, consumer: Consumer) -> None:
-    """Nothing is noted as unknown because the service was away; the next try pays for nothing again."""
+def test_a_schema_that_comes_late_costs_no_stream(bus: Emulator, consumer: Consumer) -> None:
+    """The events stay staged while the schema is asked for again, and the batch is made by the same fetch."""
     publish(bus, 1, 3)
-    bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=20)
-    with pytest.raises(TransportError):
+    bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=2)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, bus.deliveries(TOPIC)) == (3, 3)
+
+
+def test_a_schema_that_cannot_be_had_just_now_is_a_retry(bus: Emulator, consumer: Consumer) -> None:
+    """At `max_seconds` the try fails and keeps the events; nothing is noted as unknown, nothing is delivered twice."""
+    publish(bus, 1, 3)
+    bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=1000)
+    bounds, consumer.bounds = consumer.bounds, replace(consumer.bounds, max_seconds=2.0)
+    with pytest.raises(TransportError, match=r"schema\.api\.unavailable"):
         consumer.stage()
     assert list(consumer.root.rglob("*.unknown")) == []
+    bus.clear_faults()
+    consumer.bounds = bounds
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, bus.deliveries(TOPIC)) == (3, 3)

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.exceptions import StagingError, TransportError
+from airflow_provider_sfevents.exceptions import PositionConflict, StagingError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import claims
 from airflow_provider_sfevents.staging.marks import Anchor
@@ -24,7 +24,7 @@ from tests.integration.batches.conftest import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.waiting import Heard
+    from airflow_provider_sfevents.batches.poking import Pending
     from airflow_provider_sfevents.emulator import Emulator
     from tests.integration.batches.conftest import Consumer, Waiter
 
@@ -45,19 +45,20 @@ def anchor(waiter: Waiter) -> Anchor | None:
 def test_the_event_that_woke_a_wait_at_latest_is_in_the_batch(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """Nothing falls between wait and task, though the place was nowhere but in the wait's stream."""
+    """The wait pins `latest` to its first event and stages it, so the task's batch begins with that event."""
     bus.pause_keepalives()
-    coming = waiter.coming()
 
-    async def run() -> tuple[list[str], Heard]:
-        listening = asyncio.create_task(waiter.wait(coming))
+    async def run() -> tuple[list[str], Pending]:
+        poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
         ids = publish(bus, 4, 1)
-        heard = await listening
-        return ids + publish(bus, 5, 2), heard
+        pending = await poking
+        return ids + publish(bus, 5, 2), pending
 
-    ids, heard = asyncio.run(run())
-    assert (heard.events, heard.staged) == (1, True)
+    ids, pending = asyncio.run(run())
+    assert (pending.events, pending.staged, pending.enough) == (1, True, True)
+    position = at_latest.position
+    assert (position.start, position.pinned_by) == (ids[0], "event")
     assert staged_ids(at_latest, at_latest.run_once()) == ids
     assert bus.deliveries(TOPIC) == 3
 
@@ -65,26 +66,22 @@ def test_the_event_that_woke_a_wait_at_latest_is_in_the_batch(
 def test_a_wait_at_latest_keeps_others_out_until_a_keepalive_pins_it(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """Two moments would lose what lies between; once it is a place in the anchor, anybody may go on from it."""
+    """A second subscription at `latest` would begin later; once the position is pinned, any task may continue from it."""
     bus.pause_keepalives()
-    coming = waiter.coming()
 
     async def run() -> None:
-        first = asyncio.create_task(waiter.wait(coming))
+        first = asyncio.create_task(waiter.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
-        second = asyncio.create_task(waiter.wait(coming))
         held = await waiter.poke_until(asyncio.Event())
         assert (held.enough, "held by task orders.wait" in held.why) == (False, True)
         assert bus.open_streams == 1
+        assert at_latest.positions == {}
         bus.resume_keepalives()
-        await until(lambda: bus.open_streams == 2)
-        assert anchor(waiter) is not None
-        assert not waiting.sight(coming, waiter.area).held_by
-        for one in (first, second):
-            one.cancel()
-        await asyncio.wait((first, second))
+        assert not (await first).enough
 
     asyncio.run(run())
+    assert (at_latest.position.pinned_by, at_latest.position.is_pinned) == ("keepalive", True)
+    assert not waiting.sight(waiter.coming(), waiter.area).held_by
     ids = publish(bus, 4, 2)
     assert staged_ids(at_latest, at_latest.run_once()) == ids
 
@@ -110,34 +107,50 @@ def test_a_poke_at_latest_that_learned_nothing_is_a_retry(
         waiter.poke()
 
 
-def test_a_place_at_latest_needs_the_staging_area(
-    at_latest: Consumer, waiter: Waiter, bus: Emulator
-) -> None:
-    """Where it cannot be written nothing is asked for: what came would be lost, and that is said."""
-    coming = waiter.coming()
-    waiter.root = at_latest.root / "not a folder"
+def test_latest_needs_the_staging_area(bus: Emulator, at_latest: Consumer, waiter: Waiter) -> None:
+    """If the staging area cannot be written, nothing is requested at `latest`, and the error says why."""
+    waiter.root = at_latest.root.with_name("not a folder")
     waiter.root.write_text("")
-    with pytest.raises(StagingError, match="'latest' needs a staging area"):
-        asyncio.run(waiter.wait(coming))
-    assert bus.deliveries(TOPIC) == 0
+    with pytest.raises(StagingError, match="A file is where a folder must be"):
+        waiter.poke()
+    assert (bus.deliveries(TOPIC), at_latest.positions) == (0, {})
 
 
-def test_what_came_after_a_latest_that_only_the_triggerer_knows_is_an_error(
+def test_an_event_that_pinned_latest_elsewhere_is_not_given_up(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """Its staging area is not the workers': the event cannot be found again, and the message says what to share."""
-    coming = waiter.coming()
-    triggerer = replace(waiter, root=at_latest.root.with_name("triggerer"))
+    """A task that cannot see the first event is refused; with the sensor's staging area it lands that event."""
+    bus.pause_keepalives()
+    elsewhere = replace(waiter, root=at_latest.root.with_name("sensor's"))
 
-    async def run() -> Heard:
-        listening = asyncio.create_task(triggerer.wait(coming))
+    async def run() -> list[str]:
+        poking = asyncio.create_task(elsewhere.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
-        publish(bus, 4, 1)
-        return await listening
+        ids = publish(bus, 4, 1)
+        await poking
+        return ids + publish(bus, 5, 2)
 
-    heard = asyncio.run(run())
-    with pytest.raises(StagingError, match="Give triggerer and workers one staging area"):
-        waiter.find(heard)
+    ids = asyncio.run(run())
+    before = at_latest.position
+    with pytest.raises(PositionConflict, match="which is staged in staging area"):
+        at_latest.run_once()
+    assert at_latest.position == before
+    at_latest.root = elsewhere.root or at_latest.root
+    assert staged_ids(at_latest, at_latest.run_once()) == ids
+
+
+def test_a_keepalive_that_pinned_latest_elsewhere_counts_everywhere(
+    bus: Emulator, at_latest: Consumer, waiter: Waiter
+) -> None:
+    """No event lies before it, so a task with another staging area fetches all; what the wait staged is counted."""
+    elsewhere = replace(waiter, root=at_latest.root.with_name("sensor's"))
+    assert not elsewhere.poke().enough
+    ids = publish(bus, 4, 2)
+    assert elsewhere.poke().enough
+    staged = at_latest.run_once()
+    assert staged_ids(at_latest, staged) == ids
+    assert isinstance(staged, Staged)
+    assert staged.manifest.excess == {"staged_elsewhere": 1}
 
 
 @pytest.mark.parametrize("parts", [0, 2], ids=["nothing staged", "two of ten staged"])
@@ -236,24 +249,23 @@ def test_a_refused_anchor_costs_nothing(
 def test_a_wait_whose_claim_at_latest_was_taken_over_pins_nothing(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """Thought dead, it finds another holder when its keepalive comes, and leaves the place to him."""
+    """A wait that was thought dead finds another holder when its keepalive comes, and gives way."""
     bus.pause_keepalives()
-    coming = waiter.coming()
-    folder = coming.folder(waiter.area)
+    folder = waiter.coming().folder(waiter.area)
 
     async def run() -> None:
-        listening = asyncio.create_task(waiter.wait(coming))
+        poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
         number, holder = claims.holder_of(folder.folder) or pytest.fail("not claimed")
         path = folder.folder / f"claims/{number + 1:04d}.json"
         path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
         bus.resume_keepalives()
-        await until(lambda: bus.open_streams == 0)
-        assert anchor(waiter) is None
-        listening.cancel()
-        await asyncio.wait((listening,))
+        pending = await poking
+        assert not pending.enough
 
     asyncio.run(run())
+    assert at_latest.positions == {}
+    assert anchor(waiter) is None
 
 
 def test_a_batch_begun_at_latest_is_one(bus: Emulator, at_latest: Consumer, waiter: Waiter) -> None:
@@ -268,4 +280,5 @@ def test_a_batch_begun_at_latest_is_one(bus: Emulator, at_latest: Consumer, wait
     staged = at_latest.run_once()
     assert isinstance(staged, Staged)
     assert staged_ids(at_latest, staged) == ids
-    assert (staged.manifest.start, bus.deliveries(TOPIC)) == ("latest", 6)
+    assert (staged.manifest.events, bus.deliveries(TOPIC)) == (6, 6)
+    assert staged.manifest.start == staged.manifest.position_start

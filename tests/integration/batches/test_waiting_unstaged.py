@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from airflow_provider_sfevents.batches.waiting import Heard
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.settings import ClientCredentials
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def test_what_cannot_be_staged_is_reported_all_the_same(
     with caplog.at_level(logging.WARNING):
         heard = asyncio.run(awaited(bus, apart, waiter.coming(), 1))
     assert (heard.events, heard.staged) == (1, False)
-    assert "counts a second time against the org's daily allowance" in caplog.text
+    assert "count a second time against the org's daily allowance" in caplog.text
     assert not waiter.find().enough
     pending = waiter.find(heard)
     assert (pending.enough, pending.staged, pending.events) == (True, False, 1)
@@ -185,13 +186,15 @@ from airflow_provider_sfevents.batches.waiting import poke
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
 from upath import UPath
 
 given = json.loads(sys.argv[1])
-settings = given["settings"]
-settings = Settings(login=ClientCredentials(**settings["login"]), endpoint=settings["endpoint"], plaintext=True)
+url, name, secret = given["login"]
+login = ClientCredentials(login_url=url, client_id=name, client_secret=Secret(secret))
+settings = Settings(login=login, endpoint=given["endpoint"], plaintext=True)
 request = BatchRequest(topic=given["topic"], consumer="orders", bounds=Bounds(idle_seconds=60), owns=False)
 
 async def run():
@@ -240,11 +243,11 @@ def test_a_killed_poke_costs_what_was_in_memory(
 ) -> None:
     """What it received is in a closed file within seconds, of events that came long before `min_events`; only the rest is paid again."""
     waiter.coming()  # begins the position
+    login = consumer.settings.login
+    assert isinstance(login, ClientCredentials)
     given = {
-        "settings": {
-            "login": asdict(consumer.settings.login),
-            "endpoint": consumer.settings.endpoint,
-        },
+        "login": [login.login_url, login.client_id, login.client_secret.reveal()],
+        "endpoint": consumer.settings.endpoint,
         "topic": TOPIC,
         "positions": consumer.positions,
         "root": str(consumer.root),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from upath import UPath
 
-from airflow_provider_sfevents.batches.opening import write_origin
+from airflow_provider_sfevents.batches.position_writes import write_origin
 from airflow_provider_sfevents.positions.record import Position, advance
 from airflow_provider_sfevents.positions.text import variable_key
 from airflow_provider_sfevents.staging import durable, layout

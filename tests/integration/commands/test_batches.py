@@ -33,8 +33,8 @@ def test_batches_are_listed_with_their_states(hands: Hands, begun_here: Position
     )
     rows = json.loads(hands.do("batches", "list", "-o", "json").said)
     assert [(row["batch_id"], row["state"], row["events"]) for row in rows] == [
-        ("e1-1", "committed", "3"),
-        ("e1-2", "staged", "3"),
+        ("e1-1", "committed", 3),
+        ("e1-2", "staged", 3),
     ]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from airflow.utils.session import create_session
 from airflow_provider_sfevents.emulator import Emulator
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.manifest import Run
+from airflow_provider_sfevents.staging.marks import Anchor
 from tests.unit.positions.building import ORG, TOPIC, URL, begun
 
 if TYPE_CHECKING:
@@ -27,9 +29,13 @@ def test_a_position_is_shown_with_what_comes_next(hands: Hands, begun_here: Posi
     assert "e1-1: 3 events to 00000000000000000001" in table.words
     assert "The next run fetches batch e1-2: the events after 00000000000000000001." in table.words
     [shown] = json.loads(hands.do("position", "show", "-o", "json").said)
-    assert (shown["epoch"], shown["sequence"], shown["newest_receipt"]) == ("e1", "1", "e1-1")
+    assert (shown["epoch"], shown["sequence"], shown["newest_receipt"]) == ("e1", 1, "e1-1")
     assert shown["next_run"] in table.words
-    assert shown["warning"] == ""
+    assert shown["warning"] is None
+    [commit] = shown["recent"]
+    assert (commit["events"], shown["events_total"]) == (3, 3)
+    assert (shown["losses"], shown["anchor"]) == ([], None)
+    assert isinstance(shown["age_hours"], float)
 
 
 def test_an_old_position_is_warned_of(hands: Hands) -> None:
@@ -48,10 +54,36 @@ def test_all_positions_are_listed_and_what_is_none_is_named(
     finally:
         Variable.delete("sfevents.zz_not_one.x")
     mine = [row for row in rows if row["consumer"] == hands.consumer]
-    assert [(row["topic"], row["replay_id"], row["problem"]) for row in mine] == [
-        (TOPIC, "earliest", "")
+    assert [(row["topic"], row["replay_id"], row["age_hours"], row["problem"]) for row in mine] == [
+        (TOPIC, "earliest", None, "")
     ]
     assert "rubbish" in rows[-1]["problem"]
+
+
+def test_a_position_that_is_too_old_fails_the_command(hands: Hands) -> None:
+    """With `--fail-older-than` the command ends with the name and the age, of one position and among all."""
+    kept = hands.keep(begun(sequence=1, replay_id="0a"))
+    everything = ("sfevents", "position", "show", hands.consumer, "--fail-older-than")
+    asked = [
+        hands.do("position", "show", "--fail-older-than", "48"),
+        hands.airflow(*everything, "48"),
+    ]
+    for one in asked:
+        assert one.refused.startswith(f"Older than 48 hours: {hands.consumer} {kept.topic} (")
+        assert "0a" in one.said
+    assert hands.airflow(*everything, "1e6").refused == ""
+
+
+def test_a_keepalive_makes_a_listed_position_young(hands: Hands) -> None:
+    """Where the staging area is at hand, the list takes what was heard since into account."""
+    kept = hands.keep(begun(sequence=1, replay_id="0a"))
+    at = datetime.now(UTC).isoformat()
+    hands.folder.write_anchor(
+        Anchor(epoch=kept.epoch, sequence=1, replay_id="0b", seen_at=at, after="")
+    )
+    words = ("sfevents", "position", "show", hands.consumer, "-o", "json")
+    [row] = json.loads(hands.airflow(*words, "--staging", f"file://{hands.staging}").said)
+    assert row["age_hours"] < 1
 
 
 def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> None:
@@ -102,7 +134,7 @@ def test_a_batch_at_work_is_not_disturbed(
     assert "is held by task load.fetch of run run-7" in refused.refused
     assert f"airflow sfevents batches release {hands.consumer} {TOPIC} e1-1" in refused.refused
     assert hands.kept() == begun_here
-    assert hands.folder.forgotten_at() == ""
+    assert hands.folder.forgotten() is None
 
 
 def test_rubbish_is_replaced_but_a_newer_release_is_respected(hands: Hands) -> None:
@@ -112,15 +144,24 @@ def test_rubbish_is_replaced_but_a_newer_release_is_respected(hands: Hands) -> N
     shown = hands.do("position", "show").refused
     assert "does not hold a position" in shown
     assert f"Or replace it, such as by: airflow sfevents position set {hands.consumer}" in shown
-    done = hands.do("position", "set", "00ff", answers="y\n")
+    done = hands.do("position", "set", "00000000000000ff0000", answers="y\n")
     assert "It is replaced:" in done.words
     kept = hands.kept()
-    assert (kept.replay_id, kept.org_id, kept.owner) == ("00ff", ORG, "load.fetch")
+    assert (kept.replay_id, kept.org_id, kept.owner) == ("00000000000000ff0000", ORG, "load.fetch")
     Variable.set(hands.key, json.dumps({"version": 99}))
-    refused = hands.do("position", "set", "00ff", "-y")
+    refused = hands.do("position", "set", "00000000000000ff0000", "-y")
     assert "written by a newer release" in refused.refused
     assert "Or replace it" not in refused.refused
     assert json.loads(Variable.get(hands.key)) == {"version": 99}
+
+
+def test_a_replay_id_of_an_impossible_length_gives_nothing_up(
+    hands: Hands, begun_here: Position
+) -> None:
+    """The position stays, and the refusal says how long a replay id is."""
+    refused = hands.do("position", "set", "00ff", "-y")
+    assert "it has 2 bytes, and theirs have 8 or 10" in refused.refused
+    assert hands.kept() == begun_here
 
 
 def test_a_shadowed_position_is_not_taken_for_written(
@@ -146,7 +187,9 @@ def test_forgetting_makes_the_next_run_a_first_run(hands: Hands, begun_here: Pos
     done = hands.do("position", "forget", "--yes")
     assert not done.refused
     assert Variable.get(hands.key, default_var=None) is None
-    assert hands.folder.forgotten_at() > begun_here.committed_at
+    forgotten = hands.folder.forgotten()
+    assert forgotten is not None
+    assert forgotten.epochs[-1] == begun_here.epoch
     assert "The next run is a first run" in done.words
     assert "The next run is a first run" in hands.do("position", "show").words
 

@@ -17,7 +17,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 from upath import UPath
 
-from airflow_provider_sfevents.batches.opening import write_origin
+from airflow_provider_sfevents.batches.position_writes import write_origin
 from airflow_provider_sfevents.commands.asset_rows import AssetRow
 from airflow_provider_sfevents.commands.xcom_rows import XComRows
 from airflow_provider_sfevents.positions.asset import topic_asset
@@ -110,9 +110,9 @@ def test_a_task_reads_what_a_hand_has_set_and_misses_what_it_has_forgotten(
         return {task: airflow_home.xcom("positions", run.run_id, task) for task in TASKS}
 
     assert start(1) == dict.fromkeys(TASKS)
-    said = give(f"position set load {TOPIC} 00ff")
+    said = give(f"position set load {TOPIC} 00000000000000ff0000")
     assert said.count("The next run fetches batch") == len(TASKS), said
-    assert start(2) == dict.fromkeys(TASKS, "00ff")
+    assert start(2) == dict.fromkeys(TASKS, "00000000000000ff0000")
     said = give(f"position forget load {TOPIC}")
     assert said.count("The next run is a first run") == len(TASKS), said
     assert start(3) == dict.fromkeys(TASKS)
@@ -127,12 +127,15 @@ def test_a_position_in_an_assets_state(hands: Hands) -> None:
     AssetRow(ACTIVE, hands.consumer, TOPIC).set(position.to_json())
     here = ("--position-store", "asset")
     assert "The next run fetches batch e1-1" in hands.do("position", "show", *here).words
-    assert not hands.do("position", "set", "00ff", "-y", *here).refused
+    assert not hands.do("position", "set", "00000000000000ff0000", "-y", *here).refused
     listed = json.loads(hands.airflow("sfevents", "position", "show", "-o", "json").said)
     assert [
         (row["replay_id"], row["kept_in"]) for row in listed if row["consumer"] == hands.consumer
     ] == [
-        ("00ff", f"State 'sfevents.{hands.consumer}' of asset salesforce://{ACTIVE}/event/Order__e")
+        (
+            "00000000000000ff0000",
+            f"State 'sfevents.{hands.consumer}' of asset salesforce://{ACTIVE}/event/Order__e",
+        )
     ]
     assert not hands.do("position", "forget", "-y", *here).refused
     assert AssetRow(ACTIVE, hands.consumer, TOPIC).get() is None
@@ -175,10 +178,10 @@ def test_a_position_in_xcoms(hands: Hands) -> None:
     XComModel.set(KEY, position.to_json(), **at, run_id="run-1", serialize=False)
     here = ("--position-store", "xcom")
     assert "The next run fetches batch e1-1" in hands.do("position", "show", *here).words
-    assert not hands.do("position", "set", "00ff", "-y", *here).refused
+    assert not hands.do("position", "set", "00000000000000ff0000", "-y", *here).refused
     XComModel.clear(**at, run_id="run-2")  # as Airflow does when the task is tried again
     record = XComRows(ORG, hands.consumer, TOPIC).get()
-    assert Position.from_json(record or "", "XCom").start == "00ff"
+    assert Position.from_json(record or "", "XCom").start == "00000000000000ff0000"
     assert not hands.do("position", "forget", "-y", *here).refused
     assert XComRows(ORG, hands.consumer, TOPIC).get() is None
 

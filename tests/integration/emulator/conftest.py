@@ -16,11 +16,12 @@ import grpc
 import pytest
 from grpc import aio
 
+from airflow_provider_sfevents.emulator.remote import TOKEN_VARIABLE
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb, pubsub_api_pb2_grpc as rpc
 from tests.integration.emulator.event_calls import EventCall
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
     from airflow_provider_sfevents.emulator import Emulator, Org
 
@@ -125,6 +126,14 @@ async def opened(bus: Emulator, headers: dict[str, str]) -> AsyncIterator[Client
         channel = aio.insecure_channel(bus.endpoint, options=options)
     async with channel:
         yield Client(channel, headers)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def token_in_environment() -> Iterator[str]:
+    """Every emulator of these tests takes this token, and so does the command line with `--url`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(TOKEN_VARIABLE, "t0ken-of-the-tests")
+        yield "t0ken-of-the-tests"
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def test_messages_find_their_way_by_channel(client: Cometd, word: str) -> None:
     [
         ("/cometd", "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"),
         (
-            "/cometd/replay/36.0",
+            "/cometd/replay/22.0",
             "400::Unsupported API version. Only API versions '37.0' and later are supported. URI format: '/cometd/66.0'",
         ),
     ],
@@ -167,15 +167,16 @@ def test_versions(client: Cometd, path: str, error: str) -> None:
     )
 
 
-def test_lowest_version_by_knob() -> None:
-    """As the older guide has it."""
-    with Emulator(knobs=Knobs(cometd_min_version=23.0)) as bus, closing(Cometd(bus)) as client:
+@pytest.mark.parametrize(("lowest", "served"), [(23.0, True), (37.0, False)])
+def test_lowest_version_by_knob(lowest: float, served: bool) -> None:
+    """Versions that are not supported any more are routed to the newest, or refused."""
+    with Emulator(knobs=Knobs(cometd_min_version=lowest)) as bus, closing(Cometd(bus)) as client:
         client.path = "/cometd/36.0"
-        assert client.handshake()["successful"]
+        assert client.handshake()["successful"] is served
 
 
 def test_whose_token_is_good(sfevents_emulator: Emulator) -> None:
-    """Bearer and OAuth; without a token, with a bad one and with another org's, the handshake says why it is denied."""
+    """Bearer, OAuth or no scheme; otherwise the handshake says why it is denied."""
     bus = sfevents_emulator
     token, other = (
         bus.connection("session", org)["extra"]["session_token"] for org in (bus.org, bus.add_org())
@@ -183,6 +184,10 @@ def test_whose_token_is_good(sfevents_emulator: Emulator) -> None:
     for header, reason in (
         (f"Bearer {token}", None),
         (f"OAuth {token}", None),
+        (token, None),
+        (other, "401::Authentication invalid"),
+        ("nope", "401::Authentication invalid"),
+        (f"Basic {token}", "401::Request requires authentication"),
         ("", "401::Request requires authentication"),
         ("Bearer nope", "401::Authentication invalid"),
         (f"Bearer {other}", "401::Authentication invalid"),

@@ -10,6 +10,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator
@@ -66,11 +67,47 @@ def test_start_says_where_it_is_and_stops_cleanly(tmp_path: Path, says: Says) ->
     )
     assert f"Pub/Sub API  {endpoint}" in output
     connection = json.loads(lines["Connection"])
-    assert (connection["conn_type"], connection["extra"]["pubsub_endpoint"]) == (
-        "sfevents",
-        endpoint,
-    )
+    there = f"{connection['extra']['pubsub_endpoint']}:{connection['port']}"
+    assert (connection["conn_type"], there) == ("sfevents", endpoint)
     assert not state.exists()
+
+
+def test_the_state_file_has_the_token(tmp_path: Path, says: Says) -> None:
+    """The commands find emulator and token by it; with a URL alone they need the token besides."""
+    with Emulator() as bus:
+        bus.token = "another"
+    with bus:
+        state = tmp_path / "emulator.json"
+        bus.whereabouts.write(state)
+        assert says("look", "--state", str(state))[0] == 0
+        code, _, err = says("look", "--url", bus.my_domain_url)
+        assert (code, "the emulator wants its token" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Origin": "https://evil.example", "Content-Type": "text/plain"}, 403),
+        ({"Authorization": "Bearer guessed"}, 401),
+        ({"Authorization": ""}, 401),
+    ],
+    ids=["rebound name", "a web page", "wrong token", "no token"],
+)
+def test_a_web_page_gets_nothing(headers: dict[str, str], status: int) -> None:
+    """Neither secrets nor a definition, on any org's port; a request without a fault gets both."""
+    with Emulator() as bus:
+        for url in (bus.my_domain_url, bus.add_org().instance_url):
+            good = {"Authorization": f"Bearer {bus.token}"}
+            with httpx.Client(base_url=url, headers={**good, **headers}, timeout=10) as page:
+                asked = page.get("/emulator/connection")
+                body = '{"kind": "event", "name": "Evil__e", "fields": {}}'
+                defined = page.post("/emulator/definitions", content=body)
+            assert [asked.status_code, defined.status_code] == [status, status]
+            assert bus.org.consumer_secret not in asked.text
+            assert httpx.get(f"{url}/emulator/connection", headers=good).status_code == 200
+        assert bus.org.bus.topic("/event/Evil__e") is None
+        bus.check()
 
 
 def test_port_in_use_is_one_line(says: Says, tmp_path: Path) -> None:

@@ -129,9 +129,11 @@ def test_connections_of_every_kind() -> None:
     with Emulator() as bus:
         plain = bus.connection()
         assert (plain["conn_type"], plain["host"]) == ("sfevents", bus.my_domain_url)
+        host, _, port = bus.endpoint.rpartition(":")
+        assert plain["port"] == int(port)
         assert plain["extra"] == {
             "auth": "client_credentials",
-            "pubsub_endpoint": bus.endpoint,
+            "pubsub_endpoint": host,
             "plaintext": True,
         }
         signed = bus.connection("jwt_bearer")
@@ -209,7 +211,8 @@ def test_a_defect_of_the_emulator_fails_the_test(talk: Talk, http: Http) -> None
     with Emulator() as bus:
         bus.define_event("Order__e", ORDER)
         bus.org.bus.retained = lambda *_: 1 // 0  # type: ignore[method-assign, assignment]
-        assert http(f"{bus.my_domain_url}/emulator/topics").status == 500
+        token = {"Authorization": f"Bearer {bus.token}"}
+        assert http(f"{bus.my_domain_url}/emulator/topics", headers=token).status == 500
         with pytest.raises(EmulatorError, match="ZeroDivisionError"):
             bus.check()
 

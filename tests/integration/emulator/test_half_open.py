@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from tests.integration.emulator.conftest import headers_of, opened
 from tests.integration.emulator.managing import ManagedCall, refused
+from tests.integration.pubsub.emulated import come_true
 
 Talk = Callable[..., Any]
 _QUICK: dict[str, Any] = {"slot_hold_seconds": 0.0, "half_close_seconds": 0.01}
@@ -56,7 +57,8 @@ def test_a_stream_falls_silent_after_so_many_events(talk: Talk) -> None:
             stream = await client.subscribe(topic)
             await stream.take(1)
             reading = asyncio.create_task(client.refused(stream.read()))
-            done, _ = await asyncio.wait([reading], timeout=0.5)
+            await come_true(lambda: bool(bus.faults()))
+            done, _ = await asyncio.wait([reading], timeout=0.3)
             assert not done
             await asyncio.to_thread(bus.clear_faults)
             return await reading

@@ -342,14 +342,28 @@ def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
     assert heard == b""
 
 
-def test_what_is_not_http2_passes_unread(plain: Emulator) -> None:
-    """A client that speaks something else gets the server's own answer, and no order of ours breaks it."""
-    with knock(plain) as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        plain.drop_connections("rst_stream")
-        client.settimeout(5)
-        while client.recv(4096):
-            pass
+@pytest.mark.parametrize(
+    ("greeting", "first_bytes"),
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"HTTP/1.1 415 Unsup", id="http1"),
+        pytest.param(b"SSH-2.0-OpenSSH_9.6\r\n", b"\x00\x00\x1e\x04", id="ssh"),  # gRPC's SETTINGS
+    ],
+)
+def test_what_is_not_http2_passes_unread(
+    plain: Emulator, greeting: bytes, first_bytes: bytes
+) -> None:
+    """A client of another protocol gets the same answer while the streams of others are reset."""
+
+    def answer(*orders: str) -> bytes:
+        with knock(plain) as client:
+            client.sendall(greeting)
+            for order in orders:
+                plain.drop_connections(order)
+            return b"".join(iter(lambda: client.recv(4096), b""))
+
+    undisturbed = answer()
+    assert undisturbed.startswith(first_bytes)
+    assert answer("rst_stream") == undisturbed
 
 
 def test_mistakes_are_named(plain: Emulator) -> None:

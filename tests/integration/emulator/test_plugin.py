@@ -18,6 +18,18 @@ def test_fixture_runs(sfevents_emulator: Emulator) -> None:
     assert sfevents_emulator.endpoint.startswith("127.0.0.1:")
 
 
+def test_commands_of_a_test_have_the_token(sfevents_emulator: Emulator) -> None:
+    """A test may run the command line against the fixture's emulator by its URL alone."""
+    command = [sys.executable, "-m", "airflow_provider_sfevents.emulator", "look"]
+    done = subprocess.run(
+        [*command, "--url", sfevents_emulator.my_domain_url],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, sfevents_emulator.org.org_id in done.stdout) == (0, True), done.stderr
+
+
 def test_loading_the_plugin_is_light() -> None:
     """Each pytest session loads the plugin in every session: it brings neither gRPC nor a web server nor Airflow."""
     code = (

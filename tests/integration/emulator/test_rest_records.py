@@ -241,3 +241,27 @@ def test_platform_events_can_be_published(bus: Emulator, rest: Rest) -> None:
     ]
     assert event["fields"]["Amount__c"] == 12.5
     assert rest.ask("POST", "/sobjects/Order__e", {"Nope__c": 1}).code == "INVALID_FIELD"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/services/data", None, 200),
+        ("GET", "", None, 200),
+        ("GET", "/limits", None, 200),
+        ("GET", "/sobjects", None, 200),
+        ("GET", "/sobjects/Account", None, 200),
+        ("POST", "/sobjects/Account", {"Name": "Nord"}, 201),
+        ("GET", "/sobjects/Account/describe", None, 200),
+        ("PATCH", "/sobjects/Account/{record}", {"Name": "Nord"}, 204),
+        ("POST", "/composite/sobjects", {"records": []}, 200),
+        ("POST", "/jobs/query", {"operation": "query", "query": "SELECT Id FROM Account"}, 200),
+        ("GET", "/nothing/there", None, 404),
+    ],
+)  # fmt: skip
+def test_a_slash_at_the_end(
+    bus: Emulator, rest: Rest, method: str, path: str, body: Any, status: int
+) -> None:
+    """Each resource of the REST API answers with a slash behind it as it does without one."""
+    path = path.format(record=bus.create("Account", {"Name": "Nord"}))
+    assert [rest.ask(method, f"{path}{end}", body).status for end in ("", "/")] == [status] * 2

@@ -11,6 +11,7 @@ from upath import UPath
 from airflow_provider_sfevents.hooks.published import Tally, Wanted, publish_wanted
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.publishing import numbered
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness import deaths
@@ -44,7 +45,9 @@ class PublishingTask:
     @property
     def _settings(self) -> Settings:
         login = ClientCredentials(
-            login_url=self.login_url, client_id=self.client_id, client_secret=self.client_secret
+            login_url=self.login_url,
+            client_id=self.client_id,
+            client_secret=Secret(self.client_secret),
         )
         return Settings(login=login, endpoint=self.endpoint, plaintext=True)
 

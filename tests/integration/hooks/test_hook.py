@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from contextlib import aclosing
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -154,14 +154,22 @@ async def test_subscribe_brings_events_as_they_come(hook: SfEventsHook, bus: Emu
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("HookBytes", lambda ids: ids),
+        ("HookHex", lambda ids: [one.hex() for one in ids]),
+        ("HookUpper", lambda ids: [one.hex().upper() for one in ids]),
+    ],
+)
 async def test_a_managed_subscription_keeps_what_is_committed(
-    hook: SfEventsHook, bus: Emulator
+    hook: SfEventsHook, bus: Emulator, name: str, given: Any
 ) -> None:
-    """Deliveries as they come, an explicit commit, and the next client begins after it."""
+    """A delivery's replay id is committed as it is or as hex; what is none is refused unasked."""
     bus.define_managed_subscription(
-        "HookOrders", ORDERS, default_replay="LATEST", error_recovery_replay="EARLIEST"
+        name, ORDERS, default_replay="LATEST", error_recovery_replay="EARLIEST"
     )
-    async with hook.managed_subscribe("HookOrders", ORDERS) as managed:
+    async with hook.managed_subscribe(name, ORDERS) as managed:
         deliveries = managed.deliveries()
         assert len(await anext(deliveries)) == 0
         ids = bus.publish(ORDERS, [{"Order_Number__c": "m-1"}, {"Order_Number__c": "m-2"}])
@@ -169,10 +177,13 @@ async def test_a_managed_subscription_keeps_what_is_committed(
         while len(came) < 2:
             came += (await anext(deliveries)).replay_ids
         assert came == ids
-        assert await managed.commit(ids[0].hex()) == ""
         assert await managed.commit("ff" * 10) != ""
-    [config] = bus.managed_subscriptions
-    assert config.committed == ids[0].hex()
+        with pytest.raises(ConfigurationError, match="'zz' is no replay id"):
+            await managed.commit("zz")
+        for place in given(ids):
+            assert await managed.commit(place) == ""
+    found = {one.developer_name: one.committed for one in bus.managed_subscriptions}
+    assert found[name] == ids[-1].hex()
 
 
 def test_publish_says_what_became_of_each(hook: SfEventsHook, bus: Emulator) -> None:

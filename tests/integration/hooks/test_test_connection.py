@@ -60,7 +60,7 @@ def test_a_good_connection_of_the_stock_type(bus: Emulator, connect: Callable[..
         ({"password": ""}, {}, "no consumer secret"),
         ({"host": "http://127.0.0.1:1"}, {}, "http://127.0.0.1:1 cannot be reached"),
         ({"host": "https://acme.my.salesforce.invalid"}, {}, "cannot be reached"),
-        ({}, {"pubsub_endpoint": "127.0.0.1:1"}, "127.0.0.1:1"),
+        ({"port": 1}, {}, "127.0.0.1:1"),
         ({}, {"plaintext": False}, "does not speak TLS"),
         ({}, {"ca_file": "/nowhere/ca.pem", "plaintext": False}, "/nowhere/ca.pem"),
         ({}, {"auth": "passwort"}, "unknown login 'passwort'"),
@@ -102,7 +102,7 @@ def test_silence_is_an_answer_too(
     good, message = answer_of(
         connect(bus.connection(), host=f"http://{silent}")
         if where == "login"
-        else connect(bus.connection(), {"pubsub_endpoint": silent})
+        else connect(bus.connection(), port=int(silent.rpartition(":")[2]))
     )
     assert not good
     assert "network" in message or "way open" in message

@@ -12,6 +12,7 @@ from airflow.sdk import DAG
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +49,9 @@ class FakeTaskInstance:
     map_index: int = -1
     try_number: int = 1
 
+    def get_first_reschedule_date(self, context: Any) -> datetime:
+        return datetime.now(UTC)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeDagRun:
@@ -63,10 +67,14 @@ class FakeDagRun:
 
 @dataclass
 class Task:
-    """One task and the places it could leave something in."""
+    """One task and the places it could leave something in.
+
+    :param rescheduled: how often this try gave way before.
+    """
 
     staging: Path
     monkeypatch: pytest.MonkeyPatch
+    rescheduled: int = 0
     positions: dict[str, str] = field(default_factory=dict)
     placed: dict[str, str] = field(default_factory=dict)
 
@@ -107,17 +115,23 @@ class Task:
         with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)) as dag:
             operator = kind(**{"task_id": "land", **places, **arguments})
         instance = FakeTaskInstance(task_id=operator.task_id)
-        context = {"ti": instance, "dag_run": FakeDagRun(), "dag": dag}
+        context = {
+            "ti": instance,
+            "dag_run": FakeDagRun(),
+            "dag": dag,
+            "task_reschedule_count": self.rescheduled,
+        }
         return operator, lambda: operator.execute(context)
 
     @property
     def left_behind(self) -> list[str]:
-        """Files in the staging area, but for claims that were given back."""
+        """Files in the staging area, but for its id and for claims that were released."""
         files = [path for path in self.staging.rglob("*") if path.is_file()]
         return [
             str(path)
             for path in files
-            if path.parent.name != "claims" or not path.with_suffix(".done").exists()
+            if path.name != layout.AREA
+            and (path.parent.name != "claims" or not path.with_suffix(".done").exists())
         ]
 
 

@@ -137,7 +137,7 @@ def test_what_was_received_before_an_error_lands_first(task: Task, bus: Emulator
     assert (fetched["events"], fetched["ended_by"]) == (3, "error")
     land(fetched)
     with pytest.raises(
-        AirflowException, match=r"3 events received are landed and committed.*allowance"
+        AirflowException, match=r"The batch \(3 events\) is landed and committed.*allowance"
     ):
         commit(task, fetched)
     assert stands_at(task) == (1, ids[2])
@@ -193,6 +193,6 @@ def test_on_kill_ends_the_stream_and_keeps_what_came(task: Task, bus: Emulator) 
     running.join(timeout=20)
     assert not running.is_alive()
     bus.wait_open_streams(0)
-    assert "stay staged for the next try" in str(failed[0])
+    assert "stays staged for the next try" in str(failed[0])
     fetched = fetch(task)
     assert (fetched["events"], bus.deliveries(ORDERS)) == (4, 4)

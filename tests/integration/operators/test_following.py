@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowRescheduleException,
+    AirflowSkipException,
+)
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.hooks.giving_way import MOST_RESCHEDULES
 from airflow_provider_sfevents.hooks.places import writing_state
 from airflow_provider_sfevents.operators.sfevents import (
     SfEventsCommitOperator,
@@ -69,6 +75,10 @@ class Spark:
             SPARK_SUBMIT.format(python=sys.executable, said=str(self._said), stubborn=stubborn)
         )
         script.chmod(0o755)
+
+    def fails(self, said: str) -> None:
+        """Every job ends at once with these words."""
+        (self._folder / "spark-submit").write_text(f"#!/bin/sh\necho {shlex.quote(said)}\nexit 1\n")
 
     def jobs(self) -> list[list[str]]:
         """Arguments of each job, from the application on."""
@@ -184,15 +194,16 @@ def test_a_chain_is_not_skipped_while_something_is_held(task: Task, bus: Emulato
 def test_one_task_at_a_time_writes_tables_of_records(
     task: Task, bus: Emulator, spark: Spark
 ) -> None:
-    """Whoever comes second gives way, and says to whom; afterwards it goes on with the batch that is staged."""
+    """A second task is rescheduled and then fails, naming the first; afterwards it goes on with the batch that is staged."""
     bus.create("Account", {"Name": "Nord"})
     bus.create("Account", {"Name": "South"})
     state = f"{task.staging.parent}/lake/org"
-    with (
-        writing_state(task.staging.as_uri(), state + "/", Run(dag="seeding")),
-        pytest.raises(AirflowException, match=r"are being written by .*seeding"),
-    ):
-        follow(task)
+    with writing_state(task.staging.as_uri(), state + "/", Run(dag="seeding")):
+        with pytest.raises(AirflowRescheduleException):
+            follow(task)
+        task.rescheduled = MOST_RESCHEDULES
+        with pytest.raises(AirflowException, match=r"are being written by .*seeding"):
+            follow(task)
     assert spark.jobs() == []
     assert follow(task)["adopted"] is True
     assert bus.deliveries(TOPIC) == 2
@@ -221,3 +232,20 @@ def land(fetched: dict[str, Any], *, held: int) -> None:
 def _from_application(arguments: list[str]) -> list[str]:
     at = next(n for n, one in enumerate(arguments) if one.endswith(".py"))
     return [urlsplit(arguments[at]).path, *arguments[at + 1 :]]
+
+
+def test_jars_that_spark_cannot_fetch_are_one_sentence(
+    task: Task, bus: Emulator, spark: Spark
+) -> None:
+    """The task's error names the jars and the remedy instead of Java's stack, and the batch stays staged."""
+    bus.create("Account", {"Name": "Nord"})
+    spark.fails(
+        'Exception in thread "main" java.lang.RuntimeException: '
+        "[unresolved dependency: org.example#missing;1.0: not found]"
+    )
+    with pytest.raises(
+        AirflowException, match=r"^Spark could not fetch org\.example:missing:1\.0,"
+    ):
+        follow(task)
+    spark.holds()
+    assert follow(task)["adopted"]

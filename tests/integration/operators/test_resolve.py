@@ -8,9 +8,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowRescheduleException,
+)
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.hooks.giving_way import MOST_RESCHEDULES
 from airflow_provider_sfevents.hooks.places import writing_state
 from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
 from airflow_provider_sfevents.staging.manifest import Run
@@ -136,12 +141,13 @@ def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spar
 def test_nothing_is_read_while_somebody_writes_the_tables(
     task: Task, bus: Emulator, spark: Spark
 ) -> None:
-    """The task gives way before it has cost the org anything; Airflow tries it again."""
-    with (
-        writing_state(task.staging.as_uri(), "/lake/org", Run(dag="following")),
-        pytest.raises(AirflowException, match=r"being written by .*following") as raised,
-    ):
-        resolve(task)
+    """The task is rescheduled before it has cost the org anything; then it fails, and Airflow tries it again."""
+    with writing_state(task.staging.as_uri(), "/lake/org", Run(dag="following")):
+        with pytest.raises(AirflowRescheduleException):
+            resolve(task)
+        task.rescheduled = MOST_RESCHEDULES
+        with pytest.raises(AirflowException, match=r"being written by .*following") as raised:
+            resolve(task)
     assert not isinstance(raised.value, AirflowFailException)
     assert (spark.told(), reads_left(task)) == (None, [])
 

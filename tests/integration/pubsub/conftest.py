@@ -7,9 +7,9 @@ import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import grpc
@@ -24,9 +24,14 @@ from airflow_provider_sfevents.proto.pubsub_api_pb2_grpc import (
 )
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.login import log_in
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.session import Session
 
 ORG_ID = "00D000000000001EAA"
 TOPIC = "/event/Order__e"
@@ -254,7 +259,7 @@ async def bus(anyio_backend: str) -> AsyncIterator[ScriptedBus]:
 
 def session_settings(endpoint: str) -> Settings:
     login = SessionToken(
-        token="00D000000000001!secret", instance_url="https://acme.my.salesforce.com"
+        token=Secret("00D000000000001!secret"), instance_url="https://acme.my.salesforce.com"
     )
     return Settings(login=login, endpoint=endpoint, plaintext=True)
 
@@ -266,9 +271,17 @@ async def client(bus: ScriptedBus) -> AsyncIterator[PubSubClient]:
         yield client
 
 
+async def log_in_as_user(settings: Settings, clock: Clock) -> Session:
+    """A login that tells the user, so that no org is asked for it."""
+    return replace(await log_in(settings, clock), user_id="005000000000001AAA")
+
+
 def new_client(settings: Settings) -> PubSubClient:
     return PubSubClient(
-        settings, sessions=SessionCache(), schemas=SchemaCache(), clock=Clock(chance=lambda: 0.0)
+        settings,
+        sessions=SessionCache(log_in=log_in_as_user),
+        schemas=SchemaCache(),
+        clock=Clock(chance=lambda: 0.0),
     )
 
 
@@ -282,13 +295,8 @@ class LoginServer:
     url: str = ""
 
     def grant(self, token: str = "00D000000000001!granted", **more: str) -> None:  # noqa: S107 - no password
-        self.answers.append(
-            (
-                200,
-                {},
-                {"access_token": token, "instance_url": "https://acme.my.salesforce.com", **more},
-            )
-        )
+        usual = {"access_token": token, "instance_url": "https://acme.my.salesforce.com"}
+        self.answers.append((200, {}, {**usual, **more}))
 
     def refuse(self, error: str, description: str, **headers: str) -> None:
         self.answers.append((400, headers, {"error": error, "error_description": description}))

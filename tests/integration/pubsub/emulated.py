@@ -11,6 +11,7 @@ from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 
@@ -64,7 +65,7 @@ def settings_of(bus: Emulator) -> Settings:
     login = ClientCredentials(
         login_url=bus.my_domain_url,
         client_id=bus.org.consumer_key,
-        client_secret=bus.org.consumer_secret,
+        client_secret=Secret(bus.org.consumer_secret),
     )
     return Settings(login=login, endpoint=bus.endpoint, plaintext=True)
 

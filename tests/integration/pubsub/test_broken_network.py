@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.errors import is_transient
 from airflow_provider_sfevents.pubsub.patience import Patience
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, come_true, publish, running
 
@@ -151,8 +151,9 @@ async def test_a_line_that_stays_dead() -> None:
             await received.wait_for(10)
             await asyncio.to_thread(bus.freeze)
             result = await task
-        assert (result.ended_by, received.replay_ids) == ("error", published)
-        assert type(result.error) is TransportError
+        assert (result.ended_by, received.replay_ids) == ("lost", published)
+        assert result.error is not None
+        assert is_transient(result.error)
         assert result.last_replay_id == published[-1]
         await asyncio.to_thread(bus.thaw)
 

@@ -17,6 +17,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.pubsub.client import PubSubClient, Topic
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, SessionToken, Settings
 
@@ -41,11 +42,13 @@ def client_of(
 
 
 def token(org: str = "00D000000000001") -> SessionToken:
-    return SessionToken(token=f"{org}!secret", instance_url=INSTANCE)
+    return SessionToken(token=Secret(f"{org}!secret"), instance_url=INSTANCE)
 
 
 def secret(login_server: LoginServer) -> ClientCredentials:
-    return ClientCredentials(login_url=login_server.url, client_id="key", client_secret="s3cret")
+    return ClientCredentials(
+        login_url=login_server.url, client_id="key", client_secret=Secret("s3cret")
+    )
 
 
 async def test_the_headers_of_every_call(bus: ScriptedBus, client: PubSubClient) -> None:

@@ -22,6 +22,7 @@ from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
 from airflow_provider_sfevents.pubsub.rest.channels import list_topics, read_members
 from airflow_provider_sfevents.pubsub.rest.limits import DELIVERIES, require_allowance
 from airflow_provider_sfevents.pubsub.rest.topics import Member, OfferedTopic
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 
@@ -45,7 +46,7 @@ NO_SETUP = [{"errorCode": "INSUFFICIENT_ACCESS", "message": "no access to setup"
 
 @pytest.fixture
 async def rest(login_server: LoginServer) -> AsyncIterator[RestCalls]:
-    login = SessionToken(token="00D000000000001!secret", instance_url=login_server.url)
+    login = SessionToken(token=Secret("00D000000000001!secret"), instance_url=login_server.url)
     async with RestCalls(Settings(login=login), sessions=SessionCache(), pause_seconds=0.0) as rest:
         yield rest
 
@@ -132,6 +133,21 @@ async def test_a_channel_of_a_package(rest: RestCalls, login_server: LoginServer
     """Its name begins with the package's prefix."""
     says(login_server, OBJECTS, rows(channel(NamespacePrefix="acme")), rows())
     assert "/event/acme__Sales__chn" in [one.topic for one in await listed(rest)]
+
+
+@pytest.mark.parametrize(
+    "missing", [(404, [{"errorCode": "NOT_FOUND", "message": "No."}]), (404, "")]
+)
+async def test_an_org_without_describe(
+    rest: RestCalls, login_server: LoginServer, missing: tuple[int, Any]
+) -> None:
+    """The error names the instance URL and a gateway before it, not the name of an object."""
+    says(login_server, missing)
+    with pytest.raises(
+        ConfigurationError, match=r"Listing the org's objects.*instance URL"
+    ) as told:
+        await list_topics(rest)
+    assert "object's name" not in str(told.value)
 
 
 async def test_a_user_who_may_not_see_the_setup(rest: RestCalls, login_server: LoginServer) -> None:

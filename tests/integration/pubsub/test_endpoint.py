@@ -18,8 +18,10 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.errors import NotSent
 from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, SessionToken, Settings
 
@@ -48,7 +50,7 @@ def settings_for(bus: Emulator, **more: Any) -> Settings:
     login = ClientCredentials(
         login_url=bus.my_domain_url,
         client_id=bus.org.consumer_key,
-        client_secret=bus.org.consumer_secret,
+        client_secret=Secret(bus.org.consumer_secret),
     )
     return Settings(**{"login": login, "endpoint": bus.endpoint, **more})
 
@@ -56,7 +58,7 @@ def settings_for(bus: Emulator, **more: Any) -> Settings:
 def ready(bus: Emulator, **more: Any) -> Settings:
     """With a session that is there already, so that only the API's side is tried."""
     extra = bus.connection("session")["extra"]
-    login = SessionToken(token=extra["session_token"], instance_url=extra["instance_url"])
+    login = SessionToken(token=Secret(extra["session_token"]), instance_url=extra["instance_url"])
     return Settings(**{"login": login, "endpoint": bus.endpoint, **more})
 
 
@@ -153,7 +155,9 @@ async def test_a_certificate_for_another_name(tmp_path: Path) -> None:
 
 
 def unready(endpoint: str, **more: Any) -> Settings:
-    login = SessionToken(token="00D000000000001!x", instance_url="https://acme.my.salesforce.com")
+    login = SessionToken(
+        token=Secret("00D000000000001!x"), instance_url="https://acme.my.salesforce.com"
+    )
     return Settings(login=login, endpoint=endpoint, **more)
 
 
@@ -172,9 +176,9 @@ async def test_plaintext_towards_a_tls_server(over_tls: Emulator) -> None:
 
 
 async def test_nobody_listens() -> None:
-    """An endpoint where nothing runs is named, and worth another try."""
+    """An endpoint where nothing runs is named, and worth another try: it took nothing."""
     error = await failure(unready("127.0.0.1:1", plaintext=True))
-    assert isinstance(error, TransportError)
+    assert isinstance(error, NotSent)
     assert "127.0.0.1:1" in str(error)
     assert "endpoint" in str(error)
 
@@ -201,7 +205,9 @@ async def test_an_org_that_is_not_the_sessions(plain: Emulator) -> None:
     """A session token with another org's id is refused by the service, and said to be so."""
     extra = plain.connection("session")["extra"]
     login = SessionToken(
-        token=extra["session_token"], instance_url=extra["instance_url"], org_id="00D000000000002"
+        token=Secret(extra["session_token"]),
+        instance_url=extra["instance_url"],
+        org_id="00D000000000002",
     )
     error = await failure(Settings(login=login, endpoint=plain.endpoint, plaintext=True))
     assert isinstance(error, AuthenticationError)

@@ -11,10 +11,11 @@ import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import AuthenticationError, ConfigurationError
-from airflow_provider_sfevents.hooks.connection import AUTHS, settings_from
+from airflow_provider_sfevents.hooks.connection import AUTHS, ConnectionFields, settings_from
 from airflow_provider_sfevents.hooks.stock_connection import stock_settings
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.login import log_in
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import RefreshToken, Settings, SoapLogin
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def bus() -> Iterator[Emulator]:
 
 def given(connection: dict[str, Any], extra: dict[str, Any], over: dict[str, Any]) -> Any:
     """A connection as the hook reads it, with other values over its own."""
-    values = {**connection, **over, "conn_id": "sf_test"}
+    values = {"port": None, **connection, **over, "conn_id": "sf_test"}
     return SimpleNamespace(**values, extra_dejson={**connection["extra"], **extra})
 
 
@@ -45,7 +46,7 @@ async def session_by(bus: Emulator, auth: str, /, **changes: str) -> Session:
     over: dict[str, Any] = {
         name: changes.pop(name) for name in ("host", "login", "password") if name in changes
     }
-    found = settings_from(given(bus.connection(auth), changes, over))
+    found = settings_from(ConnectionFields(given(bus.connection(auth), changes, over)))
     return await log_in(found, Clock())
 
 
@@ -55,7 +56,7 @@ async def test_every_login_leads_to_the_org(bus: Emulator, auth: str) -> None:
     before = len(bus.requests)
     session = await session_by(bus, auth)
     assert (session.org_id, session.instance_url) == (bus.org.org_id, bus.org.instance_url)
-    assert session.token.startswith(bus.org.org_id[:15] + "!")
+    assert session.token.reveal().startswith(bus.org.org_id[:15] + "!")
     assert session.user_id == ("" if auth == "session" else bus.org.user_id)
     assert len(bus.requests) - before == (auth != "session")
 
@@ -149,7 +150,7 @@ async def test_client_credentials_on_the_host_for_all(bus: Emulator) -> None:
 async def test_an_unknown_grant(login_server: LoginServer) -> None:
     """A host that does not have the flow."""
     login_server.refuse("unsupported_grant_type", "grant type not supported")
-    login = RefreshToken(login_url=login_server.url, client_id="k", refresh_token="r")
+    login = RefreshToken(login_url=login_server.url, client_id="k", refresh_token=Secret("r"))
     with pytest.raises(AuthenticationError, match="does not offer this flow"):
         await log_in(Settings(login=login), Clock())
 
@@ -205,10 +206,25 @@ async def test_the_org_of_a_soap_session_without_one(login_server: LoginServer) 
         "</result></loginResponse></Body></Envelope>"
     )
     login_server.answers = [(200, {}, body), (200, {}, {"organization_id": ORG_ID})]
-    login = SoapLogin(login_url=login_server.url, username="u", password="p")
+    login = SoapLogin(login_url=login_server.url, username="u", password=Secret("p"))
     session = await log_in(Settings(login=login), Clock())
     assert session.org_id == ORG_ID
     assert login_server.paths == ["/services/Soap/u/57.0/", "/services/oauth2/userinfo"]
+
+
+async def test_an_org_id_by_soap_that_is_none(login_server: LoginServer) -> None:
+    """The answer's org id is checked as a typed one is."""
+    body = (
+        "<Envelope><Body><loginResponse><result>"
+        f"<serverUrl>{login_server.url}/services/Soap/u/57.0/x</serverUrl>"
+        "<sessionId>00D000000000001!x</sessionId>"
+        "<userInfo><organizationId>../../../../etc</organizationId></userInfo>"
+        "</result></loginResponse></Body></Envelope>"
+    )
+    login_server.answers = [(200, {}, body)]
+    login = SoapLogin(login_url=login_server.url, username="u", password=Secret("p"))
+    with pytest.raises(ConfigurationError, match="an org id begins with 00D"):
+        await log_in(Settings(login=login), Clock())
 
 
 @pytest.mark.parametrize(("given_back", "warned"), [("", False), ("r", False), ("r2", True)])
@@ -217,7 +233,7 @@ async def test_a_refresh_token_that_is_used_up(
 ) -> None:
     """Where an app gives a new one with each login, the connection's is dead: the log says so, and shows neither."""
     login_server.grant(**({"refresh_token": given_back} if given_back else {}))
-    login = RefreshToken(login_url=login_server.url, client_id="k", refresh_token="r")
+    login = RefreshToken(login_url=login_server.url, client_id="k", refresh_token=Secret("r"))
     await log_in(Settings(login=login), Clock())
     assert ("rotation" in caplog.text) is warned
     assert "r2" not in caplog.text
@@ -248,4 +264,4 @@ async def test_connections_of_the_stock_type(bus: Emulator, way: str) -> None:
     password = extra.pop("password", bus.org.password)
     values = {"login": bus.org.username, "password": password, "host": None, **over}
     stock = given({**values, "extra": {"instance_url": bus.org.instance_url}}, extra, {})
-    assert (await log_in(stock_settings(stock), Clock())).org_id == bus.org.org_id
+    assert (await log_in(stock_settings(ConnectionFields(stock)), Clock())).org_id == bus.org.org_id

@@ -45,7 +45,7 @@ async def test_earlier_parts_take_their_share_of_the_bound(
 async def test_more_than_asked_for_is_not_handed_over(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """`max_events` holds even against a service that delivers unasked; the excess is counted."""
+    """`max_events` holds even against a service that delivers more; the rest is kept for the next one."""
 
     async def generous(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver(range(8))
@@ -54,7 +54,8 @@ async def test_more_than_asked_for_is_not_handed_over(
     bus.scripts, received = [generous], Received()
     result = await fetch(client, received, max_events=5)
 
-    assert (result.events, result.deliveries, result.unasked) == (5, 8, 3)
+    assert (result.events, result.deliveries, result.unasked) == (5, 8, 0)
+    assert sum(len(delivery) for delivery in result.beyond) == 3
     assert received.numbers == [0, 1, 2, 3, 4]
     assert mark(result.last_replay_id) == mark(result.latest_replay_id) == 4
 

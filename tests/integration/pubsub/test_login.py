@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -18,6 +18,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.login import log_in
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.session import Session
     from tests.integration.pubsub.conftest import LoginServer
 
+LoginT = TypeVar("LoginT", ClientCredentials, JwtBearer)
 pytestmark = pytest.mark.anyio
 
 
@@ -47,9 +49,9 @@ def by_secret(bus: Emulator, **changes: str) -> ClientCredentials:
     known = ClientCredentials(
         login_url=bus.my_domain_url,
         client_id=bus.org.consumer_key,
-        client_secret=bus.org.consumer_secret,
+        client_secret=Secret(bus.org.consumer_secret),
     )
-    return replace(known, **changes)
+    return changed(known, changes)
 
 
 def by_key(bus: Emulator, **changes: str) -> JwtBearer:
@@ -57,9 +59,18 @@ def by_key(bus: Emulator, **changes: str) -> JwtBearer:
         login_url=bus.login_url,
         client_id=bus.org.consumer_key,
         username=bus.org.username,
-        private_key=bus.org.private_key_pem,
+        private_key=Secret(bus.org.private_key_pem),
     )
-    return replace(known, **changes)
+    return changed(known, changes)
+
+
+def changed(known: LoginT, changes: dict[str, str]) -> LoginT:
+    """A login with other values, secrets among them."""
+    values: dict[str, Any] = {
+        name: Secret(value) if isinstance(getattr(known, name), Secret) else value
+        for name, value in changes.items()
+    }
+    return replace(known, **values)
 
 
 async def session_of(login: Login, clock: Clock | None = None) -> Session:
@@ -71,7 +82,7 @@ async def test_a_login_yields_what_every_call_carries(bus: Emulator, way: Any) -
     """Both flows end in token, instance URL and the org's 18-character id."""
     session = await session_of(way(bus))
     assert (session.org_id, session.instance_url) == (bus.org.org_id, bus.my_domain_url)
-    assert session.token.startswith(bus.org.org_id[:15] + "!")
+    assert session.token.reveal().startswith(bus.org.org_id[:15] + "!")
 
 
 async def test_a_key_pasted_into_json_is_read(bus: Emulator) -> None:
@@ -193,23 +204,84 @@ async def test_a_session_token_needs_no_login(bus: Emulator) -> None:
     connection = bus.connection("session")
     token = connection["extra"]["session_token"]
     before = len(bus.requests)
-    session = await session_of(SessionToken(token=token, instance_url=bus.my_domain_url))
+    session = await session_of(SessionToken(token=Secret(token), instance_url=bus.my_domain_url))
     assert (session.org_id, len(bus.requests)) == (bus.org.org_id, before)
 
 
 async def test_the_org_of_an_opaque_token_is_asked_for(login_server: LoginServer) -> None:
     """Tokens that are JWTs do not begin with the org id; userinfo knows it."""
     login_server.answers = [(200, {}, {"organization_id": "00D000000000001EAA"})]
-    session = await session_of(SessionToken(token="eyJhbGciOi", instance_url=login_server.url))
+    session = await session_of(
+        SessionToken(token=Secret("eyJhbGciOi"), instance_url=login_server.url)
+    )
     assert session.org_id == "00D000000000001EAA"
     assert login_server.paths == ["/services/oauth2/userinfo"]
+
+
+@pytest.mark.parametrize("told", ["../../../../etc", "00D", "001000000000001EAA", "", None])
+async def test_an_org_id_that_is_none(login_server: LoginServer, told: str | None) -> None:
+    """An org id from userinfo is checked as a typed one is: headers, messages and paths have it."""
+    login_server.answers = [(200, {}, {"organization_id": told})]
+    with pytest.raises(ConfigurationError, match=r"an org id begins with 00D.*set org_id"):
+        await session_of(SessionToken(token=Secret("eyJhbGciOi"), instance_url=login_server.url))
+
+
+@pytest.mark.parametrize(
+    "instance_url", ["https://acme.example", "https://salesforce.com.x.example"]
+)
+async def test_an_org_at_another_host(login_server: LoginServer, instance_url: str) -> None:
+    """A host that only the login's answer names is refused, and nothing is sent to it."""
+    login_server.answers = [(200, {}, {"access_token": "opaque", "instance_url": instance_url})]
+    with pytest.raises(ConfigurationError, match="The token is not sent there"):
+        await session_of(credentials(login_server))
+    assert login_server.paths == ["/services/oauth2/token"]
+
+
+async def test_an_org_at_an_allowed_host(login_server: LoginServer) -> None:
+    """A host that the connection names is taken."""
+    login_server.grant(instance_url="https://gateway.acme.example")
+    settings = Settings(login=credentials(login_server), allowed_hosts=("gateway.acme.example",))
+    session = await log_in(settings, Clock())
+    assert session.instance_url == "https://gateway.acme.example"
+
+
+async def test_the_user_of_a_session_token_is_asked_for_once(bus: Emulator) -> None:
+    """A token does not tell its user; the org does, to the first that needs it."""
+    extra = bus.connection("session")["extra"]
+    login = SessionToken(token=Secret(extra["session_token"]), instance_url=extra["instance_url"])
+    cache, settings, before = SessionCache(), Settings(login=login), len(bus.requests)
+    assert (await cache.get(settings, Clock())).user_id == ""
+    found = await asyncio.gather(*(cache.with_user(settings, Clock()) for _ in range(3)))
+    assert {session.user_id for session in found} == {bus.org.user_id}
+    assert (await cache.get(settings, Clock())).user_id == bus.org.user_id
+    assert [call.rpc for call in bus.requests[before:]] == ["userinfo"]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(403, "Bad_OAuth_Token"), (200, {"organization_id": "00D000000000001"}), (404, "")],
+)
+async def test_a_user_who_is_not_told(login_server: LoginServer, status: int, said: Any) -> None:
+    """A token that may not ask for its user has none, and is as good as before."""
+    login_server.answers = [(status, {}, said)]
+    login = SessionToken(token=Secret("00D000000000001!x"), instance_url=login_server.url)
+    session = await SessionCache().with_user(Settings(login=login), Clock())
+    assert (session.org_id, session.user_id) == ("00D000000000001EAA", "")
+
+
+async def test_a_user_who_cannot_be_asked_for_now(login_server: LoginServer) -> None:
+    """An org that is away is worth another try; no user is made up for it."""
+    login_server.answers = [(503, {}, "")]
+    login = SessionToken(token=Secret("00D000000000001!x"), instance_url=login_server.url)
+    with pytest.raises(TransportError, match="userinfo answered HTTP 503"):
+        await SessionCache().with_user(Settings(login=login), Clock())
 
 
 async def test_a_refused_session_token(login_server: LoginServer) -> None:
     """A bad token that must be asked about is an authentication matter; it is not shown."""
     login_server.answers = [(403, {}, "Bad_OAuth_Token")]
     with pytest.raises(AuthenticationError, match="HTTP 403") as raised:
-        await session_of(SessionToken(token="eyJhbGciOi", instance_url=login_server.url))
+        await session_of(SessionToken(token=Secret("eyJhbGciOi"), instance_url=login_server.url))
     assert "eyJhbGciOi" not in str(raised.value)
 
 
@@ -240,12 +312,14 @@ async def test_an_answer_that_is_no_login(
 
 
 def credentials(server: LoginServer) -> ClientCredentials:
-    return ClientCredentials(login_url=server.url, client_id="key", client_secret="s3cret")
+    return ClientCredentials(login_url=server.url, client_id="key", client_secret=Secret("s3cret"))
 
 
 async def test_an_unreachable_host() -> None:
     """Nobody listens: the URL and what to check, as an error that is worth another try."""
-    login = ClientCredentials(login_url="http://127.0.0.1:1", client_id="k", client_secret="s")
+    login = ClientCredentials(
+        login_url="http://127.0.0.1:1", client_id="k", client_secret=Secret("s")
+    )
     with pytest.raises(TransportError, match=r"http://127\.0\.0\.1:1 cannot be reached"):
         await session_of(login)
 
@@ -265,7 +339,7 @@ async def test_a_session_is_shared_by_equal_settings(login_server: LoginServer) 
     cache, settings = SessionCache(), Settings(login=credentials(login_server))
     at_once = await asyncio.gather(*(cache.get(settings, Clock()) for _ in range(10)))
     later = await cache.get(replace(settings), Clock())
-    assert {session.token for session in (*at_once, later)} == {"00D000000000001!granted"}
+    assert {session.token.reveal() for session in (*at_once, later)} == {"00D000000000001!granted"}
     assert len(login_server.forms) == 1
 
 
@@ -276,7 +350,7 @@ async def test_a_refused_session_is_renewed_once(login_server: LoginServer) -> N
     cache, settings = SessionCache(), Settings(login=credentials(login_server))
     first = await cache.get(settings, Clock())
     renewed = await asyncio.gather(*(cache.renew(settings, first, Clock()) for _ in range(10)))
-    assert {session.token for session in renewed} == {"00D000000000001!second"}
+    assert {session.token.reveal() for session in renewed} == {"00D000000000001!second"}
     assert len(login_server.forms) == 2
 
 
@@ -298,7 +372,7 @@ def test_a_session_outlives_its_event_loop() -> None:
 
         async def together() -> set[str]:
             found = await asyncio.gather(*(cache.get(settings, Clock()) for _ in range(3)))
-            return {session.token for session in found}
+            return {session.token.reveal() for session in found}
 
         assert asyncio.run(together()) == asyncio.run(together())
         assert [call.rpc for call in bus.requests] == ["token"]

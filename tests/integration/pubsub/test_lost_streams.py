@@ -15,6 +15,7 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.errors import is_transient
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running
 
 if TYPE_CHECKING:
@@ -86,16 +87,17 @@ async def test_a_service_away_for_longer_than_one_try() -> None:
 
 
 async def test_a_service_that_does_not_come_back() -> None:
-    """After all tries the batch ends with what it has, and the error is one that Airflow retries; an empty batch raises it."""
+    """After all tries a batch ends with its events and a transient error; an empty one raises it."""
     async with running() as (bus, client):
         published, received = publish(bus, 10), Received()
         task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", Bounds(**LONG), received))
         await received.wait_for(10)
         await asyncio.to_thread(bus.stop)
         result = await task
-        assert (result.ended_by, received.replay_ids) == ("error", published)
+        assert (result.ended_by, received.replay_ids) == ("lost", published)
         assert result.last_replay_id == published[-1]
-        assert type(result.error) is TransportError
+        assert result.error is not None
+        assert is_transient(result.error)
         with pytest.raises(TransportError):
             await client.fetch(TOPIC, published[-1].hex(), Bounds(**LONG), received)
 
@@ -111,18 +113,19 @@ async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None
         await asyncio.to_thread(bus.stop)
         result = await task
         assert asyncio.get_running_loop().time() - began < 8
-        assert (result.ended_by, received.replay_ids) == ("error", published)
-        assert type(result.error) is TransportError
+        assert (result.ended_by, received.replay_ids) == ("lost", published)
+        assert result.error is not None
+        assert is_transient(result.error)
 
 
 async def test_a_new_session_that_is_refused_as_well() -> None:
-    """One renewal; refused again before anything came, the session is not the trouble: an error, with the rpc id."""
+    """One renewal; refused again before anything came, the session is not the trouble: the batch ends, with the rpc id."""
     async with running() as (bus, client):
         published, received = publish(bus, 5), Received()
         bus.fail_next("Subscribe", error_code="service.auth.error", after=2)
         bus.fail_next("Subscribe", error_code="service.auth.error")
         result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
-        assert (result.ended_by, received.replay_ids) == ("error", published[:2])
+        assert (result.ended_by, received.replay_ids) == ("lost", published[:2])
         assert isinstance(result.error, AuthenticationError)
         assert re.search(r"service\.auth\.error, rpc id [0-9a-f-]{36}", str(result.error))
         assert (len(bus.subscriptions), called(bus, "token")) == (2, 2)

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError, TransportError
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    PublishInterrupted,
+    TopicError,
+    TransportError,
+)
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.publishing import UNKNOWN_USER
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 from tests.integration.pubsub.publishing_bus import scripted
@@ -26,7 +33,7 @@ TOPIC = "/event/Order__e"
 
 def client_of(bus: Emulator) -> PubSubClient:
     extra = bus.connection("session")["extra"]
-    login = SessionToken(token=extra["session_token"], instance_url=extra["instance_url"])
+    login = SessionToken(token=Secret(extra["session_token"]), instance_url=extra["instance_url"])
     settings = Settings(login=login, endpoint=bus.endpoint, plaintext=True)
     return PubSubClient(settings, sessions=SessionCache(), schemas=SchemaCache())
 
@@ -51,6 +58,36 @@ async def test_what_is_published_arrives() -> None:
     assert [result.replay_id for result in results] == replay_ids
     assert [result.event_id for result in results] == ids
     assert {result.error for result in results} == {""}
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_events_name_the_user_of_a_session_token(
+    told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`CreatedById` is the user whom the org names; if it names none, the log says what follows."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"City__c": "Text"})
+        if not told:
+            bus.fail_next("userinfo", status="PERMISSION_DENIED")
+        async with client_of(bus) as client:
+            await client.publish(TOPIC, [{"City__c": "a"}, {"CreatedById": "005000000000009AAA"}])
+        users = [event["fields"]["CreatedById"] for event in bus.events(TOPIC)]
+        assert users == [bus.org.user_id if told else UNKNOWN_USER, "005000000000009AAA"]
+        bus.check()
+    assert ("flows that run as the publisher do not start" in caplog.text) is not told
+
+
+async def test_nothing_is_published_for_a_user_who_cannot_be_asked_for() -> None:
+    """If the org is away when it is asked for the user, the call fails and may be tried again."""
+    with Emulator() as bus:
+        bus.define_event("Order__e", {"City__c": "Text"})
+        bus.fail_next("userinfo", status="UNAVAILABLE")
+        async with client_of(bus) as client:
+            with pytest.raises(TransportError, match="userinfo answered HTTP 503"):
+                await client.publish(TOPIC, [{"City__c": "a"}])
+            assert bus.events(TOPIC) == []
+            await client.publish(TOPIC, [{"City__c": "a"}])
+        assert len(bus.events(TOPIC)) == 1
 
 
 async def test_a_topic_nothing_can_be_published_to() -> None:
@@ -83,14 +120,18 @@ async def test_nothing_is_sent_when_one_record_does_not_fit(
 async def test_a_request_of_unknown_fate_is_not_repeated(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """Repeating it could publish twice; the error says which events it was."""
+    """Repeating it could publish twice; the error says which it was, and which were not sent."""
     await client.get_topic(TOPIC)
     await client.get_schema("S")
 
     before = len(bus.unary)
     bus.publish_failures = {200: ("UNAVAILABLE", "")}
-    with pytest.raises(TransportError, match=r"events 201 to 400 of 500"):
+    with pytest.raises(PublishInterrupted, match=r"events 201 to 400 of 500") as raised:
         await client.publish(TOPIC, [{"City__c": "a"}] * 500)
+    assert (list(raised.value.uncertain), list(raised.value.unsent)) == (
+        list(range(201, 401)),
+        list(range(401, 501)),
+    )
     assert [method for method, _ in bus.unary[before:]] == ["GetTopic", "Publish", "Publish"]
 
 

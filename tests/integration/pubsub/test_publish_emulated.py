@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import Counter
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from typing_extensions import override
 
-from airflow_provider_sfevents.exceptions import QuotaExceeded
+from airflow_provider_sfevents.exceptions import PublishInterrupted, QuotaExceeded
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.patience import Patience
-from airflow_provider_sfevents.pubsub.publish_stream import Pace, stream_records
+from airflow_provider_sfevents.pubsub.publish_stream import Pace, send_all, stream_records
+from airflow_provider_sfevents.pubsub.publishing import checked, numbered
 from tests.integration.pubsub.emulated import QUICK, TOPIC, running
 
 if TYPE_CHECKING:
@@ -109,6 +111,63 @@ async def test_an_answer_that_is_lost_with_its_connection() -> None:
     assert len(found) >= 800
     assert {key for key, _ in found} == {one.event_id for one in results}
     assert [(one.event_id, one.replay_id) for one in results] == found[-600:]
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        {"error_code": "service.unavailable"},
+        {"error_code": "service.protection.triggered"},
+        {"error_code": "service.auth.error"},
+        {"how": "rst_stream"},
+    ],
+    ids=lambda order: ",".join(order.values()),
+)
+async def test_a_call_that_was_certainly_not_taken_is_repeated(order: dict[str, Any]) -> None:
+    """After a refusal with a code or a stream refused unseen, all is published, nothing twice."""
+    async with running(rst_stream_error="REFUSED_STREAM") as (bus, client):
+        bus.fail_next("Publish", after=1, times=1 if "auth" in str(order) else 3, **order)
+        results = await client.publish(TOPIC, records(500))
+        assert await read_back(client) == [(one.event_id, one.replay_id) for one in results]
+        assert [one.number for one in results] == list(range(1, 501))
+        assert bus.faults() == ()
+
+
+@pytest.mark.parametrize("how", ["", "reset"])
+async def test_a_call_whose_answer_is_lost_says_how_to_go_on(how: str) -> None:
+    """What the error leaves open, published again under its ids, is on the bus and recognisable."""
+    given = records(500)
+    async with running() as (bus, client):
+        bus.fail_next("Publish", after=1, late=True, how=how)
+        with pytest.raises(PublishInterrupted) as raised:
+            await client.publish(TOPIC, given)
+        error = raised.value
+        assert list(error.uncertain) == list(range(201, 401))
+        assert list(error.unsent) == list(range(401, 501))
+        assert "May be on the bus, since the answer is lost: records 201 to 400." in str(error)
+        assert "Not on the bus: records 401 to 500." in str(error)
+        assert len(await read_back(client)) == 400
+        again = await client.publish(
+            TOPIC, [given[number - 1] for number in error.left], ids=list(error.left.values())
+        )
+        found = await read_back(client)
+    ids = [one.event_id for one in (*error.results, *again)]
+    assert [one.number for one in error.results] == list(range(1, 201))
+    assert Counter(key for key, _ in found) == Counter(ids) + Counter(error.uncertain.values())
+    assert len(set(ids)) == 500
+
+
+async def test_a_service_that_stays_away() -> None:
+    """After the last try the error says that nothing of it is on the bus."""
+    async with running() as (bus, client):
+        encoder = await client.publishing.encoder(TOPIC)
+        made = iter(await asyncio.to_thread(checked, encoder, numbered(records(3))))
+        publisher = client.publishing.publisher(encoder, AT_ONCE)
+        bus.away()
+        with pytest.raises(PublishInterrupted, match="Connection refused") as raised:
+            [one async for one in send_all(publisher, made, encoder.schema_id)]
+        assert (raised.value.uncertain, list(raised.value.unsent)) == ({}, [1, 2, 3])
+        bus.back()
 
 
 async def test_a_connection_that_dies_without_a_word() -> None:

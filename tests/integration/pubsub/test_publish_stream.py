@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,
+    PublishInterrupted,
     QuotaExceeded,
     TransportError,
 )
@@ -201,9 +203,35 @@ async def test_a_request_that_always_ends_its_stream_ends_the_publishing() -> No
             yield answer(request)
 
     async with scripted(poisoned) as (bus, client):
-        with pytest.raises(TransportError, match="poison"):
+        with pytest.raises(
+            PublishInterrupted, match=r"poison.*May be on the bus.*: record"
+        ) as told:
             await publish(client, 3)
     assert len(bus.calls) < 10
+    assert told.value.uncertain[1] == "1"
+
+
+async def test_a_lost_answer_stays_in_doubt_while_no_stream_can_be_opened() -> None:
+    """Events of a stream that broke may be on the bus, whatever the streams after it fail with."""
+
+    async def broken(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
+        first, _ = await call.next(), await call.next()
+        assert first is not None
+        yield answer(first)
+        await call.fail("INTERNAL", "service.unavailable")  # what came before may be carried out
+
+    async def refused(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
+        await call.fail("INTERNAL", "service.unavailable")
+        yield pb2.PublishResponse()
+
+    async with scripted(broken, refused) as (_, client):
+        with pytest.raises(PublishInterrupted) as told:
+            await publish(client, 500, Pace(max_requests=2, first_wait_seconds=0.0))
+    error = told.value
+    assert set(range(201, 401)) <= error.uncertain.keys()
+    assert error.uncertain.keys() | error.unsent.keys() == set(range(201, 501))
+    assert error.error_code.endswith("service.unavailable")
+    assert pickle.loads(pickle.dumps(error)).left == error.left  # noqa: S301 - our own
 
 
 async def test_a_fault_of_ours_is_not_repeated() -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ({"topic": "/event/Oder__e"}, "/event/Oder__e"),
         ({"conn_id": "salesforce"}, "'salesforce' is not defined"),
         ({"staging": "nosuch://bucket/path"}, "cannot be opened"),
-        ({"position_store": "xcom2"}, "'xcom2' is not a store"),
+        ({"position_store": "no.such.store"}, "'no.such.store' is not a store"),
     ],
     ids=["topic", "connection", "staging", "store"],
 )

@@ -41,6 +41,7 @@ def test_events_that_are_there(waits: Waits, bus: Emulator, mode: dict[str, Any]
         "sequence": 1,
         "events": 3,
         "staged": True,
+        "staging_id": stands["staging_id"],
     }
     fetched = waits.fetch()
     assert (fetched["batch_id"], fetched["events"]) == (result["batch_id"], 3)

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.batches.watcher import Watcher
 from airflow_provider_sfevents.batches.watching import Rules
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
 from tests.integration.batches.conftest import TOPIC, Consumer
@@ -146,4 +147,4 @@ async def listening(bus: Emulator, streams: int = 1) -> None:
 def wrong(settings: Settings) -> Settings:
     """The same connection with a secret that is not right."""
     assert isinstance(settings.login, ClientCredentials)
-    return replace(settings, login=replace(settings.login, client_secret="not-the-secret"))
+    return replace(settings, login=replace(settings.login, client_secret=Secret("not-the-secret")))

@@ -51,6 +51,7 @@ def waits(
         "topic": TOPIC,
         "epoch": "e1",
         "sequence": 1,
+        "position_start": "earliest",
         "start": "earliest",
     }
     return SfEventsTrigger(
@@ -151,7 +152,7 @@ def test_a_service_that_is_away_for_a_while(
 ) -> None:
     """A failure of the network does not end a wait."""
     there = bus.connection()
-    away = {**there, "extra": {**there["extra"], "pubsub_endpoint": "127.0.0.1:1"}}
+    away = {**there, "port": 1}
     airflow.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(away))
 
     async def scenario() -> None:

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from airflow_provider_sfevents.batches import age
-from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.record import Position, lose, move_on
+from airflow_provider_sfevents.staging.manifest import LossWindow
 from airflow_provider_sfevents.staging.marks import Anchor
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
@@ -30,7 +31,17 @@ def position(committed: float, event: float | None = None, replay_id: str = "0a"
 
 
 def anchor(seen: float) -> Anchor:
-    return Anchor(epoch="e1", sequence=1, replay_id="0b", seen_at=ago(seen))
+    return Anchor(epoch="e1", sequence=1, replay_id="0b", seen_at=ago(seen), after="0a")
+
+
+def moved_on(at: Position, hours: float) -> Position:
+    """With a keepalive in the position, so many hours ago."""
+    return move_on(at, "0b", ago(hours))
+
+
+def lost(at: Position, pinned: str, hours: float) -> Position:
+    """With a loss window that was recorded so many hours ago."""
+    return lose(at, LossWindow(after="0a", start="latest", pinned=pinned, at=ago(hours), why="old"))
 
 
 @pytest.mark.parametrize(
@@ -41,19 +52,34 @@ def anchor(seen: float) -> Anchor:
         (position(committed=5, event=3), None, 5),
         (position(committed=5, event=500_000), None, 5),
         (position(committed=50, event=60), anchor(2), 2),
+        (moved_on(position(committed=50), 4), None, 4),
+        (moved_on(position(committed=50), 4), anchor(2), 2),
+        (moved_on(position(committed=50), 4), anchor(9), 4),
+        (lost(position(committed=50), pinned="0c", hours=7), None, 7),
     ],
-    ids=["commit", "event", "event of the future", "event of 1970", "anchor"],
+    ids=[
+        "commit",
+        "event",
+        "event of the future",
+        "event of 1970",
+        "anchor",
+        "keepalive in the position",
+        "a later anchor",
+        "an older anchor",
+        "after a loss window",
+    ],
 )
-def test_a_place_is_as_old_as_what_it_names(
+def test_a_replay_id_is_as_old_as_its_event(
     at: Position, seen: Anchor | None, hours: float
 ) -> None:
-    """The event's own time counts where it can be true, a keepalive's before it, else the commit's."""
+    """The last keepalive's time counts; otherwise the event's own if it can be true, and the commit's."""
     assert age.known_since(at, seen) == NOW - timedelta(hours=hours)
 
 
 def test_a_preset_has_no_age() -> None:
-    """`earliest` names no event, so it does not get old."""
+    """`earliest` names no event, so it does not get old; nor does `latest` before it is pinned."""
     assert age.known_since(position(committed=500, replay_id="earliest"), None) is None
+    assert age.known_since(lost(position(committed=500), pinned="", hours=1), None) is None
     assert not age.is_old(None, NOW)
     assert age.warning("t", None, NOW) == ""
 

@@ -3,38 +3,59 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents.batches import fallback
+from airflow_provider_sfevents.batches.restart import Fetch
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused
+from airflow_provider_sfevents.positions.record import EVENT, lose, move_on, pin
 from airflow_provider_sfevents.staging.manifest import LossWindow
 from tests.unit.batches.building import position
 
 REFUSED = ReplayIdRefused("Subscribing failed: expired.")
+WINDOW = LossWindow(after="0a", start="latest", at="2026-01-01T00:00:00+00:00", why="before")
 
 
 @pytest.mark.parametrize("choice", ["earliest", "latest"])
 def test_a_choice_makes_a_loss_window(choice: str) -> None:
-    """It says from where, to where, when and why."""
-    assert fallback.loss_window(
-        position(replay_id="0a", last_event_at="then"), choice, REFUSED, "now", "Variable 'x'"
-    ) == LossWindow(
-        after="0a",
-        after_event_at="then",
-        start=choice,
-        at="now",
-        why="Subscribing failed: expired.",
-    )
+    """The position keeps its replay id, and the coming batch begins where the user chose."""
+    before = move_on(position(replay_id="0a", last_event_at="then"), "0b", "2026-01-02")
+    after = fallback.choose(before, choice, REFUSED, "Variable 'x'")
+    assert after.loss is not None
+    assert (after.loss.after, after.loss.after_event_at) == ("0a", "then")
+    assert (after.loss.start, after.loss.why) == (choice, "Subscribing failed: expired.")
+    assert (after.replay_id, after.start, after.resume_after) == ("0a", choice, "")
+    assert after.is_pinned == (choice == "earliest")
+
+
+def test_a_second_loss_begins_where_the_first_did() -> None:
+    """The replay id after a loss window may expire, too; what is lost begins at the first that was refused."""
+    first = pin(lose(position(replay_id="0a"), WINDOW), "0b", by=EVENT, staging_id="s")
+    again = fallback.choose(first, "earliest", REFUSED, "here").loss
+    assert again is not None
+    assert (again.after, again.start) == ("0a", "earliest")
+    with pytest.raises(ReplayIdRefused, match="expired"):
+        fallback.choose(lose(first, again), "earliest", REFUSED, "here")
 
 
 def test_without_a_choice_the_user_is_asked() -> None:
     """The message names the replay id, its place, and the commands between which to choose."""
     with pytest.raises(ReplayIdRefused) as raised:
-        fallback.loss_window(position(replay_id="0a"), "fail", REFUSED, "now", "Variable 'x'")
+        fallback.choose(position(replay_id="0a"), "fail", REFUSED, "Variable 'x'")
     said = str(raised.value)
     assert "The replay id is 0a, of Variable 'x'" in said
     assert "`airflow sfevents position set orders /event/Order__e earliest`" in said
     assert "replay_fallback='earliest' or 'latest'" in said
 
 
+def test_a_refused_anchor_loses_nothing() -> None:
+    """The next older anchor is asked for, then the replay point that all of them follow."""
+    plan: Fetch | None = Fetch(start="0a", anchors=("0c", "0b"))
+    asked = []
+    while plan is not None:
+        asked.append(plan.ask)
+        plan = fallback.without_anchor(plan, REFUSED)
+    assert asked == ["0c", "0b", "0a"]
+
+
 def test_an_unknown_choice_is_refused() -> None:
-    """It is told when the DAG is parsed, not when the id has expired."""
+    """The error comes when the DAG is parsed, not when the replay id has expired."""
     with pytest.raises(ConfigurationError, match=r"replay_fallback='newest' is not known"):
         fallback.check_choice("newest")

@@ -20,7 +20,7 @@ PART = Part(
         (
             Fetch(start="earliest"),
             Bounds(),
-            "Fetching /event/A__e from earliest, until nothing comes for 30 s, 10,000 events or 600 s at most.",
+            "Fetching /event/A__e from earliest, until nothing comes for 30 s, 10000 events or 600 s at most.",
         ),
         (
             Fetch(start="latest"),
@@ -30,7 +30,7 @@ PART = Part(
         (
             Fetch(start="0a", kept=(PART,)),
             Bounds(),
-            "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10,000 events or 600 s at most; 7 staged already.",
+            "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10000 events or 600 s at most; 7 staged already.",
         ),
     ],
 )

@@ -14,14 +14,18 @@ from upath import UPath
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.coming import Coming, look
 from airflow_provider_sfevents.batches.listening import listen
+from airflow_provider_sfevents.batches.position_writes import Pin
 from airflow_provider_sfevents.batches.sighting import sight
 from airflow_provider_sfevents.exceptions import ReplayIdRefused
+from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.fetch import FetchResult
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.manifest import Manifest, Run
 from airflow_provider_sfevents.staging.marks import Anchor
+from tests.unit.batches.building import position
 from tests.unit.staging.building import Delivered, replay_id
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ COMING = Coming(
     topic="/event/Order__e",
     epoch="e1",
     sequence=4,
+    position_start="0a",
     start="0a",
 )
 SENSOR = Run(dag="orders", run="r1", task="wait")
@@ -68,6 +73,7 @@ class Service:
         stop: asyncio.Event,
         heard: Any,
         same_place: Any,
+        outlast: bool,
     ) -> FetchResult:
         self.asked.append(start)
         if start == self.refuses:
@@ -182,7 +188,7 @@ def test_the_first_keepalive_is_kept_and_the_next_is_not(area: StagingArea) -> N
     heard_of(area, "0e", "0f")
     kept = anchor(area)
     assert kept is not None
-    assert (kept.replay_id, kept.sequence, kept.after) == ("0e", 3, "")
+    assert (kept.replay_id, kept.sequence, kept.after) == ("0e", 3, "0a")
     assert plan(area).ask == "0e"
 
 
@@ -225,27 +231,110 @@ def test_a_refused_anchor_is_left_aside(area: StagingArea) -> None:
         heard_of(area, service=Service([], refuses=replay_id(1).hex()))
 
 
-def test_at_latest_the_batch_is_held_until_a_keepalive(area: StagingArea) -> None:
-    """From before anything is asked for, so that no second `latest` can begin."""
-    coming = Coming(**{**COMING.to_dict(), "sequence": 1, "start": "latest"})
-    held: list[bool] = []
-    service: Any = Service([held_now(coming, area, held), "0e", held_now(coming, area, held)])
-    service.moments.append(Came(1, 1))
-    heard = asyncio.run(listen(coming, plan(area, coming), service, area, Bounds(), run=SENSOR))
-    assert (held, heard.events) == ([True, False], 1)
-    assert plan(area, coming).start == "latest"
+class Beginning:
+    """A first run at `latest`, which is in no store yet."""
+
+    def __init__(self, area: StagingArea) -> None:
+        self.area = area
+        self.kept: dict[str, str] = {}
+        self.store = MappingStore(self.kept, "orders")
+        self.draft = position(sequence=0, replay_id="latest", initial_replay="latest")
+        self.coming = Coming.after(self.draft)
+        self.pin = Pin(
+            draft=self.draft,
+            stored=None,
+            store=self.store,
+            folder=self.coming.topic_folder(area),
+            staging_id=area.staging_id(),
+        )
+
+    def hears(self, *moments: Any, **how: Any) -> Heard:
+        service: Any = Service(list(moments))
+        begun = plan(self.area, self.coming)
+        waits = {"run": SENSOR, "pin": self.pin, "store": self.store, **how}
+        return asyncio.run(listen(self.coming, begun, service, self.area, Bounds(), **waits))
+
+    @property
+    def position(self) -> Position:
+        return Position.from_json(self.kept["orders"], "here")
 
 
-def test_a_place_that_another_has_learned_is_used(area: StagingArea) -> None:
-    """Who comes to `latest` second finds the anchor under its claim, asks there, and keeps nobody out."""
-    coming = Coming(**{**COMING.to_dict(), "sequence": 1, "start": "latest"})
-    begun = plan(area, coming)
+@pytest.fixture
+def beginning(area: StagingArea) -> Beginning:
+    return Beginning(area)
+
+
+def test_at_latest_the_batch_is_held_until_a_keepalive(beginning: Beginning) -> None:
+    """No second wait can subscribe at another `latest`, and the position is written with the keepalive's replay id."""
     held: list[bool] = []
-    first: Any = Service(["0e"])
-    asyncio.run(listen(coming, begun, first, area, Bounds(), run=SENSOR))
-    second: Any = Service([held_now(coming, area, held)])
-    asyncio.run(listen(coming, begun, second, area, Bounds(), run=SENSOR))
-    assert (second.asked, held) == (["0e"], [False])
+    look_now = held_now(beginning.coming, beginning.area, held)
+    heard = beginning.hears(look_now, "0e", look_now, Came(1, 1))
+    assert (held, heard.events, heard.staged) == ([True, False], 1, True)
+    begun = beginning.position
+    assert (begun.replay_id, begun.pinned_by, begun.initial_replay) == ("0e", "keepalive", "latest")
+    assert (begun.staging_id, begun.staged_events) == (beginning.area.staging_id(), 1)
+    assert plan(beginning.area, Coming.after(begun)).events == 1
+
+
+def test_at_latest_the_first_event_begins_the_position(beginning: Beginning) -> None:
+    """Without a keepalive before it the event's own replay id is recorded, and the event is staged all the same."""
+    assert beginning.hears(Came(1, 2)).events == 2
+    begun = beginning.position
+    assert (begun.replay_id, begun.pinned_by) == (replay_id(1).hex(), "event")
+    assert plan(beginning.area, Coming.after(begun)).events == 2
+
+
+def test_a_position_that_another_has_begun_is_not_replaced(beginning: Beginning) -> None:
+    """A wait at `latest` that hears something later than another task began gives way, and stages nothing."""
+    other = position(sequence=0, replay_id="0d", epoch="e2").to_json()
+
+    def begin() -> None:
+        beginning.kept["orders"] = other
+
+    heard = beginning.hears(begin, Came(1, 2))
+    assert (heard.events, heard.ended_by) == (0, "moved")
+    assert (beginning.kept["orders"], plan(beginning.area, beginning.coming).events) == (other, 0)
+
+
+def test_a_position_begun_before_the_batch_is_claimed_is_found(beginning: Beginning) -> None:
+    """Nothing is asked of the bus then: the wait begins again after that position."""
+    beginning.kept["orders"] = position(sequence=0, replay_id="0d").to_json()
+    service: Any = Service([Came(1, 1)])
+    begun = plan(beginning.area, beginning.coming)
+    waits = listen(
+        beginning.coming, begun, service, beginning.area, Bounds(), run=SENSOR, pin=beginning.pin
+    )
+    assert (asyncio.run(waits).ended_by, service.asked) == ("moved", [])
+
+
+def test_latest_is_not_waited_for_without_the_store(beginning: Beginning) -> None:
+    """A triggerer cannot write the position, so a worker has to look first."""
+    assert beginning.hears(Came(1, 1), pin=None).ended_by == "moved"
+
+
+def test_a_keepalive_goes_into_the_position(area: StagingArea) -> None:
+    """A wait that has the store keeps a quiet topic from expiring, whatever becomes of the staging area."""
+    kept = {"orders": position(replay_id="0a").to_json()}
+    store = MappingStore(kept, "orders")
+    assert heard_of(area, "0e", store=store).resume_after == "0e"
+    moved = Position.from_json(kept["orders"], "here")
+    assert (moved.sequence, moved.replay_id, moved.resume_after) == (3, "0a", "0e")
+    heard_of(area, "0f", store=store)
+    assert Position.from_json(kept["orders"], "here") == moved, "one an hour is enough"
+
+
+@pytest.mark.parametrize("taken", ["files", "claim"])
+def test_a_keepalive_behind_events_stays_out_of_the_position(area: StagingArea, taken: str) -> None:
+    """What is staged lies before it, and a task that works on the batch may be about to stage something."""
+    kept = {"orders": position(replay_id="0a").to_json()}
+    store = MappingStore(kept, "orders")
+    if taken == "files":
+        heard_of(area, Came(1, 1))
+        heard_of(area, "0e", store=store)
+    else:
+        with claimed(area):
+            heard_of(area, "0e", store=store)
+    assert Position.from_json(kept["orders"], "here").resume_after == ""
 
 
 def held_now(coming: Coming, area: StagingArea, seen: list[bool]) -> Callable[[], None]:

@@ -11,7 +11,7 @@ import pytest
 from airflow_provider_sfevents.batches import redelivery
 from airflow_provider_sfevents.batches.redelivery import Before
 from airflow_provider_sfevents.pubsub.managed_rules import leading_known
-from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 from tests.unit.batches.building import manifest as made, run
 
 if TYPE_CHECKING:
@@ -42,19 +42,6 @@ class World:
 
 def a_manifest() -> Manifest:
     return made(1, run(1))
-
-
-def a_part(start: str, end: str, events: int) -> Part:
-    return Part(
-        path="attempts/0001/part-0000000000.parquet",
-        start=start,
-        end=end,
-        first_ordinal=0,
-        events=events,
-        bytes=events,
-        sha256="",
-        schemas=("S",),
-    )
 
 
 def hex_of(number: int) -> str:
@@ -97,11 +84,8 @@ def runs(world: World, size: int) -> Iterator[World]:
 
 
 def fetched(world: World, size: int, late: str, outcome: str, death: str) -> Iterator[World]:
-    start = hex_of(world.staged[-1][-1]) if world.staged else "earliest"
     batches = before(world)
-    owed = redelivery.to_commit_first(
-        start, kept_parts(world, start), next(iter(batches), None), anchored=False, placed=False
-    )
+    owed = redelivery.to_commit_first(next(iter(batches), None), moved_on=False)
     if owed:
         world = told(world, int(owed, 16), len(world.staged) - 1, late)
     known = {hex_of(one): "" for one in world.kept} | {
@@ -128,12 +112,6 @@ def fetched(world: World, size: int, late: str, outcome: str, death: str) -> Ite
         return
     world = told(world, batch[-1], len(world.staged) - 1, outcome)
     yield replace(world, waits=death == COMMITTED)
-
-
-def kept_parts(world: World, start: str) -> tuple[Part, ...]:
-    if not world.kept:
-        return ()
-    return (a_part(start=start, end=hex_of(world.kept[-1]), events=len(world.kept)),)
 
 
 def explored(first: World, size: int, depth: int) -> set[World]:
@@ -193,22 +171,18 @@ def test_a_form_that_did_not_land_says_nothing() -> None:
     )
     other = Before(manifest=manifest, receipt=receipt)
     assert redelivery.may_come_again([other]) == ()
-    assert redelivery.to_commit_first("01", (), other, anchored=False, placed=False) == ""
+    assert redelivery.may_come_again([other, Before(manifest=manifest, committed=True)]) == ()
+    assert redelivery.to_commit_first(other, moved_on=False) == ""
 
 
-def test_what_is_committed_before_a_fetch() -> None:
-    """The end of the last batch, unless it is known to be kept; at `latest` the first file's, as there is no other place."""
-    manifest = a_manifest()
-    last = Before(manifest=manifest)
-    kept = (a_part(start="latest", end="0a", events=1),)
+def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
+    """Unless Salesforce is known to keep it, or a later keepalive."""
+    last = Before(manifest=a_manifest())
     first = redelivery.to_commit_first
-    assert first("01", (), last, anchored=False, placed=False) == manifest.end
-    assert first("01", kept, last, anchored=False, placed=False) == manifest.end
-    assert first("01", (), last, anchored=True, placed=False) == ""
-    assert first("01", (), replace(last, committed=True), anchored=False, placed=False) == ""
-    assert first("earliest", kept, None, anchored=False, placed=False) == ""
-    assert first("latest", kept, None, anchored=False, placed=False) == "0a"
-    assert first("latest", kept, None, anchored=False, placed=True) == ""
+    assert first(last, moved_on=False) == last.manifest.end
+    assert first(last, moved_on=True) == ""
+    assert first(replace(last, committed=True), moved_on=False) == ""
+    assert first(None, moved_on=False) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
-from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part, Receipt
+from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+from airflow_provider_sfevents.staging.marks import Anchor
 
 HERE, ANCHOR, NEXT, LATER = "0a", "0b", "0c", "0d"
+
+
+def found(**changes: Any) -> restart.Found:
+    """The folder of the batch after a position at `HERE`."""
+    return replace(restart.Found(position_start=HERE, start=HERE), **changes)
+
+
+def anchor(after: str = HERE, replay_id: str = ANCHOR) -> Anchor:
+    """A keepalive of that position."""
+    return Anchor(epoch="e1", sequence=2, replay_id=replay_id, seen_at="2026-01-01", after=after)
 
 
 def part(start: str, end: str, first_ordinal: int = 0, events: int = 5, claim: int = 1) -> Part:
@@ -52,78 +64,62 @@ RECEIPT = Receipt(
 
 
 def test_nothing_found_fetches_from_the_position() -> None:
-    """With an empty folder the batch begins where the position stands."""
-    assert restart.plan(restart.Found(position_start=HERE)) == restart.Fetch(start=HERE)
+    """With an empty folder the batch begins where the position says."""
+    assert restart.plan(found()) == restart.Fetch(start=HERE)
 
 
-def test_anchor_is_the_start_when_nothing_was_kept() -> None:
+def test_an_anchor_is_asked_for_when_nothing_was_kept() -> None:
     """A quiet topic goes on from its keepalive's replay id, so that the position cannot expire; its file still begins at the position."""
-    planned = restart.plan(restart.Found(position_start=HERE, anchor=ANCHOR))
-    assert planned == restart.Fetch(start=HERE, anchor=ANCHOR)
+    planned = restart.plan(found(anchors=(anchor(),)))
+    assert planned == restart.Fetch(start=HERE, anchors=(ANCHOR,))
     assert (planned.ask, planned.resume) == (ANCHOR, HERE)
 
 
-@pytest.mark.parametrize("anchor", ["", ANCHOR], ids=["no anchor", "an anchor that leads nowhere"])
-def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchor: str) -> None:
-    """What was paid for is not fetched again, also when the anchor was written by somebody else meanwhile."""
+def test_the_freshest_anchor_is_asked_for_first() -> None:
+    """A keepalive in the position and one beside the batches are both safe; the other one is left to fall back on."""
+    planned = restart.plan(found(anchors=(anchor(replay_id=LATER), anchor())))
+    assert planned == restart.Fetch(start=HERE, anchors=(LATER, ANCHOR))
+    assert planned.ask == LATER
+
+
+@pytest.mark.parametrize("anchors", [(), (anchor(),)], ids=["no anchor", "an anchor of before"])
+def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchors: tuple[Anchor]) -> None:
+    """What was paid for is not fetched again; an anchor that was heard before the files does not count."""
     kept = (part(HERE, NEXT), part(NEXT, LATER, first_ordinal=5, events=2, claim=2))
-    found = restart.Found(position_start=HERE, anchor=anchor, parts=kept[::-1])
-    planned = restart.plan(found)
+    planned = restart.plan(found(anchors=anchors, parts=kept[::-1]))
     assert planned == restart.Fetch(start=HERE, kept=kept)
     assert (planned.ask, planned.events, planned.bytes) == (LATER, 7, 70)
-
-
-def test_files_that_start_at_the_anchor_are_kept() -> None:
-    """An earlier release, which went on from an anchor, has left files that begin there."""
-    kept = (part(ANCHOR, NEXT),)
-    assert restart.plan(
-        restart.Found(position_start=HERE, anchor=ANCHOR, parts=kept)
-    ) == restart.Fetch(start=ANCHOR, kept=kept)
-
-
-def test_an_anchor_moves_on_without_leaving_files_behind() -> None:
-    """Files begin where the position stands, whichever anchor was subscribed at and whichever there is now."""
-    kept = (part(HERE, NEXT),)
-    found = restart.Found(position_start=HERE, anchor=ANCHOR, parts=kept)
-    planned = restart.plan(found)
-    assert planned == restart.Fetch(start=HERE, kept=kept)
-    assert (planned.ask, planned.resume) == (NEXT, NEXT)
 
 
 def test_an_anchor_after_kept_files_is_where_to_subscribe() -> None:
     """A wait that has some events and then hears only keepalives for days goes on from these."""
     kept = (part(HERE, NEXT),)
-    found = restart.Found(position_start=HERE, anchor=ANCHOR, anchor_after=NEXT, parts=kept)
-    planned = restart.plan(found)
-    assert planned == restart.Fetch(start=HERE, kept=kept, anchor=ANCHOR)
+    planned = restart.plan(found(anchors=(anchor(after=NEXT),), parts=kept))
+    assert planned == restart.Fetch(start=HERE, kept=kept, anchors=(ANCHOR,))
     assert (planned.ask, planned.resume) == (ANCHOR, NEXT)
 
 
 @pytest.mark.parametrize("after", [NEXT, LATER], ids=["a file that is lost", "an end of before"])
 def test_an_anchor_after_other_files_does_not_count(after: str) -> None:
     """What lies between the files there are and such an anchor is not known, so nothing is skipped for it."""
-    assert restart.plan(
-        restart.Found(position_start=HERE, anchor=ANCHOR, anchor_after=after)
-    ) == restart.Fetch(start=HERE)
+    assert restart.plan(found(anchors=(anchor(after=after),))) == restart.Fetch(start=HERE)
 
 
 def test_files_that_nothing_leads_to_are_left_out() -> None:
     """A file that does not join the start is not part of the batch."""
-    found = restart.Found(position_start=HERE, parts=(part(NEXT, LATER, first_ordinal=5),))
-    assert restart.plan(found) == restart.Fetch(start=HERE)
+    orphan = part(NEXT, LATER, first_ordinal=5)
+    assert restart.plan(found(parts=(orphan,))) == restart.Fetch(start=HERE)
 
 
 def test_a_staged_batch_is_adopted() -> None:
     """With a manifest nothing is fetched."""
-    assert restart.plan(restart.Found(position_start=HERE, manifest=MANIFEST)) == restart.Adopt(
-        manifest=MANIFEST
-    )
+    assert restart.plan(found(manifest=MANIFEST)) == restart.Adopt(manifest=MANIFEST)
 
 
 def test_a_landed_batch_is_only_committed() -> None:
     """With a receipt that adds up Spark is not started again."""
-    found = restart.Found(position_start=HERE, manifest=MANIFEST, receipt=RECEIPT)
-    assert restart.plan(found) == restart.Commit(manifest=MANIFEST, receipt=RECEIPT)
+    landed = found(manifest=MANIFEST, receipt=RECEIPT)
+    assert restart.plan(landed) == restart.Commit(manifest=MANIFEST, receipt=RECEIPT)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +133,8 @@ def test_a_landed_batch_is_only_committed() -> None:
 )
 def test_a_receipt_that_does_not_add_up_lands_again(receipt: Receipt) -> None:
     """A receipt counts only when its rows and quarantined equal the manifest's events."""
-    found = restart.Found(position_start=HERE, manifest=MANIFEST, receipt=receipt)
-    assert restart.plan(found) == restart.Adopt(manifest=MANIFEST)
+    landed = found(manifest=MANIFEST, receipt=receipt)
+    assert restart.plan(landed) == restart.Adopt(manifest=MANIFEST)
     with pytest.raises(NotLanded, match="does not prove that batch e1-3 landed"):
         restart.require_landed(MANIFEST, receipt, "here")
 
@@ -152,15 +148,21 @@ def test_no_receipt_is_not_landed() -> None:
 def test_a_manifest_for_another_place_is_refused() -> None:
     """A replay id changed by hand within its epoch never silently adopts what was fetched from elsewhere."""
     with pytest.raises(PositionConflict, match="staged from 0a, but the position stands at 0d"):
-        restart.plan(restart.Found(position_start=LATER, manifest=MANIFEST))
+        restart.plan(found(position_start=LATER, start=LATER, manifest=MANIFEST))
 
 
-def test_a_loss_window_stands_in_the_positions_stead() -> None:
+def test_after_a_loss_window_files_of_before_are_left() -> None:
     """After the bus has refused the position, the batch begins where the user chose, with what was kept there."""
-    loss = LossWindow(after=HERE, start="earliest", at="now", why="expired")
     kept = part("earliest", NEXT)
-    found = restart.Found(position_start=HERE, loss=loss, parts=(part(HERE, LATER), kept))
-    assert restart.plan(found) == restart.Fetch(start="earliest", kept=(kept,), loss=loss)
+    planned = restart.plan(found(start="earliest", parts=(part(HERE, LATER), kept)))
+    assert planned == restart.Fetch(start="earliest", kept=(kept,))
+
+
+def test_a_batch_after_a_loss_window_is_adopted() -> None:
+    """Its manifest names the replay id of the position, though it begins elsewhere."""
+    manifest = replace(MANIFEST, start="earliest")
+    planned = restart.plan(found(start="earliest", manifest=manifest))
+    assert planned == restart.Adopt(manifest=manifest)
 
 
 def test_duplicates_count_as_landed() -> None:
@@ -178,3 +180,10 @@ def test_another_form_of_the_batch_that_landed_counts_as_it_landed() -> None:
     assert (landed.end, landed.events, landed.start) == ("0b", 3, HERE)
     assert not restart.is_landed(MANIFEST, replace(other, tables={"t": 2}))
     assert restart.as_landed(MANIFEST, replace(RECEIPT, end=NEXT)) == MANIFEST
+
+
+def test_the_count_of_what_landed_counts_though_it_ended_at_the_same_event() -> None:
+    """A form with the same end and another count is another form; its last event's time is not known here."""
+    manifest = replace(MANIFEST, last_event_at="2026-01-01T00:00:00+00:00")
+    landed = restart.as_landed(manifest, replace(RECEIPT, end=NEXT, events=4))
+    assert (landed.events, landed.end, landed.last_event_at) == (4, NEXT, "")

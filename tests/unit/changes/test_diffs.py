@@ -13,10 +13,10 @@ from airflow_provider_sfevents.spark.changes.diffs import Unpatchable, patched
 BASE = "one\ntwo\nthree\nfour\nfive\nsix"
 
 
-def diff(old: str, new: str, *, header: str = "") -> str:
+def diff(old: str, new: str, *, header: str = "", context: int = 1) -> str:
     """As the guide shows it, whatever ends the lines."""
     before, after = (text.replace("\r\n", "\n").split("\n") for text in (old, new))
-    hunks = list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
+    hunks = list(difflib.unified_diff(before, after, lineterm="", n=context))[2:]
     told = header or hashlib.sha256(new.encode()).hexdigest()
     return "\n".join(["--- ", f"+++ {told}", *hunks])
 
@@ -39,6 +39,21 @@ def diff(old: str, new: str, *, header: str = "") -> str:
 def test_a_diff_leads_from_base_to_new(new: str) -> None:
     """The new value is exactly the one that was hashed, line ends included."""
     assert patched(BASE, diff(BASE, new)) == new
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        BASE.replace("three", "three\n3a\n3b"),
+        "zero\n" + BASE,
+        BASE.replace("two\n", ""),
+        BASE.replace("two", "2").replace("five", "five\n5a"),
+    ],
+    ids=["inserted", "inserted before all", "removed", "replaced and inserted"],
+)
+def test_a_diff_without_context_leads_there_too(new: str) -> None:
+    """Lines that are inserted where none is replaced stand after the line that the hunk names."""
+    assert patched(BASE, diff(BASE, new, context=0)) == new
 
 
 def test_the_bases_own_line_ends_are_kept() -> None:
@@ -71,13 +86,14 @@ def test_what_cannot_be_proved_is_not_believed(base: str | None, text: str, why:
         patched(base, text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from(["a", "b", "", "-c", "+d", " e", "@@ -1 +1 @@", "--- "]), max_size=8),
     st.lists(st.sampled_from(["a", "b", "", "-c", "+d", " e", "x"]), max_size=8),
     st.sampled_from(["\n", "\r\n"]),
+    st.integers(0, 3),
 )
-def test_any_two_texts(old: list[str], new: list[str], line_break: str) -> None:
+def test_any_two_texts(old: list[str], new: list[str], line_break: str, context: int) -> None:
     """Whatever the lines look like, a diff between two texts leads from the one to the other."""
     before, after = line_break.join(old), line_break.join(new)
-    assert patched(before, diff(before, after)) == after
+    assert patched(before, diff(before, after, context=context)) == after

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.changes.fields import Layout, nulled, updated
+from airflow_provider_sfevents.spark.changes.fields import Layout, Problem, updated
 from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
 from tests.unit.changes.building import LAYOUT, TEXT, change, there
 
@@ -74,6 +75,13 @@ def test_a_parent_changes_as_a_whole() -> None:
     assert after(before, Address={"Street": None, "City": None}, changed=("Address",)) == {}
 
 
+def test_a_parent_changes_before_its_members() -> None:
+    """Wherever the event names the compound, a member that it nulls is null afterwards."""
+    given = {"Street": "2 Low", "City": "York"}
+    names: Any = {"changed": ("Address.City", "Address"), "nulled": ("Address.City",)}
+    assert after({}, Address=given, **names) == {"Address": {"Street": "2 Low", "City": None}}
+
+
 @pytest.mark.parametrize(
     ("before", "given", "names", "nulls", "result"),
     [
@@ -121,6 +129,109 @@ def test_a_field_whose_kind_changed_is_in_one_of_its_columns() -> None:
     assert values == {"Size": None, "Size__string": "large"}
 
 
+DOUBLE, DECIMAL = FieldType(kind="double"), FieldType(kind="decimal", precision=9, scale=6)
+
+
+def place(kind: FieldType) -> FieldType:
+    return FieldType(kind="struct", members=(("Latitude", kind), ("Longitude", kind)))
+
+
+def two_columns(old: FieldType, new: FieldType, field: str = "Place__c") -> Layout:
+    """A field that changed its kind."""
+    columns = (
+        Column(name=field, field=field, type=old),
+        Column(name=f"{field}__struct", field=field, type=new),
+    )
+    return Layout(columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "before", "given", "result"),
+    [
+        (DOUBLE, DECIMAL, (48.4, 9.98), (Decimal("1.5"), None), ("1.5", "9.980000")),
+        (DECIMAL, DOUBLE, (Decimal("48.4"), Decimal("9.98")), (1.5, None), (1.5, 9.98)),
+        (FieldType(kind="long"), DOUBLE, (48, 9), (1.5, None), (1.5, 9.0)),
+        (DOUBLE, DECIMAL, (48.4, None), (Decimal("1.5"), None), ("1.5", None)),
+        (TEXT, TEXT, ("48.4", "9.98"), ("1.5", None), ("1.5", "9.98")),
+    ],
+    ids=["to a decimal", "to a double", "a whole number", "nothing else is there", "same type"],
+)
+def test_a_member_takes_the_others_to_the_column_of_the_new_kind(
+    old: FieldType, new: FieldType, before: Any, given: Any, result: Any
+) -> None:
+    """A compound is in one of its field's columns, whole; the other column is null."""
+    names = ("Latitude", "Longitude")
+    event = change(
+        1,
+        changed=("Place__c.Latitude",),
+        values={"Place__c__struct": dict(zip(names, given, strict=True))},
+    )
+    whole = dict(zip(names, before, strict=True))
+    values, problems = updated(two_columns(place(old), place(new)), {"Place__c": whole}, event)
+    expected = (Decimal(one) if new is DECIMAL and one else one for one in result)
+    assert problems == {}
+    assert values == {
+        "Place__c": None,
+        "Place__c__struct": dict(zip(names, expected, strict=True)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "others"),
+    [
+        (TEXT, DOUBLE, "9.98"),
+        (DOUBLE, TEXT, 9.98),
+        (DOUBLE, FieldType(kind="decimal", precision=3, scale=2), 99.5),
+        (FieldType(kind="long"), DOUBLE, 2**53 + 1),
+    ],
+    ids=["text to a number", "a number to text", "too many digits", "no such double"],
+)
+def test_members_that_cannot_be_moved_stay_together(
+    old: FieldType, new: FieldType, others: Any
+) -> None:
+    """The field keeps its value as a whole, and the record is to be marked for its kind."""
+    before = {"Place__c": {"Latitude": None, "Longitude": others}, "Place__c__struct": None}
+    given = {"Latitude": "1" if new is TEXT else 1.5, "Longitude": None}
+    event = change(1, changed=("Place__c.Latitude",), values={"Place__c__struct": given})
+    values, problems = updated(two_columns(place(old), place(new)), before, event)
+    assert values == before
+    assert problems["Place__c.Latitude"].reason == "kind"
+    assert f"Longitude is {others!r}" in problems["Place__c.Latitude"].detail
+
+
+def test_a_member_that_is_nulled_is_nulled_where_the_value_is() -> None:
+    """A nulled member has no value that would tell of a new kind; of a text it says nothing."""
+    event = change(1, changed=(), nulled=("Place__c.Latitude",))
+    before = {"Place__c": {"Latitude": 48.4, "Longitude": 9.98}, "Place__c__struct": None}
+    values, _ = updated(two_columns(place(DOUBLE), place(DECIMAL)), before, event)
+    assert there(values) == {"Place__c": {"Latitude": None, "Longitude": 9.98}}
+    names = two_columns(TEXT, LAYOUT.of_field("Name")[0].type, "Name")
+    event = change(1, changed=(), nulled=("Name.LastName",))
+    assert there(updated(names, {"Name": "Acme"}, event)[0]) == {"Name": "Acme"}
+
+
+def test_a_person_clears_a_name_that_was_text_in_another_column() -> None:
+    """Person accounts were switched on, and a business became a person by one member."""
+    names = two_columns(TEXT, LAYOUT.of_field("Name")[0].type, "Name")
+    person = {"FirstName": None, "LastName": "Byron", "Name": None}
+    event = change(1, changed=("Name.LastName",), values={"Name__struct": person})
+    values, problems = updated(names, {"Name": "Acme"}, event)
+    assert (values["Name"], there(values["Name__struct"])) == (None, {"LastName": "Byron"})
+    assert problems == {}
+
+
+def test_a_diff_of_a_field_that_changed_its_kind_leaves_it() -> None:
+    """The value stays in its column where the diff cannot be applied to it."""
+    number = Column(name="Size", field="Size", type=DOUBLE)
+    text = Column(name="Size__string", field="Size", type=TEXT)
+    event = change(1, Size__string="--- \n+++ x", changed=(), diffs=("Size",))
+    values, problems = updated(Layout(columns=(number, text)), {"Size": 4.0}, event)
+    assert there(values) == {"Size": 4.0}
+    assert problems == {
+        "Size": Problem("diff", "it came as a diff without the hash of the new value")
+    }
+
+
 def test_upper_and_lower_case_are_one_name() -> None:
     """A field may change its case; its column keeps the name it was made with."""
     column = Column(name="Size__c", field="Size__c", type=TEXT)
@@ -135,13 +246,6 @@ def test_a_field_without_a_column_is_named() -> None:
     assert LAYOUT.missing(change(1, changed=("Industry", "New__c"))) == "New__c"
     assert LAYOUT.missing(change(1, changed=("Address.Country",))) == "Address.Country"
     assert LAYOUT.missing(change(1, changed=("Address.City", "Name"))) == ""
-
-
-def test_a_change_of_a_whole_prefix_nulls_whatever_it_carries() -> None:
-    """The named fields are null, and members of compounds, too."""
-    given = change(1, "UPDATE", "001*", Industry="x", changed=("Industry", "Address.City"))
-    before = {"Industry": "Mining", "Phone": "1", "Address": {"Street": None, "City": "Bath"}}
-    assert there(nulled(LAYOUT, before, given)) == {"Phone": "1"}
 
 
 def test_the_values_before_are_left_alone() -> None:

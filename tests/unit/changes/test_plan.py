@@ -80,9 +80,9 @@ def test_a_change_of_a_prefix_goes_to_every_record_of_it() -> None:
     """Fields are named, so nothing is marked."""
     wide = change(1, "UPDATE", "001*", nulled=("Phone",))
     plan = planned(wide).entities["Account"]
-    assert (plan.state.mark, plan.nullings) == (None, (wide,))
-    assert for_record(A, plan.nullings) == [wide]
-    assert for_record("003000000000001AAA", plan.nullings) == []
+    assert (plan.state.mark, plan.prefix_updates) == (None, (wide,))
+    assert for_record(A, plan.prefix_updates) == [wide]
+    assert for_record("003000000000001AAA", plan.prefix_updates) == []
 
 
 def test_a_change_of_a_prefix_is_kept_while_the_entity_is_marked() -> None:
@@ -90,16 +90,16 @@ def test_a_change_of_a_prefix_is_kept_while_the_entity_is_marked() -> None:
     early, late = (change(at, "UPDATE", "001*", nulled=("Phone",)) for at in (1, 3))
     events = [late, change(2, "GAP_OVERFLOW", NOBODY), early]
     plan = plan_entity(replace(WELL, read_at=second(0)), None, events, LAYOUT)
-    assert (plan.nullings, plan.kept) == ((early,), (late,))
+    assert (plan.prefix_updates, plan.kept) == ((early,), (late,))
 
 
 def test_a_change_of_a_prefix_is_kept_until_the_entity_has_been_read() -> None:
     """A read that began before may bring records that nobody has told of, with the field still set."""
     wide = change(1, "UPDATE", "001*", nulled=("Phone",))
     unread = plan_entity(WELL, None, [wide], LAYOUT)
-    assert (unread.nullings, unread.kept) == ((wide,), (wide,))
+    assert (unread.prefix_updates, unread.kept) == ((wide,), (wide,))
     read = plan_entity(replace(WELL, read_at=second(0)), None, [wide], LAYOUT)
-    assert (read.nullings, read.kept) == ((wide,), ())
+    assert (read.prefix_updates, read.kept) == ((wide,), ())
 
 
 def test_records_and_wildcards_of_one_event_part() -> None:
@@ -162,10 +162,24 @@ def test_a_new_entity_waits_to_be_filled() -> None:
     assert lost.entities["Account"].state.mark is not None
 
 
-def test_a_table_that_begins_later_is_not_empty() -> None:
+@pytest.mark.parametrize(
+    ("is_whole", "reasons"), [(True, None), (False, ("unseeded",))], ids=["whole", "after a loss"]
+)
+def test_an_entity_that_is_told_of_later_is_empty_unless_something_was_lost(
+    is_whole: bool, reasons: Any
+) -> None:
+    """A loss of an earlier batch may have held the entity's first events."""
+    before = replace(PROGRESS, is_whole=is_whole)
+    found = planned(change(1), progress=before, entities={}, new="empty").entities["Account"]
+    assert (found.state.mark and found.state.mark.reasons) == reasons
+
+
+@pytest.mark.parametrize("sequence", [2, 4])
+def test_a_table_that_begins_later_is_not_empty(sequence: int) -> None:
     """Batches came before the first that is applied."""
+    given: Any = {"progress": None, "entities": {}, "new": "empty", "sequence": sequence}
     with pytest.raises(ConfigurationError, match="events came before it"):
-        planned(change(1), progress=None, entities={}, new="empty")
+        planned(change(1), **given)
 
 
 def test_an_empty_batch_moves_on() -> None:

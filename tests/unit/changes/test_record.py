@@ -121,8 +121,18 @@ def test_a_deletion_leaves_a_mark_that_begins_later() -> None:
     assert after.mark == mark(3)
 
 
-def test_a_change_of_a_prefix_nulls_the_record_that_is_there() -> None:
-    """At its place: values set later stay, and so does a record created later."""
+def test_an_update_of_a_prefix_is_an_update_of_the_record_that_is_there() -> None:
+    """It sets the fields that it has a value for, and nulls the other fields that it names."""
+    given: Any = {"changed": ("Industry", "Phone", "Address.City"), "nulled": ("Phone",)}
+    wide = change(3, "UPDATE", "001*", Industry="y", Phone="3", Description="enriched", **given)
+    address = {"Street": None, "City": "Bath"}
+    before = state(1, Phone="1", Industry="x", Address=address)
+    after = folded(wide, state=before)
+    assert (row(after), after.mark, after.counts) == ({"Industry": "y"}, None, {"applied": 1})
+
+
+def test_an_update_of_a_prefix_applies_at_its_place() -> None:
+    """Values that are set later stay, and so does a record that is created later."""
     wide = change(3, "UPDATE", "001*", nulled=("Phone",))
     before = state(1, Phone="1", Industry="x")
     assert row(folded(change(2, Phone="2"), wide, state=before)) == {"Industry": "x"}

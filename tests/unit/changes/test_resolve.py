@@ -47,6 +47,16 @@ def test_a_read_replaces_the_row_and_what_is_newer_is_applied() -> None:
     assert (after.outcome.mark, after.outcome.settled, after.outcome.kept) == (None, order(12), ())
 
 
+def test_a_read_one_second_after_the_records_last_change_has_it() -> None:
+    """It replaces the row; a read that began earlier does not set the record back."""
+    before = state(9, Phone="9")
+    after = resolved(10, values={"Phone": "10"}, state=before)
+    assert after.answer == "replaced"
+    assert after.outcome.state is not None
+    assert there(after.outcome.state.values) == {"Phone": "10"}
+    assert resolved(9.9, values={"Phone": "10"}, state=before).outcome.state == before
+
+
 def test_what_was_committed_within_the_second_before_the_read_is_applied_again() -> None:
     """It may not be in the read: commit times are whole seconds."""
     event = replace(change(9, Phone="9"), committed_at=second(9))
@@ -101,7 +111,10 @@ def test_a_record_that_cannot_be_brought_up_to_date_stays_as_it_was_read() -> No
         order(3),
         second(12),
     )
-    assert after.kept == tuple(kept)
+    # An event before the mark's last cause is in the read, and waits no longer.
+    superseded = replace(change(2, Phone="2"), committed_at=second(11))
+    again = resolved(10, superseded, *kept, values={"Phone": "10"}, mark=mark(3)).outcome
+    assert after.kept == again.kept == tuple(kept)
     final = resolved(
         20, *after.kept, values={"Phone": "20"}, state=after.state, mark=after.mark
     ).outcome
@@ -132,6 +145,13 @@ def test_a_record_that_was_committed_after_the_read_under_a_marked_entity_waits(
     assert after.answer == "refused"
     assert after.outcome.mark is not None
     assert after.outcome.mark.gap_at == second(30)
+
+
+def test_a_read_that_is_older_than_the_one_that_answered_the_mark_changes_nothing() -> None:
+    """The record was read after the overflow: the older read does not put it in doubt again."""
+    before = replace(state(3, Phone="20", read=20), committed_at=second(20))
+    after = resolved(10, values={"Phone": "10"}, state=before, entity_mark=mark(3, "overflow"))
+    assert (after.answer, after.outcome.state, after.outcome.mark) == ("newer", before, None)
 
 
 def test_resolving_again_changes_nothing() -> None:

@@ -179,6 +179,9 @@ def test_after_a_loss_nothing_older_than_the_next_event_is_believed() -> None:
     opened = opening(PROGRESS, given, admission, (second(150), False))
     after = advanced(PROGRESS, given, admission, opened, first_at=second(150), high_water=None)
     assert after.heard_since == second(150)
+    heard = replace(PROGRESS, heard_since=second(160))
+    later = advanced(heard, given, admission, opened, first_at=second(150), high_water=None)
+    assert later.heard_since == second(160)
 
 
 def test_progress_survives_being_written() -> None:

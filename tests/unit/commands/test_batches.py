@@ -39,5 +39,5 @@ def test_a_row_says_what_is_known() -> None:
         "1 file kept",
         2,
         20,
-        "",
+        None,
     )

@@ -12,17 +12,18 @@ RECORDS = [
 
 def test_positions_are_listed_by_consumer_and_the_unreadable_last() -> None:
     """Each with its place; what is no position says so, and hides nothing else."""
-    listed = rows(RECORDS, consumer=None)
+    listed = rows(RECORDS, lambda _: 1.5, consumer=None)
     assert [(row["consumer"], row["kept_in"]) for row in listed] == [
         ("a", "Variable 'a'"),
         ("b", "Variable 'b'"),
         ("", "Variable 'x'"),
     ]
     assert [bool(row["problem"]) for row in listed] == [False, False, True]
+    assert [row["age_hours"] for row in listed] == [1.5, 1.5, None]
     assert len({tuple(sorted(row)) for row in listed}) == 1, "a table needs the same columns"
 
 
 def test_one_consumers_positions_are_listed_with_what_may_be_his() -> None:
     """What cannot be read is not left out: it may be the one that is looked for."""
-    listed = rows(RECORDS, consumer="b")
+    listed = rows(RECORDS, lambda _: 1.5, consumer="b")
     assert [row["consumer"] for row in listed] == ["b", ""]

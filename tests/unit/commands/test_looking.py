@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from upath import UPath
 
-from airflow_provider_sfevents.batches import age
+from airflow_provider_sfevents.batches import age, restart
 from airflow_provider_sfevents.commands import looking
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.holders import Verdict
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sfevents.commands.looking import Batch
+    from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.staging.area import TopicFolder
 
 AT = begun()
@@ -76,13 +77,18 @@ def test_a_look_changes_nothing(folder: TopicFolder) -> None:
 
 
 def test_an_anchor_counts_for_its_position_only(folder: TopicFolder) -> None:
-    """And not if it was heard before a loss window passed over it."""
-    anchor = Anchor(epoch="e1", sequence=0, replay_id="0f", seen_at="2026-01-02")
+    """An anchor counts for one epoch and sequence, and only where it was heard: not past a loss window."""
+    anchor = Anchor(
+        epoch="e1", sequence=0, replay_id="0f", seen_at="2026-01-02", after=AT.replay_id
+    )
     folder.write_anchor(anchor)
     assert age.anchor_of(folder, AT) == anchor
     assert age.anchor_of(folder, replace(AT, sequence=1)) is None
-    folder.batch("e1", 1).keep_loss(
-        LossWindow(after="0f", start="latest", at="2026-01-03", why="expired")
-    )
-    assert age.anchor_of(folder, AT) is None
-    assert looking.find(folder, AT, looking.look(folder, "e1", 1), None).loss is not None
+
+    def plan(position: Position) -> object:
+        seen = looking.look(folder, "e1", 1)
+        return restart.plan(looking.find(folder, position, seen))
+
+    assert plan(AT) == restart.Fetch(start=AT.replay_id, anchors=("0f",))
+    loss = LossWindow(after="0f", start="latest", pinned="1a", at="2026-01-03", why="expired")
+    assert plan(replace(AT, loss=loss)) == restart.Fetch(start="1a")

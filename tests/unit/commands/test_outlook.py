@@ -19,20 +19,22 @@ from tests.unit.staging.building import elsewhere
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.commands.looking import Batch
+    from airflow_provider_sfevents.positions.record import Position
 
 AT = begun(sequence=3, replay_id="0a", batch_id="e1-3")
 WHERE = "Variable 'sfevents.load.event.Order__e'"
 
 
-def says(batch: Batch, newest: Landed | None = None, **found: Any) -> str:
+def says(batch: Batch, newest: Landed | None = None, position: Position = AT, **found: Any) -> str:
     what = Found(
-        position_start=AT.start,
+        position_start=position.replay_id,
+        start=position.start,
         manifest=batch.manifest,
         receipt=batch.receipt,
         parts=batch.parts,
         **found,
     )
-    return outlook.with_position(AT, newest, batch, what, WHERE)
+    return outlook.with_position(position, newest, batch, what, WHERE)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +68,11 @@ def test_what_lies_there_tells_what_the_next_run_does(batch: Batch, expected: st
 
 def test_a_keepalive_and_a_loss_window_are_named() -> None:
     """Where a run starts elsewhere than at the position, the sentence says why."""
-    assert says(nothing(AT), anchor="0f").endswith("after 0f, where a keepalive was last heard.")
+    anchor = Anchor(epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-02", after="0a")
+    said = says(nothing(AT), anchors=(anchor,))
+    assert said.endswith("after 0f, where a keepalive was last heard.")
     loss = LossWindow(after="0a", start="earliest", at="2026-01-01", why="expired")
-    assert says(nothing(AT), loss=loss) == (
+    assert says(nothing(AT), position=replace(AT, loss=loss)) == (
         "The next run fetches batch e1-4: all events that the bus still holds, after a loss window: the bus refused 0a."
     )
 
@@ -117,7 +121,7 @@ def test_what_is_left_behind_is_told() -> None:
     assert outlook.left_behind(landed(AT)) == []
     assert "batches reland" in outlook.left_behind(staged(AT))[0]
     [received] = outlook.left_behind(nothing(AT, parts=(part("0a", "0b"),)))
-    assert received == "2 events that were received for batch e1-4 are left behind."
+    assert received == "2 events received for batch e1-4 will be left behind."
 
 
 @pytest.mark.parametrize(
@@ -153,9 +157,20 @@ def test_a_move_by_hand_leaves_a_loss_window() -> None:
 def test_age_is_counted_from_the_last_sign_of_the_bus() -> None:
     """A keepalive makes a place young again; a preset has no age."""
     now = datetime.fromisoformat("2026-01-03T12:00:00+00:00")
-    anchor = Anchor(epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-03T10:30:00+00:00")
-    assert outlook.aged(AT, None, now) == "60.0 of 72 hours"
-    assert outlook.aged(AT, anchor, now) == "1.5 of 72 hours"
-    assert outlook.aged(begun(), None, now) == "does not age"
+    anchor = Anchor(
+        epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-03T10:30:00+00:00", after="0a"
+    )
+    assert outlook.age_hours(AT, None, now) == 60.0
+    assert outlook.age_hours(AT, anchor, now) == 1.5
+    assert outlook.age_hours(begun(), None, now) is None
+    heard = replace(AT, resume_after="0f", resume_after_at="2026-01-03T11:00:00+00:00")
+    assert outlook.age_hours(heard, anchor, now) == 1.0
     assert "expires in 12 h" in outlook.worry(AT, None, now)
     assert outlook.worry(AT, anchor, now) == ""
+
+
+def test_positions_that_are_too_old_are_named() -> None:
+    """Each with its age; a position that names no event has none, and one of just that age is not older."""
+    ages = {"a /event/X__e": 50.2, "b /event/X__e": None, "c /event/X__e": 48.0}
+    assert outlook.too_old(ages, 48) == "Older than 48 hours: a /event/X__e (50.2 h)."
+    assert outlook.too_old(ages, 60) == ""

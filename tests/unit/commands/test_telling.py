@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import os
 from argparse import Namespace
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 
-from airflow_provider_sfevents.commands.telling import command, invocation
+from airflow_provider_sfevents.commands.telling import command, invocation, show_rows
 from airflow_provider_sfevents.exceptions import ConfigurationError
 
 ARGS = {"consumer": "load", "topic": "/event/Order__e"}
@@ -35,3 +37,14 @@ def test_our_errors_end_a_command_with_their_message(monkeypatch: pytest.MonkeyP
     with pytest.raises(ZeroDivisionError):
         command(act)(Namespace(error=ZeroDivisionError()))
     assert os.environ["_AIRFLOW_PROCESS_CONTEXT"] == "set by somebody"
+
+
+def test_programs_get_types_and_people_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """A number stays a number in JSON and YAML, what is not there is null; in a table that is empty, and a truth is a word."""
+    row = {"events": 1, "none": None, "selected": False, "members": ["a", "b"], "age_hours": 0.5}
+    show_rows([row], "json")
+    assert json.loads(capsys.readouterr().out) == [row]
+    show_rows([row], "yaml")
+    assert yaml.safe_load(capsys.readouterr().out) == [row]
+    show_rows([row], "plain")
+    assert capsys.readouterr().out.splitlines()[1].split() == ["1", "no", "a,", "b", "0.5"]

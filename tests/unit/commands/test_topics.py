@@ -44,7 +44,7 @@ def test_fields_and_what_does_not_fit_among_them() -> None:
             "field": "City__c",
             "type": "string",
             "salesforce_type": "Text",
-            "may_be_null": "yes",
+            "may_be_null": True,
         }
     ]
     assert notes(topic(ORDER, SECRET)) == [
@@ -68,4 +68,4 @@ def test_limits_of_events_come_first() -> None:
     assert [row["limit"] for row in limits.rows(found, every=False)] == [DELIVERIES, names[0]]
     every = limits.rows(found, every=True)
     assert [row["limit"] for row in every] == [DELIVERIES, names[0], "AnalyticsJobs", names[1]]
-    assert (every[0]["most"], every[0]["left"], every[2]["counts"]) == (10, 9, "")
+    assert (every[0]["most"], every[0]["left"], every[2]["counts"]) == (10, 9, None)

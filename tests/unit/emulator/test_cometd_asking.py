@@ -26,6 +26,12 @@ def test_versions_that_are_served(path: str) -> None:
     assert version_error(path, 37.0) == ""
 
 
+@pytest.mark.parametrize("path", ["23.0", "36.0/handshake", "replay/36.0"])
+def test_versions_that_are_routed(path: str) -> None:
+    """Those that are not supported any more are served from the lowest on that the knob says."""
+    assert version_error(path, 23.0) == ""
+
+
 @pytest.mark.parametrize("path", ["", "/", "handshake", "v64.0", "64"])
 def test_a_version_is_mandatory(path: str) -> None:
     """A path without one is told the format."""
@@ -34,12 +40,13 @@ def test_a_version_is_mandatory(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "lowest"), [("36.0", 37.0), ("replay/36.0", 37.0), ("22.0", 23.0)]
+    ("path", "lowest", "supported"),
+    [("36.0", 37.0, 37.0), ("replay/36.0", 37.0, 37.0), ("22.0", 23.0, 37.0), ("39.0", 40.0, 40.0)],
 )
-def test_old_versions(path: str, lowest: float) -> None:
-    """An older one is told which the lowest is."""
+def test_old_versions(path: str, lowest: float, supported: float) -> None:
+    """A refusal names the lowest supported version, though older ones may be routed."""
     assert version_error(path, lowest) == (
-        f"400::Unsupported API version. Only API versions '{lowest}' and later are supported. "
+        f"400::Unsupported API version. Only API versions '{supported}' and later are supported. "
         "URI format: '/cometd/66.0'"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
 
 import pytest
@@ -42,11 +43,21 @@ def test_orgs_are_counted_apart() -> None:
         pass
 
 
-def test_any_number_of_clients() -> None:
-    """Without a limit nobody is refused."""
-    clients = Clients(None)
-    with clients.holding("a"), clients.holding("a"):
-        pass
+@pytest.mark.parametrize(("limit", "admitted"), [(0, 0), (2, 2), (None, 1_000)])
+def test_clients_at_once(limit: int | None, admitted: int) -> None:
+    """Of a thousand clients at once a limit admits its number each time; no limit, all of them."""
+    clients = Clients(limit)
+
+    def come() -> int:
+        with ExitStack() as held:
+            for number in range(1_000):
+                try:
+                    held.enter_context(clients.holding("a"))
+                except Refusal:
+                    return number
+        return 1_000
+
+    assert [come(), come()] == [admitted, admitted]
 
 
 def test_events_of_an_hour() -> None:

@@ -62,6 +62,15 @@ def test_deliveries_in_a_day_roll() -> None:
     ]
 
 
+def test_a_stream_is_waited_for_until_it_has_its_place() -> None:
+    """An event that is published after the wait is not too early for a stream from `latest`."""
+    records = Records()
+    one = _subscribed(records, "/event/A__e")
+    assert not records.wait_open_streams(1, 0)
+    records.began(one)
+    assert records.wait_open_streams(1, 0)
+
+
 def test_the_first_end_counts() -> None:
     """A stream that ended with an error is not turned into a cancelled one by the clean-up after it."""
     records = Records()

@@ -6,12 +6,19 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.hooks.connection import check_extra, pem, settings_from
+from airflow_provider_sfevents.hooks.connection import (
+    ConnectionFields,
+    check_extra,
+    pem,
+    settings_from,
+)
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
     JwtBearer,
     RefreshToken,
     SessionToken,
+    Settings,
     SoapLogin,
     UsernamePassword,
 )
@@ -25,21 +32,47 @@ class FakeConnection:
     host: str | None = "https://acme.my.salesforce.com"
     login: str | None = "key"
     password: str | None = "hush-hush"
+    port: int | None = None
     extra_dejson: dict[str, Any] = field(default_factory=dict)
+
+
+def settings_of(connection: FakeConnection) -> Settings:
+    return settings_from(ConnectionFields(connection))
 
 
 def test_client_credentials_are_the_default() -> None:
     """A connection with host, login and password and nothing else is client credentials over TLS."""
-    settings = settings_from(FakeConnection())
+    settings = settings_of(FakeConnection())
     assert settings.login == ClientCredentials(
-        login_url="https://acme.my.salesforce.com", client_id="key", client_secret="hush-hush"
+        login_url="https://acme.my.salesforce.com",
+        client_id="key",
+        client_secret=Secret("hush-hush"),
     )
     assert (settings.endpoint, settings.plaintext) == ("api.pubsub.salesforce.com:7443", False)
 
 
+@pytest.mark.parametrize(
+    ("port", "address", "endpoint"),
+    [
+        (None, "", "api.pubsub.salesforce.com:7443"),
+        (0, "", "api.pubsub.salesforce.com:7443"),
+        (443, "", "api.pubsub.salesforce.com:443"),
+        (None, "api.deu.pubsub.salesforce.com", "api.deu.pubsub.salesforce.com:7443"),
+        (443, "api.deu.pubsub.salesforce.com", "api.deu.pubsub.salesforce.com:443"),
+        (None, "api.deu.pubsub.salesforce.com:443", "api.deu.pubsub.salesforce.com:443"),
+        (443, "api.deu.pubsub.salesforce.com:443", "api.deu.pubsub.salesforce.com:443"),
+        (7443, "[::1]", "[::1]:7443"),
+    ],
+)
+def test_the_port_is_that_of_the_pubsub_api(port: int | None, address: str, endpoint: str) -> None:
+    """The connection's port is the endpoint's; an empty one, and the form's 0 for it, is 7443."""
+    given = FakeConnection(port=port, extra_dejson={"pubsub_endpoint": address})
+    assert settings_of(given).endpoint == endpoint
+
+
 def test_a_host_without_scheme_is_https() -> None:
     """Users paste the host as the browser shows it."""
-    login = settings_from(FakeConnection(host="acme.my.salesforce.com")).login
+    login = settings_of(FakeConnection(host="acme.my.salesforce.com")).login
     assert login.login_url == "https://acme.my.salesforce.com"
 
 
@@ -51,9 +84,9 @@ def test_jwt_bearer() -> None:
         "private_key": KEY,
         "jwt_audience": "https://login.salesforce.com",
     }
-    login = settings_from(FakeConnection(extra_dejson=extra)).login
+    login = settings_of(FakeConnection(extra_dejson=extra)).login
     assert isinstance(login, JwtBearer)
-    assert (login.username, login.private_key.strip(), login.audience) == (
+    assert (login.username, login.private_key.reveal().strip(), login.audience) == (
         "a@b.c",
         KEY.strip(),
         "https://login.salesforce.com",
@@ -62,25 +95,27 @@ def test_jwt_bearer() -> None:
 
 def test_session_token_takes_its_instance_from_the_host() -> None:
     """A ready token needs no second URL when the host is the org's own."""
-    login = settings_from(
+    login = settings_of(
         FakeConnection(extra_dejson={"auth": "session", "session_token": "00Dx!y"})
     ).login
-    assert login == SessionToken(token="00Dx!y", instance_url="https://acme.my.salesforce.com")
+    assert login == SessionToken(
+        token=Secret("00Dx!y"), instance_url="https://acme.my.salesforce.com"
+    )
 
 
 def test_refresh_token() -> None:
     """The consumer secret is taken along where there is one."""
     extra = {"auth": "refresh_token", "refresh_token": " 5Aep861 "}
-    with_secret = settings_from(FakeConnection(extra_dejson=extra)).login
+    with_secret = settings_of(FakeConnection(extra_dejson=extra)).login
     assert with_secret == RefreshToken(
         login_url="https://acme.my.salesforce.com",
         client_id="key",
-        client_secret="hush-hush",
-        refresh_token="5Aep861",
+        client_secret=Secret("hush-hush"),
+        refresh_token=Secret("5Aep861"),
     )
-    without = settings_from(FakeConnection(password=None, extra_dejson=extra)).login
+    without = settings_of(FakeConnection(password=None, extra_dejson=extra)).login
     assert isinstance(without, RefreshToken)
-    assert without.client_secret == ""
+    assert without.client_secret == Secret()
 
 
 def test_username_password() -> None:
@@ -91,23 +126,23 @@ def test_username_password() -> None:
         "user_password": " pass word ",
         "security_token": "T0KEN",
     }
-    assert settings_from(FakeConnection(extra_dejson=extra)).login == UsernamePassword(
+    assert settings_of(FakeConnection(extra_dejson=extra)).login == UsernamePassword(
         login_url="https://acme.my.salesforce.com",
         client_id="key",
-        client_secret="hush-hush",
+        client_secret=Secret("hush-hush"),
         username="a@b.c",
-        password=" pass word ",
-        security_token="T0KEN",
+        password=Secret(" pass word "),
+        security_token=Secret("T0KEN"),
     )
 
 
 def test_soap() -> None:
     """Here alone the connection's own login and password are the user's."""
     connection = FakeConnection(login="a@b.c", extra_dejson={"auth": "soap", "api_version": "62"})
-    assert settings_from(connection).login == SoapLogin(
+    assert settings_of(connection).login == SoapLogin(
         login_url="https://acme.my.salesforce.com",
         username="a@b.c",
-        password="hush-hush",
+        password=Secret("hush-hush"),
         api_version="62.0",
     )
 
@@ -119,7 +154,7 @@ def test_soap() -> None:
 )
 def test_a_mangled_key_is_made_whole(mangled: str) -> None:
     """Forms and environment variables turn line breaks into spaces or backslash-n."""
-    assert pem(mangled).strip() == KEY.strip()
+    assert pem(Secret(mangled)).reveal().strip() == KEY.strip()
 
 
 @pytest.mark.parametrize(
@@ -152,9 +187,14 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
             "`plaintext` must be true or false, not 'perhaps'",
         ),
         (
-            FakeConnection(extra_dejson={"pubsub_endpoint": "api"}),
-            "endpoint 'api' is not of the form host:port",
+            FakeConnection(extra_dejson={"pubsub_endpoint": "https://api"}),
+            "endpoint 'https://api:7443' is not of the form host:port",
         ),
+        (
+            FakeConnection(port=7443, extra_dejson={"pubsub_endpoint": "api:443"}),
+            "port is 7443, and the Pub/Sub API endpoint 'api:443' names 443. Leave one of them out",
+        ),
+        (FakeConnection(port=70000), "port 70000 is out of range. Give 7443"),
         (FakeConnection(extra_dejson={"ca_file": 7}), "`ca_file` must be text, not int"),
     ],
 )
@@ -163,7 +203,7 @@ def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> Non
     with pytest.raises(
         ConfigurationError, match=rf"connection 'sfevents_default': .*{says}"
     ) as raised:
-        settings_from(connection)
+        settings_of(connection)
     assert "hush" not in str(raised.value)
 
 
@@ -179,11 +219,11 @@ def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> Non
 def test_an_extra_that_is_no_object(extra: str, said: str) -> None:
     """Airflow makes nothing of it, and the connection would log in another way than it says; the text is kept secret."""
     with pytest.raises(ConfigurationError, match=rf"^connection 'mine': .*{said}") as raised:
-        check_extra("mine", extra)
+        check_extra("mine", Secret(extra))
     assert "hush" not in str(raised.value)
 
 
 @pytest.mark.parametrize("extra", [None, "", "{}", '{"auth": "session"}'])
 def test_an_extra_that_is_one(extra: str | None) -> None:
     """Most connections have one, and none needs one."""
-    check_extra("mine", extra)
+    check_extra("mine", Secret(extra or ""))

@@ -63,7 +63,7 @@ def test_many_refusals_are_told_in_short() -> None:
     with pytest.raises(EventsRefused) as raised:
         tally.refuse(TOPIC)
     lines = str(raised.value).splitlines()
-    assert lines[0].startswith("1000 of 1010 events were refused")
+    assert lines[0].startswith("1000 of 1010 events refused")
     assert "the other 10 are published" in lines[0]
     assert lines[1].startswith("record 11 (event id e11): because ")
     assert lines[-1] == f"and {1_000 - SHOWN} more."

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.connection import ConnectionFields
 from airflow_provider_sfevents.hooks.stock_connection import stock_settings
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
     JwtBearer,
     Login,
+    Settings,
     SoapLogin,
     UsernamePassword,
 )
@@ -31,23 +34,28 @@ class Stock:
     login: str | None = "u@acme.example"
     password: str | None = "hush-1"
     host: str | None = None
+    port: int | None = None
     conn_id: str = "salesforce_default"
 
 
-def soap(**changes: str) -> SoapLogin:
-    return SoapLogin(
-        **{"login_url": LOGIN, "username": "u@acme.example", "password": "hush-1", **changes}
-    )
+def settings_of(stock: Stock) -> Settings:
+    return stock_settings(ConnectionFields(stock))
 
 
-def by_password(**changes: str) -> UsernamePassword:
-    values = {"username": "u@acme.example", "password": "hush-1", "client_id": "k"}
-    return UsernamePassword(**{"login_url": LOGIN, **values, "client_secret": "hush-2", **changes})
+USER: dict[str, Any] = {"login_url": LOGIN, "username": "u@acme.example"}
 
 
-def by_key(**changes: str) -> JwtBearer:
-    values = {"username": "u@acme.example", "client_id": "k", "private_key": f"{KEY}"}
-    return JwtBearer(**{"login_url": LOGIN, **values, **changes})
+def soap(**changes: Any) -> SoapLogin:
+    return SoapLogin(**{**USER, "password": Secret("hush-1"), **changes})
+
+
+def by_password(**changes: Any) -> UsernamePassword:
+    secrets = {"password": Secret("hush-1"), "client_secret": Secret("hush-2")}
+    return UsernamePassword(**{**USER, "client_id": "k", **secrets, **changes})
+
+
+def by_key(**changes: Any) -> JwtBearer:
+    return JwtBearer(**{**USER, "client_id": "k", "private_key": Secret(KEY), **changes})
 
 
 @pytest.mark.parametrize(
@@ -55,12 +63,12 @@ def by_key(**changes: str) -> JwtBearer:
     [
         pytest.param(
             Stock({"security_token": "T", "version": "59.0"}),
-            soap(security_token="T", api_version="59.0"),
+            soap(security_token=Secret("T"), api_version="59.0"),
             id="security token",
         ),
         pytest.param(
             Stock({"security_token": "T", "version": 59.0, **SECRET}),
-            soap(security_token="T", api_version="59.0"),
+            soap(security_token=Secret("T"), api_version="59.0"),
             id="security token before consumer secret",
         ),
         pytest.param(Stock({"organization_id": "00D000000000001"}), soap(), id="trusted network"),
@@ -74,7 +82,9 @@ def by_key(**changes: str) -> JwtBearer:
         pytest.param(
             Stock({**SECRET, "domain": "acme.my"}, login=None, password=None),
             ClientCredentials(
-                login_url="https://acme.my.salesforce.com", client_id="k", client_secret="hush-2"
+                login_url="https://acme.my.salesforce.com",
+                client_id="k",
+                client_secret=Secret("hush-2"),
             ),
             id="client credentials",
         ),
@@ -82,7 +92,7 @@ def by_key(**changes: str) -> JwtBearer:
 )
 def test_what_is_filled_in_says_the_login(stock: Stock, login: Login) -> None:
     """In the order in which that provider's own hook looks."""
-    assert stock_settings(stock).login == login
+    assert settings_of(stock).login == login
 
 
 @pytest.mark.parametrize(
@@ -100,14 +110,14 @@ def test_what_is_filled_in_says_the_login(stock: Stock, login: Login) -> None:
 )
 def test_where_it_logs_in(extra: dict[str, str], host: str) -> None:
     """By the domain as that form has it, else at the org's own host, else at the one for all orgs."""
-    assert stock_settings(Stock({"security_token": "T", **extra})).login.login_url == host
+    assert settings_of(Stock({"security_token": "T", **extra})).login.login_url == host
 
 
 def test_older_names_are_read() -> None:
     """Connections made in Airflow 2 have a prefix before each extra; a name without it counts before one with it."""
     prefixed = {f"extra__salesforce__{name}": value for name, value in SECRET.items()}
-    assert stock_settings(Stock(prefixed)).login == by_password()
-    assert stock_settings(Stock({**prefixed, "consumer_key": "new"})).login == by_password(
+    assert settings_of(Stock(prefixed)).login == by_password()
+    assert settings_of(Stock({**prefixed, "consumer_key": "new"})).login == by_password(
         client_id="new"
     )
 
@@ -117,18 +127,26 @@ def test_a_key_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "server.key"
     file.write_text(KEY)
     extra = {"consumer_key": "k", "private_key_file_path": str(file)}
-    assert stock_settings(Stock(extra)).login == by_key()
+    assert settings_of(Stock(extra)).login == by_key()
     file.unlink()
     with pytest.raises(ConfigurationError, match="cannot be read on this machine: No such file"):
-        stock_settings(Stock(extra))
+        settings_of(Stock(extra))
 
 
 def test_our_own_extras_are_read() -> None:
     """Endpoint and authorities may stand in the extra of such a connection too."""
-    settings = stock_settings(
-        Stock({**SECRET, "pubsub_endpoint": "api.deu.pubsub.salesforce.com:443", "ca_file": "/ca"})
+    settings = settings_of(
+        Stock(
+            {
+                **SECRET,
+                "pubsub_endpoint": "api.deu.pubsub.salesforce.com:443",
+                "ca_file": "/ca",
+                "allowed_hosts": "a.example, b.example",
+            }
+        )
     )
     assert (settings.endpoint, settings.ca_file) == ("api.deu.pubsub.salesforce.com:443", "/ca")
+    assert settings.allowed_hosts == ("a.example", "b.example")
 
 
 @pytest.mark.parametrize(
@@ -157,12 +175,12 @@ def test_what_cannot_be_mapped_is_one_error(stock: Stock, said: str) -> None:
     with pytest.raises(
         ConfigurationError, match=f"connection 'salesforce_default': .*{said}"
     ) as raised:
-        stock_settings(stock)
+        settings_of(stock)
     assert "hush" not in str(raised.value)
 
 
 def test_proxies_are_not_taken_over(caplog: pytest.LogCaptureFixture) -> None:
     """That hook takes its proxies from the connection, this one from the environment: the log says so, without the address."""
-    stock_settings(Stock({**SECRET, "proxies": "http://user:hush@proxy"}))
+    settings_of(Stock({**SECRET, "proxies": "http://user:hush@proxy"}))
     assert "HTTPS_PROXY" in caplog.text
     assert "hush" not in caplog.text

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.operators.sfevents import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 # Not SparkSubmitOperator's own business, or of another meaning here.
@@ -51,6 +52,10 @@ VALUES: dict[str, Any] = {
 def to_spark(**arguments: Any) -> SfEventsToSparkOperator:
     known = {"task_id": "land", "topic": "/event/Order__e", "table": "s3a://lake/salesforce"}
     return SfEventsToSparkOperator(**{**known, **arguments})
+
+
+def to_stage(**arguments: Any) -> SfEventsFetchOperator:
+    return SfEventsFetchOperator(**{"task_id": "fetch", "topic": "/event/Order__e", **arguments})
 
 
 def kept(operator: SparkSubmitOperator, name: str) -> Any:
@@ -115,6 +120,40 @@ def test_templates_are_rendered() -> None:
     assert (operator.staging, operator.table) == ("s3://staging/2026-01-31", "s3a://lake/Order")
     assert (operator.initial_replay, operator.until) == ("0a1b", "2026-01-31T00:00:00+00:00")
     assert operator.application_args == ["2026-01-31"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"topic": "Order__e"}, "'Order__e' is no topic"),
+        ({"topic": ""}, "'' is no topic"),
+        ({"topic": "/event/Order__e "}, "'/event/Order__e ' is no topic"),
+        ({"initial_replay": "yesterday"}, "'yesterday' is no replay id"),
+        ({"initial_replay": "0A1B"}, "lower-case hex"),
+        ({"initial_replay": ""}, "'' is no replay id"),
+        ({"initial_replay": "00ff"}, "it has 2 bytes, and theirs have 8 or 10"),
+        ({"position_store": "varible"}, "position_store='varible' is not a store. Give 'variable'"),
+        ({"position_store": None}, "position_store=None is not a store"),
+    ],
+)
+@pytest.mark.parametrize("kind", [to_spark, to_stage])
+def test_wrong_constants_are_refused(
+    kind: Callable[..., Any], arguments: dict[str, Any], said: str
+) -> None:
+    """What no rendering will change is refused when the DAG is parsed, with the argument and what may be given."""
+    with pytest.raises(ConfigurationError) as raised:
+        kind(**arguments)
+    assert said in str(raised.value)
+
+
+def test_what_comes_later_is_not_judged() -> None:
+    """A task's result and a store that only the workers have are taken as they are when the DAG is parsed."""
+    with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
+        asked = to_stage(task_id="asked")
+        operator = to_spark(
+            topic=asked.output, initial_replay=asked.output, position_store="ours.stores.Redis"
+        )
+    assert operator.position_store == "ours.stores.Redis"
 
 
 @pytest.mark.parametrize(

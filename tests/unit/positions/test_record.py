@@ -9,13 +9,12 @@ from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
 from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.positions.ownership import check_owner
 from airflow_provider_sfevents.positions.record import (
     RECENT,
     Commit,
     Position,
     advance,
-    check_org,
-    check_owner,
     is_past,
     overlaps,
 )
@@ -151,29 +150,91 @@ def test_a_batch_that_others_were_committed_after_is_past(
 
 
 @pytest.mark.parametrize(
-    ("losses_at", "last_event_at", "overlapping"),
+    ("last_before", "last_event_at", "overlapping"),
     [
         ((), "", False),
         (("12",), "", True),
         (("12",), "11", True),
+        (("12",), "12", True),
         (("12",), "13", False),
         (("12", "15"), "13", True),
+        (("",), "13", True),
     ],
-    ids=["no loss", "no time known", "event before", "event after", "lost again"],
+    ids=[
+        "no loss",
+        "no time known",
+        "event before",
+        "the last event before",
+        "event after",
+        "lost again",
+        "no time before known",
+    ],
 )
 def test_batches_overlap_until_an_event_after_the_last_loss(
-    losses_at: tuple[str, ...], last_event_at: str, overlapping: bool
+    last_before: tuple[str, ...], last_event_at: str, overlapping: bool
 ) -> None:
-    """While it is not certain that the bus delivers only new events, landing is told so."""
-    losses = tuple(LossWindow(after="0a", start="earliest", at=at, why="w") for at in losses_at)
+    """Landing compares identities until an event came that is newer than the last one before the window.
+
+    The window's own time is of another machine's clock and decides nothing.
+    """
+    losses = tuple(
+        LossWindow(after="0a", after_event_at=at, start="earliest", at="99", why="w")
+        for at in last_before
+    )
     assert overlaps(begun(losses=losses, last_event_at=last_event_at)) is overlapping
 
 
 def test_loss_windows_are_kept_for_good() -> None:
-    """A loss that a batch begins with is recorded at its commit, and stays."""
-    loss = LossWindow(after="0a", start="earliest", at=AT, why="expired")
-    position = advance(begun(), batch_after(begun(), losses=(loss,)), AT, COMMIT)
-    assert advanced(position, RECENT + 1).losses == (loss,)
+    """The windows of the position and of the batch are both kept, oldest first, by every later commit."""
+    by_hand = LossWindow(after="00", start="earliest", at=AT, why="set by hand")
+    expired = LossWindow(after="0a", start="earliest", at=AT, why="expired")
+    before = begun(losses=(by_hand,), loss=expired)
+    position = advance(
+        before, batch_after(before, position_start=before.replay_id, losses=(expired,)), AT, COMMIT
+    )
+    assert (position.loss, position.losses) == (None, (by_hand, expired))
+    assert advanced(position, RECENT + 1).losses == (by_hand, expired)
+
+
+LATEST = begun(replay_id="latest", initial_replay="latest")
+WINDOW = LossWindow(after="0a", start="latest", at=AT, why="expired")
+
+
+@pytest.mark.parametrize("by", [record.KEEPALIVE, record.EVENT])
+def test_latest_is_pinned_once(by: str) -> None:
+    """The first replay id takes the place of `latest`; a second one is refused, since it lies later."""
+    pinned = record.pin(LATEST, "0a", by=by, staging_id="area-1")
+    assert (pinned.start, pinned.replay_id, pinned.pinned_by) == ("0a", "0a", by)
+    assert (pinned.staging_id, pinned.initial_replay) == ("area-1", "latest")
+    assert (LATEST.is_pinned, pinned.is_pinned) == (False, True)
+    with pytest.raises(ValueError, match="pinned to 0a"):
+        record.pin(pinned, "0b", by=by, staging_id="area-1")
+
+
+def test_a_loss_window_is_pinned_in_place_of_the_position() -> None:
+    """With `replay_fallback="latest"` the batch begins at the pin, and the position stays at what was refused."""
+    lost = record.lose(begun(replay_id="0a", resume_after="0b", resume_after_at=AT), WINDOW)
+    assert (lost.start, lost.is_pinned, lost.resume_after) == ("latest", False, "")
+    pinned = record.pin(lost, "1a", by=record.KEEPALIVE, staging_id="area-1")
+    assert (pinned.start, pinned.replay_id) == ("1a", "0a")
+    assert pinned.loss == replace(WINDOW, pinned="1a")
+
+
+def test_a_commit_ends_what_was_noted_for_the_batch() -> None:
+    """Pin, keepalive, loss window and staged events belong to one batch; the next begins without them."""
+    position = record.lose(begun(replay_id="0a"), WINDOW)
+    position = record.pin(position, "1a", by=record.EVENT, staging_id="area-1")
+    position = record.move_on(position, "1b", AT)
+    position = record.note_wait(position, "area-2", 7)
+    assert (position.start, position.resume_after, position.resume_after_at) == ("1a", "1b", AT)
+    assert (position.staged_in, position.staged_events) == ("area-2", 7)
+    manifest = batch_after(position, position_start="0a", start="1a")
+    committed = advance(position, manifest, AT, COMMIT, "area-3")
+    assert committed.staging_id == "area-3"
+    cleared = ("pinned_by", "resume_after", "resume_after_at", "staged_in", "staged_events", "loss")
+    for name in cleared:
+        assert not getattr(committed, name), name
+    assert advance(position, manifest, AT, COMMIT).staging_id == "area-1"
 
 
 def test_a_repeated_commit_changes_nothing() -> None:
@@ -282,6 +343,10 @@ def changed(**changes: Any) -> str:
         (changed(recent=[{"sequence": 1}]), "missing 4 required"),
         (changed(losses=[{"after": "0a"}]), "missing 3 required"),
         (changed(losses=[LOSS | {"why": None}]), r"`losses\[0\].why` is None"),
+        (changed(loss=LOSS | {"why": None}), r"`loss.why` is None"),
+        (changed(resume_after="0x"), "`resume_after` is '0x'; it must be a replay id"),
+        (changed(resume_after_at="soon"), "`resume_after_at` is 'soon'; it must be a time"),
+        (changed(pinned_by="chance"), "`pinned_by` is 'chance'; it must be keepalive, event"),
         (changed(committed_at="yesterday"), "`committed_at` is 'yesterday'; it must be a time"),
         (changed(committed_at=""), "`committed_at` is ''; it must be a time"),
         (changed(last_event_at="2026-01-01T00:00:00"), "a time with its zone in ISO 8601"),
@@ -313,45 +378,6 @@ def test_a_long_text_is_not_repeated_whole() -> None:
     with pytest.raises(ConfigurationError) as caught:
         Position.from_json("x" * 10_000, "here")
     assert len(str(caught.value)) < 600
-
-
-@pytest.mark.parametrize(
-    "url", [URL, f"{URL}:443", f"{URL}/", URL.upper().replace("HTTPS", "https")]
-)
-def test_the_same_org_is_recognised(url: str) -> None:
-    """Port, trailing slash and case of a host make no other instance."""
-    check_org(begun(), ORG, url, "here")
-
-
-@pytest.mark.parametrize(
-    ("org", "url"), [("00D2", URL), (ORG, "https://acme--dev.sandbox.my.salesforce.com")]
-)
-def test_another_org_or_instance_is_refused(org: str, url: str) -> None:
-    """Replay ids of another org mean nothing here."""
-    with pytest.raises(
-        PositionConflict,
-        match=rf"^Variable 'x' is a position in org {ORG} at {URL}, .*{org} at {url}.*`consumer`",
-    ):
-        check_org(begun(), org, url, "Variable 'x'")
-
-
-def test_a_second_task_is_told_to_name_its_consumer() -> None:
-    """Two tasks on one position would each get half of the events."""
-    with pytest.raises(
-        PositionConflict,
-        match=r"belongs to task load\.fetch, and load\.other .*`consumer`.*change `owner`",
-    ):
-        check_owner(begun(), Run(dag="load", task="other"), "Variable 'x'")
-
-
-@pytest.mark.parametrize(
-    ("position", "run"),
-    [(begun(), FETCH), (advanced(begun(), 1), FETCH), (begun(owner=""), COMMIT), (begun(), Run())],
-    ids=["the same", "after the chain's commit", "nobody's", "outside of Airflow"],
-)
-def test_the_owner_goes_on(position: Position, run: Run) -> None:
-    """The fetching task owns the position, also when another one of its chain commits; map index, run and try do not matter."""
-    check_owner(position, replace(run, run="run-9", try_number=3, map_index=4), "here")
 
 
 def test_a_position_set_by_hand_belongs_to_who_fetches_next() -> None:

@@ -128,9 +128,9 @@ def test_a_shelf_is_a_mapping(tmp_path: Path) -> None:
     ("spec", "message"),
     [
         (3, "neither a mapping nor"),
-        (None, "position_store is empty"),
-        ("", "position_store is empty"),
-        ("varaible", "position_store='varaible' is not a store"),
+        (None, "position_store=None is not a store"),
+        ("", "position_store='' is not a store"),
+        ("varaible", "position_store='varaible' is not a store. Give 'variable', 'asset'"),
         ("no.such.module", "position_store='no.such.module' is not a store"),
         (f"{__name__}.Nothing", "is not a store: .*Nothing"),
         (object, "gives a object, which is neither"),

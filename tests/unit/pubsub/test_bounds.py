@@ -105,6 +105,24 @@ def test_what_is_wanted_follows_the_room() -> None:
     assert wanted(bounds, so_far) == 0
 
 
+def test_the_mean_size_counts_earlier_parts() -> None:
+    """A batch that is continued knows the size of its events from the parts it has already."""
+    so_far = tally(already=Progress(events=10, bytes=5_000))
+    assert so_far.mean_event_bytes == 500.0
+    assert wanted(Bounds(max_bytes=7_000), so_far) == 4
+    so_far.count(10)
+    so_far.weigh(1_000)
+    assert so_far.mean_event_bytes == 300.0
+
+
+def test_a_keepalive_ends_the_learning() -> None:
+    """After a keepalive, silence ends a batch that holds no event as it ends any other."""
+    bounds, so_far = Bounds(idle_seconds=5, learn_seconds=60), tally()
+    assert ended_by(bounds, so_far, 1030.0) is None
+    so_far.count(0)
+    assert ended_by(bounds, so_far, 1030.0) == "idle_seconds"
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

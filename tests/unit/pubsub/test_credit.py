@@ -108,6 +108,8 @@ def test_asking_reaches_the_wanted_credit_or_leaves_it(outstanding: int, wanted:
         pytest.param(100, 10, 83, 0.1, 90, id="a request is under way"),
         pytest.param(100, 10, 95, 0.1, 95, id="the service holds more than we counted"),
         pytest.param(100, 10, 70, 11.0, 70, id="nothing can be under way any more"),
+        pytest.param(100, 10, 70, 10.0, 70, id="from ten seconds on"),
+        pytest.param(100, 10, 70, 9.999, 90, id="and not a moment before"),
         pytest.param(100, 0, 84, 120.0, 84, id="keepalive after a clamp"),
         pytest.param(5, 8, 0, 0.1, 0, id="more came than was asked for"),
         pytest.param(100, 1, 250, 0.1, 100, id="no service holds more than 100"),

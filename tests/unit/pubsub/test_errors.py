@@ -24,11 +24,14 @@ from airflow_provider_sfevents.pubsub.errors import (
     TokenRefused,
     from_rpc,
     is_transient,
+    took_nothing,
     translate,
 )
 from airflow_provider_sfevents.pubsub.reconnect import next_step
+from airflow_provider_sfevents.pubsub.secret import Secret
 
 TRANSIENT = {
+    "concurrent.client.limit.exceeded",
     "service.unavailable",
     "service.protection.stream.limit.triggered",
     "service.protection.triggered",
@@ -46,7 +49,6 @@ KINDS: dict[str, type[SfEventsError]] = {
     "service.auth.headers.invalid": AuthenticationError,
     "service.auth.refresh.invalid": OwnFault,
     "service.tenant.license": ConfigurationError,
-    "concurrent.client.limit.exceeded": QuotaExceeded,
     "topic.not.found": TopicError,
     "topic.meta.permission": TopicError,
     "topic.validation.empty": TopicError,
@@ -143,15 +145,64 @@ def test_an_rpc_id_only_the_text_tells(code: str) -> None:
         ("UNAVAILABLE", "OPENSSL_internal:WRONG_VERSION_NUMBER", ConfigurationError),
         ("UNAVAILABLE", "Trying to connect an http1.x server", ConfigurationError),
         ("UNKNOWN", "Received http2 header with status: 415", ConfigurationError),
+        ("NOT_FOUND", "Socket closed", TransportError),
+        ("NOT_FOUND", "Received RST_STREAM with code 0", TransportError),
+        ("DEADLINE_EXCEEDED", "No CommitReplayRequests sent in 1800 seconds", TransportError),
+        ("RESOURCE_EXHAUSTED", "Received message larger than max (5 vs. 4)", OwnFault),
+        ("RESOURCE_EXHAUSTED", "no", TransportError),
     ],
 )
 def test_without_a_code_the_wire_is_read(
     status: str, details: str, kind: type[SfEventsError]
 ) -> None:
-    """No code: the connection's own words, then the status. Never a refused replay id by a mere INVALID_ARGUMENT."""
+    """Without a code gRPC's words count, then the status; INVALID_ARGUMENT refuses no replay id."""
     error = failed(status, details=details)
     assert type(error) is kind
     assert status in str(error)
+
+
+def test_a_code_counts_more_than_the_words_beside_it() -> None:
+    """A known code decides even where the text reads like a fault of the connection."""
+    cut = "Received RST_STREAM with code 0"
+    assert type(failed("UNAVAILABLE", PREFIX + "topic.not.found", cut)) is TopicError
+    no_schema = failed("NOT_FOUND", PREFIX + "schema.meta.permission", cut, rpc="GetSchema")
+    assert type(no_schema) is SchemaUnknown
+
+
+@pytest.mark.parametrize(
+    ("details", "code", "nothing"),
+    [
+        ("failed to connect to all addresses; last error: Connection refused", "", True),
+        ("errors resolving x:1: [field:hostname lookup error:Domain name not found]", "", True),
+        ("Received RST_STREAM with error code 7", "", True),
+        ("The service is unavailable.", "service.unavailable", True),
+        ("No such topic.", "topic.not.found", True),
+        ("Received RST_STREAM with error code 2", "", False),
+        ("recvmsg:Connection reset by peer", "", False),
+        ("Socket closed", "", False),
+        ("upstream connect error or disconnect/reset before headers", "", False),
+        ("It broke.", "publish.of.the.future", False),
+        ("failed to connect to all addresses", "publish.of.the.future", False),
+    ],
+)
+def test_a_call_that_the_service_certainly_did_not_carry_out(
+    details: str, code: str, nothing: bool
+) -> None:
+    """It found no connection, or the service refused it; a lost answer proves nothing."""
+    error = failed("UNAVAILABLE", code and PREFIX + code, details)
+    assert took_nothing(error) is nothing
+
+
+def test_a_proxy_that_answers_does_not_deny_a_schema() -> None:
+    """NOT_FOUND of something that is not the Pub/Sub API says nothing of a schema."""
+    error = failed("NOT_FOUND", details="Received http2 header with status: 404", rpc="GetSchema")
+    assert type(error) is ConfigurationError
+    assert "is not the Pub/Sub API" in str(error)
+
+
+def test_a_service_without_resources_is_asked_less_often() -> None:
+    """RESOURCE_EXHAUSTED without a code has the remedy of a flood, not that of a broken network."""
+    assert "with fewer subscriptions and publishes at once" in str(failed("RESOURCE_EXHAUSTED"))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +262,7 @@ def test_trailers_and_secret_of_a_real_rpc_error() -> None:
     rpc = grpc.aio.AioRpcError(
         grpc.StatusCode.INTERNAL, grpc.aio.Metadata(), trailers, details="token 00D!s3cret is odd"
     )
-    error = from_rpc(rpc, "Looking up /event/X__e", "00D!s3cret")
+    error = from_rpc(rpc, "Looking up /event/X__e", Secret("00D!s3cret"))
     assert isinstance(error, TransportError)
     assert (error.error_code, error.rpc_id) == (PREFIX + "service.unavailable", "r-1")
     assert "s3cret" not in str(error)

@@ -128,9 +128,17 @@ def test_a_payload_that_cannot_be_read(schema: dict[str, Any], damaged: bytes) -
     assert event_time_reader(json.dumps(schema))(damaged) is None
 
 
+def test_a_front_that_could_fill_the_memory_is_not_read() -> None:
+    """A list of items that take no bytes, or a record within itself, before the time."""
+    fields = json.loads(json.dumps(ORDER))["fields"]
+    for front in ({"type": "array", "items": "null"}, ["null", "Order__e"]):
+        schema = {**ORDER, "fields": [{"name": "First", "type": front}, *fields]}
+        assert event_time_reader(json.dumps(schema))(b"\x00" + order(NOON_MS)) is None
+
+
 @pytest.mark.parametrize(
     "schema",
-    ["", "no json", "[]", "{}", '{"type": "record", "name": "X", "fields": []}', '{"fields": [{"name": "CreatedDate", "type": "odd"}]}'],
+    ["", "no json", "[" * 200_000, "[]", "{}", '{"type": "record", "name": "X", "fields": []}', '{"fields": [{"name": "CreatedDate", "type": "odd"}]}'],
 )  # fmt: skip
 def test_a_schema_without_a_time(schema: str) -> None:
     """Any schema gives a reader; one without a time finds none."""

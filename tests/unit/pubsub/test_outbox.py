@@ -119,6 +119,25 @@ def test_what_is_unanswered_when_a_stream_ends_goes_again_first() -> None:
     assert outbox.repeated == 2
 
 
+def test_events_are_in_doubt_until_they_are_answered() -> None:
+    """Events of a line that broke may be on the bus, unless the service certainly took none."""
+    outbox = filled(request(1, 2), request(3))
+    outbox.add(request(4))
+    assert (outbox.uncertain, outbox.unsent) == ({1: "e1", 2: "e2", 3: "e3"}, {4: "e4"})
+    outbox.lost(took_nothing=True)
+    assert (outbox.uncertain, list(outbox.unsent)) == ({}, [1, 2, 3, 4])
+    assert outbox.give(0.0) == request(1, 2)
+    outbox.answered(accepted(1), 0.0)
+    outbox.lost()
+    assert (outbox.uncertain, list(outbox.unsent)) == ({2: "e2"}, [3, 4])
+    assert outbox.give(0.0) == request(2)
+    outbox.lost(took_nothing=True)
+    assert outbox.uncertain == {2: "e2"}, "the first time, the service may have taken it"
+    assert outbox.give(0.0) == request(2)
+    outbox.answered(refused(2), 0.0)
+    assert (outbox.uncertain, sorted(outbox.unsent)) == ({}, [2, 3, 4])
+
+
 def test_how_often_an_event_was_lost_is_counted() -> None:
     """So that a request which itself ends its stream does not do so for ever; an answer ends the count."""
     outbox = filled(request(1), request(2))

@@ -11,7 +11,8 @@ from airflow_provider_sfevents.pubsub.publishing import Outgoing
 
 MOST = 3
 HAPPENINGS = st.lists(
-    st.sampled_from(["take", "give", "accept", "refuse", "twice", "lose", "later"]), max_size=60
+    st.sampled_from(["take", "give", "accept", "refuse", "twice", "lose", "miss", "later"]),
+    max_size=60,
 )
 
 
@@ -23,6 +24,7 @@ class History:
         self.under_way: dict[str, Outgoing] = {}
         self.settled: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
+        self.doubtful: set[str] = set()
         self.taken = 0
         self.now = 0.0
 
@@ -39,17 +41,23 @@ class History:
                     self.under_way[event.id] = event
             case "accept" | "refuse" | "twice" if self.under_way:
                 self._answer(max(self.under_way), what)
-            case "lose":
-                self.outbox.lost()
+            case "lose" | "miss":
+                self.doubtful |= set() if what == "miss" else self.under_way.keys()
+                self.outbox.lost(took_nothing=what == "miss")
                 self.under_way.clear()
             case "later":
                 self.now += 1.0
             case _:
                 pass
         assert self.outbox.unanswered == len(self.under_way)
+        uncertain, unsent = self.outbox.uncertain, self.outbox.unsent
+        assert set(uncertain.values()) == self.doubtful | self.under_way.keys()
+        left = {n for n in range(1, self.taken + 1) if str(n) not in self.settled}
+        assert (uncertain.keys() | unsent.keys(), uncertain.keys() & unsent.keys()) == (left, set())
 
     def _answer(self, event_id: str, how: str) -> None:
         del self.under_way[event_id]
+        self.doubtful.discard(event_id)
         error = "not now" if how == "refuse" else ""
         self.refusals[event_id] += bool(error)
         answers = [Answer(event_id=event_id, error=error)] * (2 if how == "twice" else 1)
@@ -61,7 +69,7 @@ class History:
 
 @given(HAPPENINGS)
 def test_every_event_is_settled_once(happenings: list[str]) -> None:
-    """After any history, a service that accepts everything gets what is left, and no event is under way twice at a time."""
+    """A service that accepts all gets what is left; what may be on the bus is known at any time."""
     history = History()
     for what in happenings:
         history.happen(what)

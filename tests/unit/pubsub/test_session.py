@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session import (
     Session,
     ids_from_url,
-    is_org_id,
     long_id,
     org_id_from_token,
+    org_id_of,
+    user_id_of,
 )
 
 
@@ -40,30 +42,48 @@ def test_the_long_form_of_an_id(short: str, long: str) -> None:
 )
 def test_the_org_id_in_a_token(token: str, org_id: str) -> None:
     """A classic token begins with it; nothing is guessed of another."""
-    assert org_id_from_token(token) == org_id
+    assert org_id_from_token(Secret(token)) == org_id
 
 
 @pytest.mark.parametrize(
     ("url", "ids"),
     [
         ("https://login.salesforce.com/id/00DgL000000ABCdUAO/005gL000000XYZaQAO", ("00DgL000000ABCdUAO", "005gL000000XYZaQAO")),
-        ("https://test.salesforce.com/id/00DgL000000ABCd/005gL000000XYZa/", ("00DgL000000ABCdUAO", "005gL000000XYZa")),
+        (
+            "https://test.salesforce.com/id/00DgL000000ABCd/005gL000000XYZa/",
+            ("00DgL000000ABCdUAO", "005gL000000XYZaQAO"),
+        ),
+        ("https://login.salesforce.com/id/001gL000000ABCd/00DgL000000ABCd", ("", "")),
+        ("https://login.salesforce.com/id/../../etc/005gL000000XYZa", ("", "")),
         ("https://login.salesforce.com/", ("", "")),
         ("", ("", "")),
     ],
 )  # fmt: skip
 def test_the_ids_in_an_id_url(url: str, ids: tuple[str, str]) -> None:
-    """The token answer's `id` names org and user."""
+    """The token answer's `id` names org and user; text that is no such id is not taken for one."""
     assert ids_from_url(url) == ids
 
 
-def test_what_looks_like_an_org_id() -> None:
-    """Fifteen or eighteen characters that begin with 00D."""
-    assert [is_org_id(text) for text in ("00DgL000000ABCd", "00DgL000000ABCdUAO", "00D", "001gL000000ABCd")] == [
-        True, True, False, False,
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "org_id", "user_id"),
+    [
+        ("00DgL000000ABCd", "00DgL000000ABCdUAO", ""),
+        ("00DgL000000ABCdUAO", "00DgL000000ABCdUAO", ""),
+        ("005gL000000XYZa", "", "005gL000000XYZaQAO"),
+        ("005gL000000XYZaQAO", "", "005gL000000XYZaQAO"),
+        ("001gL000000ABCd", "", ""),
+        ("00D", "", ""),
+        ("00DgL000000ABCdUAO\n", "", ""),
+        ("00D../../../etc", "", ""),
+        ("", "", ""),
+    ],
+)
+def test_ids_of_orgs_and_users(text: str, org_id: str, user_id: str) -> None:
+    """Fifteen or eighteen characters that begin with 00D or 005, always given with eighteen."""
+    assert (org_id_of(text), user_id_of(text)) == (org_id, user_id)
 
 
 def test_a_session_does_not_show_its_token() -> None:
     """A session in a log line is no leak."""
-    assert "s3cret" not in repr(Session(token="s3cret", instance_url="https://x", org_id="00D"))
+    session = Session(token=Secret("s3cret"), instance_url="https://x", org_id="00D")
+    assert "s3cret" not in repr(session)

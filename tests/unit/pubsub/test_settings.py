@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
     JwtBearer,
@@ -19,37 +20,37 @@ from airflow_provider_sfevents.pubsub.settings import (
 )
 
 SECRET = ClientCredentials(
-    login_url="https://acme.my.salesforce.com", client_id="key", client_secret="s3cret-1"
+    login_url="https://acme.my.salesforce.com", client_id="key", client_secret=Secret("s3cret-1")
 )
 KEY = JwtBearer(
     login_url="https://login.salesforce.com",
     client_id="key",
     username="u@acme.example",
-    private_key="s3cret-2",
-    passphrase="s3cret-3",
+    private_key=Secret("s3cret-2"),
+    passphrase=Secret("s3cret-3"),
 )
-TOKEN = SessionToken(token="s3cret-4", instance_url="https://acme.my.salesforce.com")
+TOKEN = SessionToken(token=Secret("s3cret-4"), instance_url="https://acme.my.salesforce.com")
 
 
 REFRESH = RefreshToken(
     login_url="https://login.salesforce.com",
     client_id="key",
-    client_secret="s3cret-5",
-    refresh_token="s3cret-6",
+    client_secret=Secret("s3cret-5"),
+    refresh_token=Secret("s3cret-6"),
 )
 PASSWORD = UsernamePassword(
     login_url="https://login.salesforce.com",
     client_id="key",
-    client_secret="s3cret-7",
+    client_secret=Secret("s3cret-7"),
     username="u@acme.example",
-    password="s3cret-8",
-    security_token="s3cret-9",
+    password=Secret("s3cret-8"),
+    security_token=Secret("s3cret-9"),
 )
 SOAP = SoapLogin(
     login_url="https://login.salesforce.com",
     username="u@acme.example",
-    password="s3cret-8",
-    security_token="s3cret-9",
+    password=Secret("s3cret-8"),
+    security_token=Secret("s3cret-9"),
 )
 
 
@@ -67,7 +68,7 @@ def test_equal_settings_are_one_key() -> None:
             {
                 one,
                 Settings(login=replace(SECRET)),
-                Settings(login=replace(SECRET, client_secret="x")),
+                Settings(login=replace(SECRET, client_secret=Secret("x"))),
             }
         )
         == 2
@@ -100,11 +101,15 @@ def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
         (lambda: replace(SECRET, login_url="http://acme.my.salesforce.com"), "not HTTPS"),
         (lambda: replace(SECRET, login_url="http://127.0.0.1.evil.example"), "not HTTPS"),
         (lambda: replace(SECRET, login_url="https://me:pw@acme.example"), "Leave them out"),
+        (lambda: replace(SECRET, login_url="https://@acme.example"), "Leave them out"),
+        (lambda: replace(SECRET, login_url="https://acme.example\\@salesforce.com"), "Leave them"),
+        (lambda: replace(SECRET, login_url="https://acme.example\\.salesforce.com"), "no URL"),
+        (lambda: replace(SECRET, login_url="https://acme example.com"), "no URL"),
         (lambda: replace(SECRET, client_id=" "), "consumer key"),
-        (lambda: replace(SECRET, client_secret=""), "consumer secret"),
+        (lambda: replace(SECRET, client_secret=Secret("")), "consumer secret"),
         (lambda: replace(KEY, username=""), "no user name"),
-        (lambda: replace(KEY, private_key=""), "private key"),
-        (lambda: replace(TOKEN, token=""), "session token"),
+        (lambda: replace(KEY, private_key=Secret("")), "private key"),
+        (lambda: replace(TOKEN, token=Secret("")), "session token"),
         (lambda: replace(TOKEN, instance_url="x"), "instance URL"),
         (lambda: Settings(login=SECRET, endpoint=""), "host:port"),
         (lambda: Settings(login=SECRET, endpoint="api.pubsub.salesforce.com"), "host:port"),
@@ -152,8 +157,61 @@ def test_plaintext_to_this_machine(host: str) -> None:
 )
 def test_what_a_login_cannot_do_without(login: Any, change: str, missing: str) -> None:
     """A login that lacks a part is refused before any request, and the part is named."""
+    blank = Secret(" ") if isinstance(getattr(login, change), Secret) else " "
     with pytest.raises(ConfigurationError, match=f"The connection has no {missing}"):
-        replace(login, **{change: " "})
+        replace(login, **{change: blank})
+
+
+HOME = replace(SECRET, login_url="https://login.acme.example:8443")
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("https://acme.my.salesforce.com/services", "https://acme.my.salesforce.com"),
+        ("https://a--dev.sandbox.my.salesforce.com", "https://a--dev.sandbox.my.salesforce.com"),
+        ("https://NA85.Salesforce.Com", "https://NA85.Salesforce.Com"),
+        ("https://acme.my.salesforce.com.", "https://acme.my.salesforce.com."),
+        ("https://acme.my.salesforce.mil", "https://acme.my.salesforce.mil"),
+        ("https://acme.my.sfcrmproducts.cn", "https://acme.my.sfcrmproducts.cn"),
+        ("https://login.acme.example", "https://login.acme.example"),
+        ("https://gateway.acme.example:1", "https://gateway.acme.example:1"),
+    ],
+)  # fmt: skip
+def test_a_token_goes_to_known_hosts(url: str, kept: str) -> None:
+    """The login's host, Salesforce's domains and hosts that the connection names are taken."""
+    settings = Settings(login=HOME, allowed_hosts=("Gateway.acme.example",))
+    assert settings.instance_url(url) == kept
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://acme.example",
+        "https://salesforce.com.evil.example",
+        "https://evilsalesforce.com",
+        "https://salesforce.com",
+        "https://my.salesforce.com.evil.example",
+        "https://other.acme.example",
+        "https://sub.gateway.acme.example",
+        "http://127.0.0.1:8080",
+        "https://[::1]",
+    ],
+)
+def test_a_token_goes_nowhere_else(url: str) -> None:
+    """Another host in a login's answer is refused; the message names it and the way to allow it."""
+    settings = Settings(login=HOME, allowed_hosts=("gateway.acme.example",))
+    with pytest.raises(ConfigurationError, match="The token is not sent there") as raised:
+        settings.instance_url(url)
+    assert f"at {url}." in str(raised.value)
+    assert "to allowed_hosts" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["https://x.example", "x.example:443", "*.x.example", "x/y", ""])
+def test_allowed_hosts_are_names(name: str) -> None:
+    """A URL, a port or a pattern among them is refused rather than never matched."""
+    with pytest.raises(ConfigurationError, match="no host name"):
+        Settings(login=HOME, allowed_hosts=("gateway.acme.example", name))
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing_extensions import override
 
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 from airflow_provider_sfevents.pubsub.shared_clients import SharedClients
 
-SETTINGS = Settings(login=SessionToken(token="t", instance_url="https://x.my.salesforce.com"))
+SETTINGS = Settings(
+    login=SessionToken(token=Secret("t"), instance_url="https://x.my.salesforce.com")
+)
 OTHER = replace(SETTINGS, endpoint="api.deu.pubsub.salesforce.com:443")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+import httpx
 import pytest
 
 from airflow_provider_sfevents.exceptions import (
@@ -12,22 +13,27 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import SoapLogin
-from airflow_provider_sfevents.pubsub.soap import SoapSession, envelope, login_path, read_answer
+from airflow_provider_sfevents.pubsub.soap import SoapAnswer, envelope, login_path, read_answer
 
 ORG = "00D000000000001EAA"
 TOKEN = "00D000000000001!AQ.token"
 PARTNER = "{urn:partner.soap.sforce.com}"
 
 
-def login(**changes: str) -> SoapLogin:
-    values = {
-        "login_url": "https://login.salesforce.com",
-        "username": "u@acme.example",
-        "password": "hush-hush",
-        "security_token": "T0KEN",
-    }
-    return SoapLogin(**{**values, **changes})
+def login(*, hard: str = "hush-hush", api_version: str = "57.0") -> SoapLogin:
+    return SoapLogin(
+        login_url="https://login.salesforce.com",
+        username="u@acme.example",
+        password=Secret(hard),
+        security_token=Secret("T0KEN"),
+        api_version=api_version,
+    )
+
+
+def read(status: int, body: bytes) -> SoapAnswer:
+    return read_answer(login(), httpx.Response(status, content=body))
 
 
 def answer(inside: str, more: str = "") -> bytes:
@@ -59,7 +65,7 @@ def fault(code: str, text: str) -> str:
 @pytest.mark.parametrize("hard", ["a&b<c>d", "]]>", "x\"y'z", "Zürich ☃ 😀", "&amp;", " ends "])
 def test_any_password_arrives_as_it_is(hard: str) -> None:
     """What XML has a meaning for is escaped; the security token goes behind the password."""
-    sent = ET.fromstring(envelope(login(password=hard)))  # noqa: S314 - our own
+    sent = ET.fromstring(envelope(login(hard=hard)))  # noqa: S314 - our own
     [call] = sent.iter(f"{PARTNER}login")
     assert [(one.tag, one.text) for one in call] == [
         (f"{PARTNER}username", "u@acme.example"),
@@ -70,7 +76,7 @@ def test_any_password_arrives_as_it_is(hard: str) -> None:
 def test_what_xml_cannot_carry_is_refused() -> None:
     """A control character cannot even be escaped; the password is not shown."""
     with pytest.raises(ConfigurationError, match="The password holds a character") as raised:
-        envelope(login(password="hush\x07hush"))
+        envelope(login(hard="hush\x07hush"))
     assert "hush" not in str(raised.value)
 
 
@@ -81,20 +87,14 @@ def test_the_version_is_in_the_path() -> None:
 
 
 @pytest.mark.parametrize(
-    "org",
-    [
-        f"<organizationId>{ORG}</organizationId>",
-        "<organizationId>00D000000000001</organizationId>",
-        "",
-    ],
-    ids=["long id", "short id", "by the token alone"],
+    "org", [f"<organizationId>{ORG}</organizationId>", ""], ids=["org", "org not told"]
 )
 def test_a_session_is_read(org: str) -> None:
-    """Token, instance without its path, org with 18 characters, and the user who logged in."""
-    assert read_answer(login(), 200, answer(granted(org))) == SoapSession(
-        token=TOKEN,
-        instance_url="https://acme.my.salesforce.com",
-        org_id=ORG,
+    """Token, address, org if it is told, and the user who logged in, not one named later."""
+    assert read(200, answer(granted(org))) == SoapAnswer(
+        token=Secret(TOKEN),
+        server_url="https://acme.my.salesforce.com/services/Soap/u/57.0/00D000000000001",
+        org_id=ORG if org else "",
         user_id="005000000000001AAA",
     )
 
@@ -116,7 +116,7 @@ def test_a_fault_says_reason_and_remedy(
 ) -> None:
     """Salesforce's code and text once, our remedy, and no secret."""
     with pytest.raises(error) as raised:
-        read_answer(login(), 500, answer(fault(code, text)))
+        read(500, answer(fault(code, text)))
     message = str(raised.value)
     assert message.count(code) == 1
     assert text.rstrip(".") in message
@@ -127,7 +127,7 @@ def test_a_fault_says_reason_and_remedy(
 def test_an_expired_password() -> None:
     """The login goes through, and every call after it would fail."""
     with pytest.raises(AuthenticationError, match=r"password of u@acme\.example has expired"):
-        read_answer(login(), 200, answer(granted(expired="true")))
+        read(200, answer(granted(expired="true")))
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_an_expired_password() -> None:
 def test_what_is_no_answer(status: int, body: bytes, error: type[SfEventsError]) -> None:
     """Nothing is believed of what is broken, too long, or declares a document type."""
     with pytest.raises(error, match=f"HTTP {status}"):
-        read_answer(login(), status, body)
+        read(status, body)

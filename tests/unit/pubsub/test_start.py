@@ -9,10 +9,12 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchRequest
 from airflow_provider_sfevents.pubsub.start import (
+    check_given_start,
     check_start,
     check_topic,
     first_request,
     further_request,
+    replay_id_hex,
 )
 
 TOPIC = "/event/Order__e"
@@ -51,6 +53,21 @@ def test_a_start_that_is_none(start: str) -> None:
         check_start(start)
 
 
+@pytest.mark.parametrize("digits", [16, 20])
+def test_a_start_that_a_person_gives(digits: int) -> None:
+    """A preset, or a replay id of the length that Salesforce's have or had."""
+    assert check_given_start("0" * digits) == "0" * digits
+    assert check_given_start("latest") == "latest"
+
+
+@pytest.mark.parametrize(("start", "has"), [("ff", "1 byte,"), ("00" * 9, "9 bytes,")])
+def test_a_replay_id_of_an_impossible_length(start: str, has: str) -> None:
+    """It is refused when a person gives it, and taken from Salesforce, whose ids are opaque."""
+    assert check_start(start) == start
+    with pytest.raises(ConfigurationError, match=f"it has {has} and theirs have 8 or 10"):
+        check_given_start(start)
+
+
 @pytest.mark.parametrize(
     "topic",
     ["/event/Order__e", "/data/ChangeEvents", "/data/AccountChangeEvent", "/event/Orders__chn", "/event/LoginEventStream"],
@@ -79,3 +96,18 @@ def test_names_that_are_no_topics(topic: Any) -> None:
     """Refused with the forms there are; PushTopics and generic channels belong to another API."""
     with pytest.raises(TopicError, match="/event/Order__e"):
         check_topic(topic)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [(b"\x00\xff", "00ff"), ("00ff", "00ff"), ("00FF", "00ff")]
+)
+def test_replay_ids_are_bytes_or_hex(given: bytes | str, kept: str) -> None:
+    """Both forms are one replay id."""
+    assert replay_id_hex(given) == kept
+
+
+@pytest.mark.parametrize("given", [b"", "", "f", "0x00", "latest", "00" * 129, b"0" * 129, 7, None])
+def test_what_is_no_replay_id(given: Any) -> None:
+    """It is named, with what to give instead."""
+    with pytest.raises(ConfigurationError, match=r"is no replay id\. Give the bytes of a delivery"):
+        replay_id_hex(given)

@@ -13,6 +13,7 @@ from airflow_provider_sfevents.exceptions import QuotaExceeded, SfEventsError, T
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.error_codes import PREFIX
+from airflow_provider_sfevents.pubsub.secret import NO_SECRET
 from airflow_provider_sfevents.pubsub.stream import Stream, StreamEnded
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class EndedCall:
 
 
 async def end_of(call: EndedCall) -> SfEventsError:
-    stream = Stream(call, "/event/X__e", "earliest", doing="Reading", secret="", clock=Clock())
+    stream = Stream(
+        call, "/event/X__e", "earliest", doing="Reading", secret=NO_SECRET, clock=Clock()
+    )
     await stream.ask(100)
     await stream.ask(1)
     assert await stream.read(5) is not None

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import (
     ClientCredentials,
     OAuthLogin,
@@ -22,12 +23,14 @@ HOST = "https://acme.my.salesforce.com"
     ("login", "asked"),
     [
         pytest.param(
-            ClientCredentials(login_url=HOST, client_id="k", client_secret="s"),
+            ClientCredentials(login_url=HOST, client_id="k", client_secret=Secret("s")),
             {"grant_type": "client_credentials", "client_id": "k", "client_secret": "s"},
             id="client credentials",
         ),
         pytest.param(
-            RefreshToken(login_url=HOST, client_id="k", client_secret="s", refresh_token="r"),
+            RefreshToken(
+                login_url=HOST, client_id="k", client_secret=Secret("s"), refresh_token=Secret("r")
+            ),
             {
                 "grant_type": "refresh_token",
                 "client_id": "k",
@@ -37,7 +40,7 @@ HOST = "https://acme.my.salesforce.com"
             id="refresh token",
         ),
         pytest.param(
-            RefreshToken(login_url=HOST, client_id="k", refresh_token="r"),
+            RefreshToken(login_url=HOST, client_id="k", refresh_token=Secret("r")),
             {"grant_type": "refresh_token", "client_id": "k", "refresh_token": "r"},
             id="refresh token without secret",
         ),
@@ -45,10 +48,10 @@ HOST = "https://acme.my.salesforce.com"
             UsernamePassword(
                 login_url=HOST,
                 client_id="k",
-                client_secret="s",
+                client_secret=Secret("s"),
                 username="u",
-                password=" p ",
-                security_token="T",
+                password=Secret(" p "),
+                security_token=Secret("T"),
             ),
             {
                 "grant_type": "password",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,60 @@ def test_what_a_process_started_ends_with_it(tmp_path: Path) -> None:
             assert process.poll() is None
     with (tmp_path / "held").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)  # waits until both are gone
+
+
+# Starts a child in a session of its own, as Airflow's tasks are and Spark's driver is, and ends at once when it is asked to.
+_ESCAPING = _PARENT.replace("close_fds=False)", "close_fds=False, start_new_session=True)")
+
+# Starts another program in a `running` block, and says which signals reach it; `end` waits for a process that ignores SIGTERM.
+_STOPPED = """
+import os, sys
+from pathlib import Path
+from scripts.processes import running, stop_on_signals
+stop_on_signals()
+try:
+    with running([sys.executable, "-c", sys.argv[1]], log=Path("log"), environment=os.environ, folder=Path()) as one:
+        one.wait()
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
+_STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + _PARENT.lstrip()
+
+
+@pytest.mark.timeout(60)
+def test_what_left_the_session_ends_too(tmp_path: Path) -> None:
+    """A process that a child put into another session is ended with it."""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", _ESCAPING]
+    with running(command, log=log, environment=dict(os.environ), folder=tmp_path) as process:
+        while log.read_text() != "ready\n":
+            assert process.poll() is None
+    with (tmp_path / "held").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+
+@pytest.mark.timeout(60)
+def test_a_second_signal_does_not_cut_the_ending_short(tmp_path: Path, repository: Path) -> None:
+    """SIGTERM again and again, while a process that ignores it is waited for: in the end that one is gone, too."""
+    stopping = subprocess.Popen(
+        [sys.executable, "-c", _STOPPED, _STUBBORN],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    log = tmp_path / "log"
+    while not log.exists() or log.read_text() != "ready\n":
+        assert stopping.poll() is None
+    while stopping.poll() is None:
+        stopping.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            stopping.wait(0.2)
+    assert stopping.stdout is not None
+    with stopping.stdout as said:
+        assert (stopping.returncode, said.read()) == (0, "stopped\n")
+    with (tmp_path / "held").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ def test_the_limit_is_the_batchs() -> None:
         ({"max_events": 0}, "max_events"),
         ({"idle_seconds": 0}, "idle_seconds"),
         ({"idle_seconds": -1}, "idle_seconds"),
+        ({"initial_replay": "00ff"}, "it has 2 bytes, and theirs have 8 or 10"),
+        ({"position_store": "varible"}, "'varible' is not a store"),
     ],
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else None,
 )

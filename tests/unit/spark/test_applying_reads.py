@@ -7,7 +7,9 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.applying.fullreads import Filling, filling
 from airflow_provider_sfevents.spark.changes.fields import Layout
+from airflow_provider_sfevents.spark.evolution import evolve
 from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+from airflow_provider_sfevents.spark.recorded import Recorded
 from tests.unit.changes.building import ADDRESS, NAME, TEXT
 
 LONG = FieldType(kind="long")
@@ -58,15 +60,41 @@ def test_a_name_is_text_where_it_is_no_persons() -> None:
     assert found.ignored == ()
 
 
-def test_a_field_that_changed_its_kind_fills_the_newest_of_its_columns() -> None:
-    """The others are null, as they are for its events."""
+KINDS = (FieldType(kind="double"), TEXT)
+
+
+@pytest.mark.parametrize("now", [0, 1])
+def test_a_field_that_changed_its_kind_fills_the_column_that_its_events_fill(now: int) -> None:
+    """Also where it changed back: the others are null, as they are for its events."""
+    columns = ("Size__c", "Size__c__string")
+    evolution = evolve(Recorded(), {"s": (("Size__c", KINDS[0]),)})
+    for kind in (KINDS[1], KINDS[now]):
+        evolution = evolve(evolution.after, {"s": (("Size__c", kind),)})
+    table = Layout(columns=evolution.after.columns)
+
+    found = filling(table, {"id": {}, "size__c": {}}, "Account", filled=evolution.filled["s"])
+
+    assert "`Size__c`" in found.columns[columns[now]]
+    other = columns[1 - now]
+    assert found.columns[other] == f"cast(null AS {KINDS[1 - now].sql()})"
+
+
+def test_a_read_that_could_fill_several_columns_of_a_field_is_refused() -> None:
+    """The message names the field, its columns and the options."""
     columns = (
         Column(name="Size__c", field="Size__c", type=LONG),
         Column(name="Size__c__string", field="Size__c", type=TEXT),
     )
-    found = filled(Layout(columns=columns), "Size__c")
-    assert found.columns["Size__c"] == "cast(null AS bigint)"
-    assert "`Size__c`" in found.columns["Size__c__string"]
+    table = Layout(columns=columns)
+    said = r"Size__c of Account .*\(Size__c, Size__c__string\).*--event-schema.*--lacking Size__c"
+    for names in (("Size__c",), ()):
+        with pytest.raises(ConfigurationError, match=said):
+            filled(table, *names)
+    found = filling(table, {"id": {}}, "Account", lacking=["size__c"])
+    assert found.columns == {
+        "Size__c": "cast(null AS bigint)",
+        "Size__c__string": "cast(null AS string)",
+    }
 
 
 def test_fields_that_no_event_carries_are_named() -> None:

@@ -111,6 +111,28 @@ def test_what_fastavro_reads_though_it_is_no_avro_is_undecodable(kind: Any, payl
     assert "not Avro of the event's schema" in reasons[1]
 
 
+@pytest.mark.parametrize(
+    "front",
+    [b"\x00", b"\x01"],
+    ids=["a payload that is Avro", "one that only fastavro reads"],
+)
+def test_a_list_of_a_million_items_without_bytes_is_undecodable(front: bytes) -> None:
+    """An executor would run out of memory for it; its neighbours decode."""
+    fields = [
+        {"name": "A", "type": ["null", "string"]},
+        {"name": "B", "type": {"type": "array", "items": "null"}},
+    ]
+    decoder = Decoder(json.dumps({"type": "record", "name": "X__e", "fields": fields}))
+    few, million = b"\x00\x06\x00", front + b"\x80\x80\x80\x01\x00"
+
+    records, good, reasons = decoder.decode_all([few, million, few[:-1], few])
+
+    assert records == [{"A": None, "B": [None, None, None]}] * 2
+    assert good == [0, 3]
+    assert [*reasons] == [1, 2]
+    assert "more than 1000 items that take no bytes" in reasons[1]
+
+
 def test_types_of_one_name_in_two_namespaces_are_two() -> None:
     """What is read is walked through with the type that the schema means."""
 

@@ -40,11 +40,11 @@ def test_wheels_of_one_version_pass() -> None:
 
 
 def test_wheels_of_two_versions_are_refused_with_the_command_that_mends_it() -> None:
-    """Both versions are named, and one pip command: for the older one, which the other has for certain."""
+    """Both versions are named, and one pip command, which installs the required version of both."""
     with pytest.raises(
         ConfigurationError,
         match=r"pyspark is 4.10.0 and pyspark-client is 4.2.0.*pip install --force-reinstall --no-deps "
-        r"'pyspark==4.2.0' 'pyspark-client==4.2.0'\.$",
+        r"'pyspark-client==4.1.1' 'pyspark==4.1.1'\.$",
     ):
         versions(pyspark="4.10.0", pyspark_client="4.2.0")
 

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.publish import Landed, Move, left_overs, plan_moves, publish
+from airflow_provider_sfevents.spark.publish import (
+    Landed,
+    Move,
+    Replacement,
+    left_overs,
+    plan_moves,
+    publish,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 BATCH = "e1-7"
 WRITTEN = (
@@ -62,6 +69,10 @@ class Disk:
         assert "/_landing/" in url
         self.files[url] = text
 
+    def row_counts(self, urls: Iterable[str]) -> dict[str, int | None]:
+        """A file has as many rows as its content has words."""
+        return {url: len(self.files[url].split()) if url in self.files else None for url in urls}
+
     def tables(self) -> list[str]:
         return sorted(
             url.removeprefix("lake/")
@@ -77,7 +88,11 @@ class Disk:
 
 
 def run(
-    disk: Disk, attempt: str, steps: int | None = None, fence: Callable[[], None] = lambda: None
+    disk: Disk,
+    attempt: str,
+    steps: int | None = None,
+    fence: Callable[[], None] = lambda: None,
+    replacements: Iterable[Replacement] = (),
 ) -> list[str]:
     """Publish; killed before that many steps have been taken, if given."""
     taken: list[str] = []
@@ -89,7 +104,8 @@ def run(
 
     disk.write(attempt)
     folder = f"lake/_landing/{BATCH}/{attempt}"
-    publish(disk, "lake", folder, plan_moves(WRITTEN, BATCH), disk.tables, LANDED, step, fence)
+    moves = plan_moves(WRITTEN, BATCH)
+    publish(disk, "lake", folder, moves, disk.tables, replacements, LANDED, step, fence)
     return taken
 
 
@@ -161,6 +177,45 @@ def test_nothing_of_an_earlier_form_goes_before_the_new_one_is_there() -> None:
         "landing-remove Order__e/event_date=2026-10-31/e1-7-00000.parquet",
         "landing-landed e1-7",
     ]
+
+
+COMPACTED, EMPTIED = (f"Order__e/event_date=2026-11-01/{name}.parquet" for name in "cd")
+REPLACED = (
+    Replacement(path=COMPACTED, source="_foreign/0/part-0.parquet", rows=2),
+    Replacement(path=EMPTIED, source="", rows=1),
+)
+
+
+def compacted(**more: str) -> Disk:
+    """Another writer's files, and the one of them that was written anew."""
+    anew = {f"lake/_landing/{BATCH}/a/_foreign/0/part-0.parquet": "theirs"}
+    there = {f"lake/{COMPACTED}": "ours theirs", f"lake/{EMPTIED}": "ours"}
+    return Disk(**(there | anew | more))
+
+
+def test_files_of_other_writers_are_replaced_after_the_moves() -> None:
+    """Until then the batch is there at least once; a file of which no row is left goes."""
+    disk = compacted()
+
+    steps = run(disk, "a", replacements=REPLACED)
+
+    moved = [f"landing-move {target}" for target in TARGETS]
+    replaced = [f"landing-remove {path}" for path in (COMPACTED, EMPTIED)]
+    assert steps == [*moved, *replaced, "landing-landed e1-7"]
+    assert disk.tables() == sorted([*TARGETS, COMPACTED])
+    assert disk.files[f"lake/{COMPACTED}"] == "theirs"
+
+
+@pytest.mark.parametrize("now", ["ours theirs more", ""], ids=["it has more rows", "it is empty"])
+def test_a_file_of_another_writer_that_changed_meanwhile_stays(now: str) -> None:
+    """Rows that came to it would be lost; the batch does not count as landed."""
+    disk = compacted(**{f"lake/{COMPACTED}": now})
+
+    with pytest.raises(StagingError, match=r"Another program changed lake/Order__e/.*Run the task"):
+        run(disk, "a", replacements=REPLACED)
+
+    assert disk.files[f"lake/{COMPACTED}"] == now
+    assert "lake/_landed/e1-7.json" not in disk.files
 
 
 def test_twins_in_any_order_of_steps_leave_each_file_once() -> None:

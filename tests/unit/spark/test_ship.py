@@ -37,6 +37,7 @@ def test_the_zip_holds_the_job_and_what_it_stands_on(tmp_path: Path) -> None:
     )
     assert {name.split("/")[1] for name in names} == {
         "__init__.py",
+        "counting.py",
         "exceptions.py",
         "steps.py",
         "staging",

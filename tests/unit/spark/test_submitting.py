@@ -12,6 +12,7 @@ from airflow_provider_sfevents.spark.submitting import (
     deploy_mode,
     drivers_python,
     master_addresses,
+    unresolved_jars,
 )
 
 STANDALONE: dict[str, Any] = {"master": "spark://m:7077", "deploy_mode": "cluster"}
@@ -107,3 +108,38 @@ def test_the_executors_python_is_not_the_drivers(
 ) -> None:
     """Spark would take it for both, and it may be nowhere on this machine."""
     assert drivers_python(conf, python) == added
+
+
+# The last lines of Spark 4.1.1, for jars that no repository has and for jars whose download failed.
+UNRESOLVED = """Last spark-submit output:
+:: USE VERBOSE OR DEBUG MESSAGE LEVEL FOR MORE DETAILS
+Exception in thread "main" java.lang.RuntimeException: [unresolved dependency: org.example#missing;1.0: not found]
+\tat org.apache.spark.util.MavenUtils$.resolveMavenCoordinates(MavenUtils.scala:539)
+\tat org.apache.spark.util.DependencyUtils$.resolveMavenDependencies(DependencyUtils.scala:122)
+"""
+FAILED = UNRESOLVED.replace(
+    "unresolved dependency: org.example#missing;1.0: not found",
+    "download failed: org.slf4j#slf4j-api;2.0.7!slf4j-api.jar, "
+    "download failed: org.xerial.snappy#snappy-java;1.1.10.3!snappy-java.jar(bundle)",
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "jars"),
+    [
+        (UNRESOLVED, "org.example:missing:1.0"),
+        (FAILED, "org.slf4j:slf4j-api:2.0.7, org.xerial.snappy:snappy-java:1.1.10.3"),
+    ],
+)
+def test_jars_that_cannot_be_fetched_are_named(output: str, jars: str) -> None:
+    """One sentence names them as `packages` does, and the ways out, without Java's stack."""
+    told = unresolved_jars(output)
+    assert told.startswith(f"Spark could not fetch {jars}, which `packages` asks for.")
+    assert "`repositories`" in told
+    assert "`jars`" in told
+    assert "\n" not in told
+
+
+def test_other_ends_of_spark_stay_as_they_are() -> None:
+    """A job that fails has its own words."""
+    assert unresolved_jars("java.lang.RuntimeException: [a] no such table") == ""

@@ -11,6 +11,7 @@ from fastavro import parse_schema
 
 from airflow_provider_sfevents.spark.decode import Decoder
 from airflow_provider_sfevents.spark.walk import readable
+from airflow_provider_sfevents.staging.payload_bounds import MOST_ITEMS_WITHOUT_BYTES
 from tests.unit.spark.conftest import encode
 from tests.unit.spark.decoders import shapes
 
@@ -100,6 +101,48 @@ def test_what_the_format_allows(kind: Any, payload: bytes, leads: bool) -> None:
     found = readable(record(kind), [neighbour, payload, neighbour])
 
     assert found == ([0, 1, 2] if leads else [0, 2])
+
+
+def many(items: int) -> bytes:
+    """A list's count, without its end."""
+    return encode(record("long"), {"F0": items})
+
+
+MOST = MOST_ITEMS_WITHOUT_BYTES
+PAIR = {"type": "record", "name": "Pair", "fields": [{"name": "A", "type": "null"}]}
+
+
+@pytest.mark.parametrize("item", ["null", PAIR, {"type": "fixed", "name": "Nothing", "size": 0}])
+@pytest.mark.parametrize(
+    ("payload", "leads"),
+    [
+        (b"\x00", True),
+        (many(MOST) + b"\x00", True),
+        (many(MOST - 1) + many(1) + b"\x00", True),
+        (many(-MOST) + b"\x00\x00", True),
+        (many(MOST) + b"\x00\x00", False),
+        (many(MOST), False),
+        (many(MOST + 1) + b"\x00", False),
+        (many(MOST) + many(1) + b"\x00", False),
+        (many(2**20) + b"\x00", False),
+        (many(2**63 - 1) + b"\x00", False),
+        (many(-(2**63)) + b"\x00\x00", False),
+    ],
+)
+def test_items_that_take_no_bytes_are_counted(item: Any, payload: bytes, leads: bool) -> None:
+    """All of a payload's together; what a neighbour has does not count."""
+    full = many(MOST) + b"\x00"
+    schema = record({"type": "array", "items": item})
+
+    assert readable(schema, [full, payload, full]) == ([0, 1, 2] if leads else [0, 2])
+
+
+def test_items_that_take_no_bytes_are_counted_in_lists_of_lists() -> None:
+    """Each inner list takes two bytes, and could have as many items as the whole payload."""
+    schema = record({"type": "array", "items": {"type": "array", "items": "null"}})
+    half = many(MOST // 2) + b"\x00"
+
+    assert readable(schema, [many(lists) + half * lists + b"\x00" for lists in (2, 3)]) == [0]
 
 
 @pytest.mark.parametrize("seed", range(4))

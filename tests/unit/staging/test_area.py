@@ -24,8 +24,8 @@ def topic(place: UPath) -> TopicFolder:
     return StagingArea(place).topic("00D000000000001AAA", "orders", "/event/Order__e")
 
 
-def begin(topic: TopicFolder, epoch: str, created_at: str) -> None:
-    topic.write_origin(Origin(epoch=epoch, created_at=created_at, position="{}"))
+def begin(topic: TopicFolder, epoch: str, created_at: str, previous: str = "") -> None:
+    topic.write_origin(Origin(epoch=epoch, previous=previous, created_at=created_at, position="{}"))
 
 
 def stage(
@@ -59,8 +59,8 @@ def test_consumers_topics_and_orgs_do_not_meet(place: UPath) -> None:
 def test_an_anchor_is_replaced(topic: TopicFolder) -> None:
     """The last keepalive's place is what is read."""
     assert topic.read_anchor() is None
-    first = Anchor(epoch="e1", sequence=3, replay_id="0a", seen_at="2026-01-01")
-    second = Anchor(epoch="e1", sequence=3, replay_id="0b", seen_at="2026-01-02")
+    first = Anchor(epoch="e1", sequence=3, replay_id="0a", seen_at="2026-01-01", after="01")
+    second = Anchor(epoch="e1", sequence=3, replay_id="0b", seen_at="2026-01-02", after="01")
     topic.write_anchor(first)
     topic.write_anchor(second)
     assert topic.read_anchor() == second
@@ -73,7 +73,8 @@ def test_an_anchor_is_replaced(topic: TopicFolder) -> None:
         b"{}",
         b"[1]",
         b"\xff",
-        b'{"epoch": "e1", "sequence": "1", "replay_id": "", "seen_at": ""}',
+        b'{"epoch": "e1", "sequence": "1", "replay_id": "", "seen_at": "", "after": ""}',
+        b'{"epoch": "e1", "sequence": 1, "replay_id": "", "seen_at": ""}',
     ],
 )
 def test_a_damaged_anchor_is_none(
@@ -85,16 +86,30 @@ def test_a_damaged_anchor_is_none(
     assert "is not an anchor" in caplog.text
 
 
-def test_origins_are_in_the_order_of_their_making(topic: TopicFolder) -> None:
-    """Epochs are random words; their origins put them in order, and the first word on each stays."""
-    begin(topic, "zz", "2026-01-01")
-    begin(topic, "aa", "2026-02-01")
+def test_origins_are_in_the_order_of_their_epochs(topic: TopicFolder) -> None:
+    """An epoch comes after the one that it replaced, though it was begun by a machine whose clock is slow."""
     begin(topic, "zz", "2026-03-01")
-    topic.write_anchor(Anchor(epoch="aa", sequence=0, replay_id="0a", seen_at="2026"))
+    begin(topic, "mm", "2026-01-01", previous="zz")
+    begin(topic, "aa", "2026-02-01", previous="mm")
+    begin(topic, "zz", "2026-04-01")
+    topic.write_anchor(Anchor(epoch="aa", sequence=0, replay_id="0a", seen_at="2026", after="01"))
     assert [(origin.epoch, origin.created_at) for origin in topic.origins()] == [
-        ("zz", "2026-01-01"),
+        ("zz", "2026-03-01"),
+        ("mm", "2026-01-01"),
         ("aa", "2026-02-01"),
     ]
+    assert topic.ancestors("aa") == {"zz", "mm"}
+    assert topic.ancestors("zz") == topic.ancestors("unknown") == frozenset()
+
+
+def test_epochs_that_follow_none_stand_by_their_time(topic: TopicFolder) -> None:
+    """Two machines may each have begun an epoch; those that follow one of them stand behind it."""
+    begin(topic, "bb", "2026-02-01")
+    begin(topic, "b2", "2026-02-02", previous="bb")
+    begin(topic, "aa", "2026-01-01", previous="not here")
+    begin(topic, "a2", "2026-09-01", previous="aa")
+    assert [origin.epoch for origin in topic.origins()] == ["aa", "a2", "bb", "b2"]
+    assert topic.ancestors("b2") == {"bb"}
 
 
 def test_a_damaged_origin_is_named(topic: TopicFolder) -> None:
@@ -199,24 +214,54 @@ def test_a_negative_number_to_keep_is_refused(topic: TopicFolder) -> None:
 
 
 def test_what_was_forgotten_no_longer_counts(topic: TopicFolder) -> None:
-    """An epoch begun before somebody forgot the position is told from one begun after; the mark is no epoch."""
+    """Epochs known when the position was forgotten are told from later ones by name, whatever the clocks say; the mark is no epoch."""
     begin(topic, "e1", "2026-01-01")
-    assert topic.forgotten_at() == ""
+    assert topic.forgotten() is None
     assert topic.after_forgetting("e1")
-    topic.forget("2026-02-01")
-    begin(topic, "e2", "2026-03-01")
-    assert topic.forgotten_at() == "2026-02-01"
-    assert [topic.after_forgetting(epoch) for epoch in ("e1", "e2", "lost")] == [False, True, False]
-    assert topic.epochs_in_order() == ["e1", "e2"]
-    topic.forget("2026-04-01")
-    assert not topic.after_forgetting("e2")
+    topic.forget("2026-02-01", "elsewhere", "2026-01-31")
+    begin(topic, "e2", "2025-03-01", previous="elsewhere")
+    forgotten = topic.forgotten()
+    assert forgotten is not None
+    assert (forgotten.at, forgotten.epochs) == ("2026-02-01", ["e1", "elsewhere"])
+    assert forgotten.last_event_at == "2026-01-31"
+    counting = [topic.after_forgetting(epoch) for epoch in ("e1", "elsewhere", "e2")]
+    assert counting == [False, False, True]
+    topic.forget("2026-04-01", "e2")
+    again = topic.forgotten()
+    assert again is not None
+    assert again.id != forgotten.id
+    assert again.epochs[-1] == "e2"
+    assert set(again.epochs) == {"e1", "elsewhere", "e2"}
+
+
+def test_a_staging_area_has_an_id_of_its_own(place: UPath) -> None:
+    """It stays for as long as the area does; an area that was emptied is another one."""
+    area = StagingArea(place)
+    first = area.staging_id()
+    assert (first, StagingArea(place).staging_id()) == (first, first)
+    durable.remove(place / "_area.json")
+    assert area.staging_id() not in ("", first)
+    durable.replace(place / "_area.json", b"{}")
+    with pytest.raises(StagingError, match=r"_area\.json holds no id .* Remove it"):
+        area.staging_id()
+    assert area.known_id() == ""
+
+
+def test_the_epoch_of_the_position_is_the_newest(topic: TopicFolder) -> None:
+    """What is being fetched for the position is not swept, though another machine's clock makes its epoch look old."""
+    begin(topic, "now", "2025-01-01")
+    durable.replace(topic.batch("now", 1).folder / "attempts" / "0001" / "part-0", b"")
+    begin(topic, "before", "2026-01-01")
+    stage(topic, "before", 1)
+    assert topic.sweep(0, "now") == []
+    assert topic.sequences("now") == [1]
 
 
 def test_a_damaged_mark_is_named(topic: TopicFolder) -> None:
     """Whether something was forgotten is not guessed; the message names the command that says so anew."""
     durable.replace(topic.folder / "forgotten.json", b"{}")
     with pytest.raises(StagingError, match=r"forgotten\.json does not say .* position forget"):
-        topic.forgotten_at()
+        topic.forgotten()
 
 
 def test_reading_an_area_needs_no_arrow() -> None:

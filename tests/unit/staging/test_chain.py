@@ -44,13 +44,6 @@ def test_of_two_that_start_together_the_one_that_leads_further_is_taken_whole() 
     assert chain("earliest", [short, long, further]) == (short, further)
 
 
-def test_at_latest_the_earliest_attempt_counts() -> None:
-    """`latest` is another place each time; the first to ask missed the least, however far the others came."""
-    first = part("latest", "03", 0, 1, "attempts/0001/p")
-    later = part("latest", "09", 0, 5, "attempts/0002/p")
-    assert chain("latest", [later, first]) == (first,)
-
-
 def test_an_empty_file_leads_nowhere() -> None:
     """A file without events cannot keep the chain turning on one place."""
     assert chain("0a", [part("0a", "0a", 0, 0)]) == ()

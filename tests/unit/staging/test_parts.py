@@ -156,7 +156,7 @@ def test_a_damaged_file_whose_footer_reads_is_left_out(
     assert read_part(place, part.path) == part
     assert read_sound_part(place, part.path) is None
     assert str(place / part.path) in caplog.text
-    assert "its 50 events too, they are fetched and paid for again" in caplog.text
+    assert "the same (50 events), it is fetched and paid for again" in caplog.text
 
 
 def test_an_unreadable_store_is_not_a_torn_file(local_place: UPath) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,17 @@ def test_a_bad_place_is_refused_with_its_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StagingError, match="name another place by `staging`"):
         usable(UPath(tmp_path) / "file")
+
+
+def test_a_folder_that_cannot_be_made_is_the_users_to_change() -> None:
+    """The refusal names the folder, the user and the remedy, and is not tried again."""
+    with pytest.raises(ConfigurationError) as raised:
+        usable(UPath("/proc/nowhere/staging"))
+    said = str(raised.value)
+    assert "The staging folder /proc/nowhere/staging cannot be made: No such file" in said
+    assert f"user '{getpass.getuser()}', who can make no folder in /proc" in said
+    assert "by `staging`" in said
+    assert "removed" not in said
 
 
 def test_a_store_that_forgets_is_refused() -> None:

@@ -154,7 +154,11 @@ deliveries = st.lists(st.integers(0, 7), min_size=1, max_size=12)
 
 @given(deliveries, st.integers(1, 9), st.integers(1, 60), st.integers(1, 20))
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    suppress_health_check=[
+        *settings().suppress_health_check,
+        HealthCheck.function_scoped_fixture,
+    ],
 )
 def test_however_it_is_cut_nothing_is_lost(
     tmp_path_factory: pytest.TempPathFactory,
@@ -288,10 +292,17 @@ def test_memory_does_not_grow_with_the_batch(local_place: UPath) -> None:
     assert peaks[1] < peaks[0] + 1_500_000
 
 
-def test_the_first_delivery_after_latest_is_closed_at_once(place: UPath) -> None:
-    """A kill after the first delivery of a subscription at `latest` leaves a place to go on from."""
-    parts = write(place, Delivered(1, 3), Delivered(4, 2), Delivered(6, 1), start="latest")
-    assert [(part.start, part.events) for part in parts] == [
-        ("latest", 3),
-        (replay_id(3).hex(), 3),
-    ]
+def test_sealing_closes_the_current_file(place: UPath) -> None:
+    """`sealed` closes the file that is being written and tells its end; the next event begins another file."""
+
+    async def attempt() -> tuple[str, str, list[Part]]:
+        writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
+        before = await writer.sealed()
+        await append(writer, Delivered(1, 3))
+        sealed = await writer.sealed()
+        await append(writer, Delivered(4, 2))
+        return before, sealed, await writer.close()
+
+    before, sealed, parts = asyncio.run(attempt())
+    assert (before, sealed) == ("", replay_id(3).hex())
+    assert [(part.start, part.events) for part in parts] == [("earliest", 3), (sealed, 2)]

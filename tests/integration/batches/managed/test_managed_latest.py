@@ -15,7 +15,6 @@ from tests.integration.batches.conftest import publish, staged_ids, until
 from tests.integration.batches.killed import kill_at
 from tests.integration.batches.managing import (
     ManagedConsumer,
-    ManagedWaiter,
     at_step,
     define,
     managed_bus,
@@ -94,7 +93,6 @@ def test_killed_in_a_first_run(
     bus: Emulator, consumer: ManagedConsumer, step: str, nth: int
 ) -> None:
     """From the first closed file on nothing is lost and nothing doubled, whether or not Salesforce has been told of a place."""
-    ManagedWaiter(consumer=consumer).find()  # begins the position
     first, _ = while_listening(
         bus, lambda: asyncio.to_thread(kill_at, consumer, step, nth), count=3
     )
@@ -112,7 +110,6 @@ def test_killed_in_a_first_run(
 @pytest.mark.full
 def test_killed_before_anything_is_kept(bus: Emulator, consumer: ManagedConsumer) -> None:
     """Then the first run has not begun yet: `latest` is that of the next try, and what it hears it keeps."""
-    ManagedWaiter(consumer=consumer).find()
     while_listening(bus, lambda: asyncio.to_thread(kill_at, consumer, steps.DELIVERED), count=3)
     ids, staged = while_listening(bus, lambda: consumer.stage_until(asyncio.Event()), count=2)
     assert isinstance(staged, Staged)

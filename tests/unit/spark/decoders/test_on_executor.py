@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,16 +23,20 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
 
 
+TEXTS = FieldType(kind="array", item=FieldType(kind="string"))
+
+
 @pytest.mark.parametrize(
     ("decoder", "avro", "kind", "made"),
     [
         ("python", "string", FieldType(kind="string"), Reference),
         ("arrow", "string", FieldType(kind="string"), Accelerated),
         ("arrow", "bytes", FieldType(kind="binary"), Reference),
+        ("arrow", {"type": "array", "items": "null"}, TEXTS, Reference),
     ],
 )
 def test_the_accelerator_decodes_what_it_is_fit_for(
-    decoder: OnExecutor, avro: str, kind: FieldType, made: type
+    decoder: OnExecutor, avro: Any, kind: FieldType, made: type
 ) -> None:
     """Decided once for a schema, from its shape alone."""
     schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": avro}]}

@@ -1,0 +1,79 @@
+"""Events that were delivered beyond a batch's bounds: they become the first part of the next batch.
+
+They count against the org's daily allowance, so they are kept. If another process holds the next batch,
+or has begun it, they are dropped and counted: the next batch has them delivered once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.staging import excess
+from airflow_provider_sfevents.staging.holders import Holder
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+    from airflow_provider_sfevents.staging.manifest import Manifest, Run
+    from airflow_provider_sfevents.staging.writer import PartWriter
+
+log = logging.getLogger(__name__)
+
+
+async def carry_over(
+    topic_folder: TopicFolder, manifest: Manifest, beyond: tuple[Delivery, ...], run: Run
+) -> None:
+    """Stage the events beyond a staged batch as the first part of the next one, under its lease.
+
+    :param manifest: of the batch that they came after; it is written already.
+    :param beyond: deliveries after the batch's last event, in order.
+    :param run: of the task, for the lease.
+    """
+    events = sum(map(len, beyond))
+    folder = topic_folder.batch(manifest.epoch, manifest.sequence + 1)
+    steps.reached(steps.CARRY_OVER_NEXT, folder.batch_id)
+    try:
+        kept = await _keep_in(folder, manifest.end, beyond, run)
+    except (BatchClaimed, StagingError) as error:
+        log.warning("%d events beyond the batch cannot be kept: %s", events, error)
+        kept = False
+    if kept:
+        log.info(
+            "%d events came beyond the batch; batch %s begins with them.", events, folder.batch_id
+        )
+        return
+    batch = topic_folder.batch(manifest.epoch, manifest.sequence)
+    await asyncio.to_thread(batch.note_excess, {excess.UNASKED: events})
+
+
+async def hand_over(delivery: Delivery, writer: PartWriter) -> None:
+    """:raises StagingError: what came before could not be written; nothing more will be."""
+    await writer.append(
+        delivery.ids,
+        delivery.replay_ids,
+        delivery.schema_ids,
+        delivery.payloads,
+        delivery.received_at,
+    )
+
+
+async def _keep_in(folder: BatchFolder, start: str, beyond: tuple[Delivery, ...], run: Run) -> bool:
+    holder = Holder.here(run, datetime.now(UTC).isoformat())
+    claim = await asyncio.to_thread(folder.claim, holder)
+    try:
+        if await asyncio.to_thread(lambda: folder.read_manifest() or folder.parts()):
+            return False
+        steps.reached(steps.CARRY_OVER_CLAIMED, folder.batch_id)
+        async with folder.writer(claim, start, 0) as writer:
+            for delivery in beyond:
+                await hand_over(delivery, writer)
+            await writer.close()
+        return True
+    finally:
+        await asyncio.to_thread(claim.release)

@@ -1,0 +1,46 @@
+"""Wait out what may pass: a call is repeated until it succeeds, or its time is up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import SfEventsError, Stopped
+from airflow_provider_sfevents.pubsub.errors import is_transient
+from airflow_provider_sfevents.pubsub.reconnect import longest_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+async def outlast(call: Callable[[], Awaitable[T]], deadline: float, stopping: asyncio.Event) -> T:
+    """Repeat a call while it fails with an error that passes; made at least once.
+
+    :param deadline: by the running loop's clock; no wait is begun that would end after it.
+    :param stopping: ends a wait when set.
+    :raises SfEventsError: the call's error, if it does not pass, or not in time.
+    :raises Stopped: `stopping` was set.
+    """
+    tries = 0
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            return await call()
+        except SfEventsError as error:
+            pause = longest_wait(tries) * (1 + random.random()) / 2  # noqa: S311 - spreads load
+            if not is_transient(error) or loop.time() + pause > deadline:
+                raise
+            log.warning("Trying again in %.0f s: %s", pause, error)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), pause)
+        if stopping.is_set():
+            raise Stopped("The task was ended while it waited for Salesforce; nothing was fetched.")
+        tries += 1

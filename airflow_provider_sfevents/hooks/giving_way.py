@@ -1,0 +1,81 @@
+"""A task that finds its batch held by another: it is rescheduled, a few times, and then fails.
+
+A holder that died is found out after a lease, one that lives may land the batch meanwhile. Either way a
+try of the task is not spent. Under `dag.test`, which has no scheduler, the task waits instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow.sdk.exceptions import AirflowRescheduleException
+
+from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.staging.holders import LEASE_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow.sdk import Context
+
+    from airflow_provider_sfevents.hooks.task_thread import Stopping
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+MOST_RESCHEDULES = 3
+MOST_SECONDS = 600.0
+"""Of each try of a task: how often it is rescheduled, and for how long altogether."""
+
+
+def give_way(context: Context, call: Callable[[], T], stopping: Stopping) -> T:
+    """Call, and reschedule the task if the batch is held.
+
+    :raises AirflowRescheduleException: at the end of a lease, and somewhat later.
+    :raises BatchClaimed: the task was rescheduled often or long enough; its message names the holder.
+    """
+    times = int(context.get("task_reschedule_count") or 0)
+    first: datetime | None = None
+    while True:
+        try:
+            return call()
+        except BatchClaimed as claimed:
+            now = datetime.now(UTC)
+            if times and first is None:
+                first = context["ti"].get_first_reschedule_date(context)
+            at = next_look(times, first, now, random.random())  # noqa: S311 - spreads load
+            if at is None:
+                raise
+            times, first = times + 1, first or now
+            log.info("%s Trying again at %s (%d of %d).", claimed, at, times, MOST_RESCHEDULES)
+            if not _is_in_process():
+                raise AirflowRescheduleException(at) from None
+            stopping.wait((at - now).total_seconds())
+            stopping.check("another task holds the batch")
+
+
+def next_look(times: int, first: datetime | None, now: datetime, chance: float) -> datetime | None:
+    """When to look again; None: no more in this try.
+
+    :param times: the task was rescheduled in this try.
+    :param first: when it was rescheduled first; None: it was not.
+    :param chance: from 0 up to 1; spreads tasks that gave way together.
+    """
+    if times >= MOST_RESCHEDULES:
+        return None
+    at = now + timedelta(seconds=LEASE_SECONDS * (1 + chance))
+    if first is not None and at - first > timedelta(seconds=MOST_SECONDS):
+        return None
+    return at
+
+
+def _is_in_process() -> bool:
+    """Whether `dag.test` runs the task: nothing would start it again."""
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.supervisor import InProcessSupervisorComms
+
+    return isinstance(getattr(task_runner, "SUPERVISOR_COMMS", None), InProcessSupervisorComms)

@@ -1,0 +1,230 @@
+"""Run a task's work in a thread, while the main thread waits for its end or for a request to stop.
+
+1. Airflow raises `AirflowTaskTimeout` from a SIGALRM handler, and calls `on_kill` from a SIGTERM handler
+   (`airflow/sdk/execution_time/timeout.py` and `task_runner.py`, 3.3). Both run on the main thread, between
+   any two of its instructions. An error that is raised there inside an event loop, a gRPC callback or a
+   call of Airflow's API is swallowed, or leaves something that never ends. So the work runs in a thread of
+   its own; the main thread only waits.
+2. A signal handler may only call `Stopping.request`: it sets an attribute and writes a byte to a pipe.
+3. A request is for good: work that begins after it does not begin.
+4. When a stop is requested, the work is asked to end. Asynchronous work is cancelled `CANCEL_SECONDS` later.
+   After an error of a signal handler the main thread waits `STOP_SECONDS`, then the error goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import select
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from airflow_provider_sfevents.exceptions import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+T = TypeVar("T")
+
+CANCEL_SECONDS = 1.5
+"""For asynchronous work to end by itself: half-close the stream, read what is on its way, close the file."""
+
+STOP_SECONDS = 3.0
+"""For all of the work to end. Airflow's supervisor kills a task 5 s after SIGTERM."""
+
+_LOOK_SECONDS = 0.2
+
+
+class Stopping:
+    """A request to end a task; one for each run of a task.
+
+    :ivar requested: whether the task is to end; for good.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._pipe: int | None = None
+        self._told = threading.Event()
+        self._lock = threading.Lock()
+        self._events: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    def request(self) -> None:
+        """Ask for the end; safe in a signal handler."""
+        self.requested = True
+        if self._pipe is not None:
+            with suppress(OSError):  # the pipe is full of requests, or the work has just ended
+                os.write(self._pipe, b"\0")
+
+    def check(self, what: str) -> None:
+        """Begin nothing after a request.
+
+        :param what: the sentence's rest: "Spark was not started", say.
+        :raises Stopped: the task is to end.
+        """
+        if self.requested:
+            raise Stopped(f"The task was ended; {what}.")
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, at most until a request; whether there is one."""
+        return self._told.wait(seconds)
+
+    @contextmanager
+    def event(self) -> Iterator[asyncio.Event]:
+        """An event of the running loop that a request sets; for the length of the block."""
+        entry = (asyncio.get_running_loop(), asyncio.Event())
+        with self._lock:
+            self._events.append(entry)
+        if self._told.is_set() or self.requested:
+            entry[1].set()
+        try:
+            yield entry[1]
+        finally:
+            with self._lock:
+                self._events.remove(entry)
+
+    def tell(self) -> None:
+        """Pass the request on to the threads and loops that wait for it; not for signal handlers."""
+        self._told.set()
+        with self._lock:
+            for loop, event in self._events:
+                with suppress(RuntimeError):  # the loop has just been closed
+                    loop.call_soon_threadsafe(event.set)
+
+    def open_pipe(self) -> tuple[int, int]:
+        """The ends of a pipe that `request` writes to from now on."""
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        os.set_blocking(write, False)
+        self._pipe = write
+        return read, write
+
+    def forget_pipe(self) -> None:
+        self._pipe = None
+
+
+@dataclass(slots=True)
+class _Work(Generic[T]):
+    """Work in a thread; `done` is set last."""
+
+    call: Callable[[], T]
+    result: T | None = None
+    error: BaseException | None = None
+    done: bool = False
+
+    def run(self, wake: Callable[[], None]) -> None:
+        try:
+            self.result = self.call()
+        except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
+            self.error = error
+        self.done = True
+        wake()
+
+
+def run_in_thread(
+    call: Callable[[], T], stopping: Stopping, end: Callable[[], bool] = lambda: True
+) -> T:
+    """Run a call in a thread with this thread's context, and wait for it.
+
+    :param end: called in this thread once a stop is requested, until it returns true: ends what the
+        work itself cannot end, such as a process that it waits for.
+    :raises BaseException: what the call raises; or what a signal handler raised here meanwhile.
+    """
+    work = _Work(call)
+    context = contextvars.copy_context()
+    read, write = stopping.open_pipe()
+
+    def wake() -> None:
+        with suppress(BlockingIOError):  # full of requests
+            os.write(write, b"\0")
+
+    thread = threading.Thread(
+        target=context.run, args=(work.run, wake), daemon=True, name="sfevents-task"
+    )
+    thread.start()
+    try:
+        _wait(work, read, stopping, end)
+    except BaseException:
+        stopping.request()
+        _wait(work, read, stopping, end, time.monotonic() + STOP_SECONDS)
+        raise
+    finally:
+        stopping.forget_pipe()
+        if work.done:  # otherwise the thread will still write to it
+            thread.join()
+            os.close(read)
+            os.close(write)
+    if work.error is not None:
+        raise work.error
+    return work.result  # type: ignore[return-value]
+
+
+def run_async(
+    make: Callable[[asyncio.Event], Coroutine[Any, Any, T]],
+    stopping: Stopping,
+    cancel_seconds: float = CANCEL_SECONDS,
+) -> T:
+    """Run a coroutine in an event loop of the calling thread, which is not the main thread.
+
+    :param make: makes the coroutine; its argument is set when a stop is requested.
+    :param cancel_seconds: after a request, until the coroutine is cancelled.
+    :raises Stopped: it was cancelled.
+    """
+
+    async def run() -> T:
+        with stopping.event() as requested:
+            work = asyncio.ensure_future(make(requested))
+            canceller = asyncio.ensure_future(_cancel_after(requested, cancel_seconds, work))
+            try:
+                return await work
+            except asyncio.CancelledError:
+                if requested.is_set():
+                    raise Stopped(
+                        "The task was ended; what is in closed files stays staged for the next try."
+                    ) from None
+                raise
+            finally:
+                canceller.cancel()
+
+    return asyncio.run(run())
+
+
+def run_async_in_thread(
+    make: Callable[[], Coroutine[Any, Any, T]], stopping: Stopping | None = None
+) -> T:
+    """Run a coroutine in a thread with an event loop of its own, and wait for it, as `run_in_thread`."""
+    stopping = stopping or Stopping()
+    return run_in_thread(lambda: run_async(lambda _: make(), stopping), stopping)
+
+
+async def _cancel_after(
+    requested: asyncio.Event, seconds: float, work: asyncio.Future[Any]
+) -> None:
+    await requested.wait()
+    await asyncio.sleep(seconds)
+    work.cancel()
+
+
+def _wait(
+    work: _Work[Any],
+    read: int,
+    stopping: Stopping,
+    end: Callable[[], bool],
+    until: float | None = None,
+) -> None:
+    """Wait for the work to be done; pass on a request to stop.
+
+    :param until: by the monotonic clock; None: without a limit.
+    """
+    is_told = is_ended = False
+    while not work.done and (until is None or time.monotonic() < until):
+        if stopping.requested and not is_told:
+            stopping.tell()
+            is_told = True
+        is_ended = is_ended or (is_told and end())
+        select.select([read], [], [], None if not stopping.requested else _LOOK_SECONDS)
+        with suppress(BlockingIOError):
+            os.read(read, 4096)

@@ -1,0 +1,244 @@
+"""Secrets in the local variables of failing logins and calls, as exception recorders show them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote_plus
+
+import pytest
+
+from airflow_provider_sfevents.emulator import Emulator, Knobs
+from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.hooks.connection import AUTHS, ConnectionFields, settings_from
+from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.rest import limits
+from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
+from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from tests.integration.pubsub.test_every_login import REFUSALS
+from tests.integration.pubsub.test_login import encrypted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.integration.pubsub.conftest import LoginServer
+
+pytestmark = pytest.mark.anyio
+TESTS = Path(__file__).parents[2]
+NOWHERE = "http://127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def bus() -> Iterator[Emulator]:
+    with Emulator() as bus:
+        yield bus
+
+
+async def fails(
+    connection: dict[str, Any], extra: dict[str, str], *, within_seconds: float = 9.0, **over: Any
+) -> SfEventsError:
+    """The error of a connection with other values, from reading it to the first call."""
+    values = {**connection, **over, "conn_id": "sf", "extra": {**connection["extra"], **extra}}
+
+    async def use() -> None:
+        given = SimpleNamespace(**values, extra_dejson=values["extra"])  # its `repr` tells all
+        settings = settings_from(ConnectionFields(given))
+        async with PubSubClient(settings, sessions=SessionCache(), schemas=SchemaCache()) as client:
+            await client.check(within_seconds)
+            await client.get_topic("/event/NotThere__e")
+
+    with pytest.raises(SfEventsError) as raised:
+        await use()
+    return raised.value
+
+
+def recorded(error: BaseException) -> str:
+    """Local variables of every frame outside of the tests, of the error and all that led to it."""
+    found, chain = [], [error]
+    while chain:
+        one = chain.pop()
+        chain += [before for before in (one.__cause__, one.__context__) if before is not None]
+        trace = one.__traceback__
+        while trace is not None:
+            if not Path(trace.tb_frame.f_code.co_filename).is_relative_to(TESTS):
+                found.append(f"{trace.tb_frame.f_code.co_name}: {trace.tb_frame.f_locals!r}")
+            trace = trace.tb_next
+    return "\n".join(found)
+
+
+def secrets_in(text: str, connection: dict[str, Any], extra: dict[str, str]) -> list[str]:
+    """Secrets of a connection in a text, by the names of their fields; tokens by their shape."""
+    given = {"password": connection["password"], **connection["extra"], **extra}
+    names = re.compile("password|token|key|passphrase")
+    found = [
+        name
+        for name, value in given.items()
+        if names.search(name)
+        for line in str(value).replace("\\n", "\n").splitlines()
+        if line and "-----" not in line and (line in text or quote_plus(line) in text)
+    ]
+    return found + re.findall(r"00D[0-9A-Za-z]{12}!\S", text)
+
+
+@pytest.mark.parametrize(
+    ("auth", "knobs", "changes"), [row[1:4] for row in REFUSALS], ids=[row[0] for row in REFUSALS]
+)
+async def test_refused_logins(
+    bus: Emulator, auth: str, knobs: dict[str, Any], changes: dict[str, str]
+) -> None:
+    """Neither the right nor the wrong secret shows, whatever Salesforce refuses."""
+    with Emulator(knobs=Knobs(**knobs)) as own:
+        connection = own.connection(auth)
+        standard = {"host", "login", "password"}
+        over: dict[str, Any] = {name: changes[name] for name in standard & changes.keys()}
+        extra = {name: value for name, value in changes.items() if name not in over}
+        error = await fails(connection, extra, **over)
+    assert recorded(error)
+    assert secrets_in(recorded(error), {**connection, **over}, extra) == []
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+@pytest.mark.parametrize(
+    "host",
+    [
+        pytest.param(NOWHERE, id="nobody there"),
+        pytest.param("https://127.0.0.1:{port}", id="tls to a plain port"),
+        pytest.param("http://acme.example", id="no https"),
+        pytest.param("", id="no host"),
+    ],
+)
+async def test_hosts_that_do_not_answer(bus: Emulator, auth: str, host: str) -> None:
+    """No login shows a secret when its host is wrong; a session's is asked for the org."""
+    connection = bus.connection(auth)
+    host = host.format(port=bus.my_domain_url.rpartition(":")[2])
+    opaque = {"session_token": "eyJ0.opaque", "org_id": "", "instance_url": ""}
+    extra = opaque if auth == "session" else {}
+    error = await fails(connection, extra, host=host)
+    assert secrets_in(recorded(error), connection, extra) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"conn_type": "http"}, {"extra": "s3cret"}, {"extra": '["s3cret"]'}, {"host": "ftp://x"}],
+    ids=str,
+)
+def test_connections_of_airflow(monkeypatch: pytest.MonkeyPatch, changes: dict[str, str]) -> None:
+    """The `repr` of an Airflow connection shows its password, and no frame of the hook has one."""
+    connection = {"conn_type": "sfevents", "host": "x", "login": "k", "password": "s3cret"}
+    monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps({**connection, **changes}))
+    with pytest.raises(SfEventsError) as raised:
+        SfEventsHook("sf_test").settings()
+    assert "s3cret" not in recorded(raised.value)
+
+
+@pytest.mark.parametrize("auth", AUTHS)
+@pytest.mark.parametrize("ca_file", ["", __file__], ids=["untrusted", "no certificates"])
+async def test_certificates(auth: str, ca_file: str) -> None:
+    """No login shows a secret when the host's certificate is not trusted."""
+    with Emulator(tls=True) as own:
+        connection, extra = own.connection(auth), {"ca_file": ca_file}
+        error = await fails(connection, extra)
+    assert secrets_in(recorded(error), connection, extra) == []
+
+
+@pytest.mark.parametrize("auth", [one for one in AUTHS if one != "session"])
+@pytest.mark.parametrize(
+    ("order", "within_seconds"),
+    [
+        pytest.param({"status": "UNAVAILABLE"}, 9.0, id="away"),
+        pytest.param({"after_seconds": 60.0}, 0.3, id="silent"),
+    ],
+)
+async def test_a_login_host_in_trouble(
+    auth: str, order: dict[str, Any], within_seconds: float
+) -> None:
+    """Nothing shows when the login answers HTTP 503, or not at all."""
+    with Emulator() as own:
+        own.fail_next("soap" if auth == "soap" else "token", **order)
+        connection = own.connection(auth)
+        error = await fails(connection, {}, within_seconds=within_seconds)
+    assert secrets_in(recorded(error), connection, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "passphrase"),
+    [
+        pytest.param(lambda pem: pem.replace("MII", "MIJ", 1), "", id="damaged"),
+        pytest.param(encrypted, "", id="no passphrase"),
+        pytest.param(encrypted, "wr0ng", id="wrong passphrase"),
+        pytest.param(lambda pem: pem.partition("\n")[2], "", id="no PEM"),
+    ],
+)
+async def test_unreadable_keys(bus: Emulator, damage: Any, passphrase: str) -> None:
+    """A key that cannot be read is not shown, nor its passphrase."""
+    connection = bus.connection("jwt_bearer")
+    key = damage(connection["extra"]["private_key"])
+    extra = {"private_key": key, "private_key_passphrase": passphrase}
+    error = await fails(connection, extra)
+    assert secrets_in(recorded(error), connection, extra) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"instance_url": "https://acme.example"},
+        {"instance_url": "http://acme.my.salesforce.com"},
+        {"access_token": "opaque-token"},
+        {"access_token": None},
+    ],
+    ids=str,
+)
+async def test_answers_that_are_not_believed(
+    bus: Emulator, login_server: LoginServer, answer: dict[str, Any]
+) -> None:
+    """A granted token is not shown if the rest of the answer is refused."""
+    token = "00D000000000001!granted"
+    granted = {"access_token": token, "instance_url": login_server.url, **answer}
+    login_server.answers = [(200, {}, granted), (200, {}, {"organization_id": "../../etc"})]
+    connection = {**bus.connection(), "host": login_server.url}
+    shown = recorded(await fails(connection, {}))
+    assert secrets_in(shown, connection, {}) == []
+    assert "opaque-token" not in shown
+
+
+async def test_an_answer_by_soap_that_is_not_believed(
+    bus: Emulator, login_server: LoginServer
+) -> None:
+    """A session id is not shown if the rest of the answer is refused."""
+    body = (
+        "<Envelope><Body><loginResponse><result>"
+        "<serverUrl>https://acme.example/services</serverUrl>"
+        "<sessionId>00D000000000001!granted</sessionId></result></loginResponse></Body></Envelope>"
+    )
+    login_server.answers = [(200, {}, body)]
+    connection = {**bus.connection("soap"), "host": login_server.url}
+    assert secrets_in(recorded(await fails(connection, {})), connection, {}) == []
+    bell = {**connection, "password": "bell\x07"}
+    assert "bell" not in recorded(await fails(bell, {}))
+
+
+async def test_calls_after_the_login(bus: Emulator) -> None:
+    """A failing call does not show the token: refused, given up, without a server, over REST."""
+    with Emulator() as own:
+        connection = own.connection()
+        assert secrets_in(recorded(await fails(connection, {})), connection, {}) == []
+        away = {"pubsub_endpoint": "127.0.0.1:1"}
+        assert secrets_in(recorded(await fails(connection, away)), connection, away) == []
+        own.fail_next("GetTopic", after_seconds=60.0)
+        silent = await fails(connection, {}, within_seconds=0.3)
+        assert secrets_in(recorded(silent), connection, {}) == []
+        session = own.connection("session")
+        own.expire_tokens()
+        assert secrets_in(recorded(await fails(session, {})), session, {}) == []
+        given = SimpleNamespace(**session, conn_id="sf", extra_dejson=session["extra"])
+        async with RestCalls(
+            settings_from(ConnectionFields(given)), sessions=SessionCache()
+        ) as rest:
+            with pytest.raises(SfEventsError) as raised:
+                await limits.read_limits(rest)
+    assert secrets_in(recorded(raised.value), session, {}) == []
