@@ -111,6 +111,10 @@ class StagingError(SfEventsError):
     """The staging area could not be read or written, or its content contradicts itself."""
 
 
+class LeaseGoneError(StagingError):
+    """The record of this task's lease was removed from the staging area; trying again finds it no more."""
+
+
 class BatchClaimed(SfEventsError):  # noqa: N818
     """Another task is at work on the same batch and is alive."""
 

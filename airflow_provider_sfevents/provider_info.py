@@ -70,6 +70,27 @@ _CONFIG: dict[str, Any] = {
                 "example": "True",
                 "default": "False",
             },
+            "staging_mode": {
+                "description": (
+                    "Modes of staged files on local disks. `private`: files 0600, folders 0700. `group`: "
+                    "files 0640, folders 2750, of the group `staging_group`, for a Spark that runs as "
+                    "another user. `inherit`: as the umask has them. Object stores have no modes."
+                ),
+                "version_added": "0.1.0",
+                "type": "string",
+                "example": "group",
+                "default": "private",
+            },
+            "staging_group": {
+                "description": (
+                    "With `staging_mode = group`: name of the group that may read what is staged. The "
+                    "users that run tasks have to be members of it."
+                ),
+                "version_added": "0.1.0",
+                "type": "string",
+                "example": "spark",
+                "default": "",
+            },
         },
     }
 }

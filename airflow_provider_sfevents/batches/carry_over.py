@@ -49,7 +49,17 @@ async def carry_over(
         )
         return
     batch = topic_folder.batch(manifest.epoch, manifest.sequence)
-    await asyncio.to_thread(batch.note_excess, {excess.UNASKED: events})
+    await asyncio.to_thread(_note_dropped, batch, manifest, events)
+
+
+def _note_dropped(batch: BatchFolder, manifest: Manifest, events: int) -> None:
+    """Count dropped events beside the batch. Blocks.
+
+    A count beside a batch replaces the manifest's, so it has to hold what the manifest says, too.
+    """
+    said = manifest.excess.get(excess.UNASKED, 0)
+    beside = batch.read_excess().get(excess.UNASKED, 0)
+    batch.note_excess({excess.UNASKED: said - beside + events})
 
 
 async def hand_over(delivery: Delivery, writer: PartWriter) -> None:

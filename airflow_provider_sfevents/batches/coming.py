@@ -28,6 +28,7 @@ class Coming:
     :param resume_after: replay id of a keepalive that no event of the batch lies before, and
     :param resume_after_at: when it came; empty if there is none.
     :param staging_id: of the staging area that the position was last worked on with.
+    :param staging_since: number of the first batch since which that has not changed.
     :param managed: id or developer name of the managed subscription it comes from, whose place Salesforce keeps; empty: none.
     """
 
@@ -41,6 +42,7 @@ class Coming:
     resume_after: str = ""
     resume_after_at: str = ""
     staging_id: str = ""
+    staging_since: int = 1
     managed: str = ""
 
     @classmethod
@@ -56,6 +58,7 @@ class Coming:
             resume_after=position.resume_after,
             resume_after_at=position.resume_after_at,
             staging_id=position.staging_id,
+            staging_since=position.staging_since,
             managed=managed,
         )
 

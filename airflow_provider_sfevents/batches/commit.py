@@ -11,7 +11,12 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import PositionConflict, StagingError, TransportError
+from airflow_provider_sfevents.exceptions import (
+    LeaseGoneError,
+    PositionConflict,
+    StagingError,
+    TransportError,
+)
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
 from airflow_provider_sfevents.pubsub.clock import Clock
@@ -79,9 +84,10 @@ def check_before_landing(staged: Staged) -> None:
     if staged.again:
         return
     manifest, position = staged.manifest, stores.read(staged.store)
-    if position is None or (position.epoch, position.sequence + 1) != (
+    if position is None or (position.epoch, position.sequence + 1, position.replay_id) != (
         manifest.epoch,
         manifest.sequence,
+        manifest.position_start,
     ):
         stands = f"{position.epoch}-{position.sequence}" if position else "nowhere"
         raise PositionConflict(
@@ -131,6 +137,8 @@ def _commit_in_time(
     while True:
         try:
             return _commit(staged, run)
+        except LeaseGoneError:
+            raise
         except (TransportError, StagingError) as error:
             pause = longest_wait(tries) * (1 + clock.chance()) / 2
             if clock.monotonic() + pause > give_up_at:

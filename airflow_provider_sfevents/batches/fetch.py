@@ -16,6 +16,7 @@ from airflow_provider_sfevents.batches.coming import Coming
 from airflow_provider_sfevents.batches.outages import outlast
 from airflow_provider_sfevents.batches.position_writes import (
     keep_keepalive,
+    require_unchanged,
     take_area,
     write_origin,
 )
@@ -148,6 +149,8 @@ class BatchFetch:
             has been received is kept.
         """
         log.info("%s", announcement(self._request.topic, self._plan, self._bounds))
+        if self._bounds.until is not None and self._plan.kept:
+            self._plan = await self._judged_by_time(client, self._bounds.until)
         self._deadline = asyncio.get_running_loop().time() + self._bounds.max_seconds
         coming = Coming.after(self._position, self._request.managed)
         async with supplied(client, coming, self._topic_folder, self._staging_id) as supply:
@@ -161,6 +164,14 @@ class BatchFetch:
                 if beyond:
                     await carry_over(self._topic_folder, staged, beyond, self._request.run)
         return staged
+
+    async def _judged_by_time(self, client: PubSubClient, until: datetime) -> Fetch:
+        """The plan, which knows whether the last event that is kept ends the batch already."""
+        last = self._plan.kept[-1]
+        await self._keep_schemas(client, set(last.schemas))
+        created = await asyncio.to_thread(self._last_event_at, last)
+        reached = bool(created) and datetime.fromisoformat(created) >= until
+        return replace(self._plan, until_reached=reached)
 
     async def _stage(
         self, client: PubSubClient, supply: Supply, stopping: asyncio.Event
@@ -238,14 +249,19 @@ class BatchFetch:
         return Ended(ended_by="lost" if passes else "error", error=str(error))
 
     async def _keep(self, delivery: Delivery, supply: Supply) -> None:
-        """Hand a delivery to the file; the first one pins `latest` before anything is staged."""
+        """Hand a delivery to the file; the first one pins `latest` before anything is staged.
+
+        The file that holds the pinning event says `latest` as its start (`restart`).
+        """
         self._first = self._first or delivery
-        pinned_here = self._pin is not None
+        pinned_here, start = self._pin is not None, self._plan.resume
         if pinned_here:
             await self._pin_to(delivery.replay_ids[0].hex(), record.EVENT)
         if self._writer is None:
+            if self._request.managed:
+                await asyncio.to_thread(require_unchanged, self._store, self._position)
             self._writer = await self._files.enter_async_context(
-                self._folder.writer(self._claim, self._plan.resume, self._plan.events)
+                self._folder.writer(self._claim, start, self._plan.events)
             )
         await hand_over(delivery, self._writer)
         if pinned_here:

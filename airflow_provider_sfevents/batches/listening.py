@@ -221,6 +221,7 @@ class _Wait:
         """The first event has come: claim the batch, read it again, and begin a file."""
         came_at = asyncio.get_running_loop().time()
         pins = not self._batch.is_pinned
+        plan = self._plan  # a file with the pinning event starts at `latest`
         if not self._unstaged:
             try:
                 await asyncio.to_thread(self._batch.take_or_check, self._plan)
@@ -229,7 +230,7 @@ class _Wait:
                 if self._batch.elsewhere is not None:
                     self._end(self._batch.elsewhere.ended_by)
                     return
-                self._writer = await asyncio.to_thread(self._batch.open_writer, self._plan)
+                self._writer = await asyncio.to_thread(self._batch.open_writer, plan)
             except StagingError as error:
                 self._not_staged(error, pinned_here=pins)
                 await self._batch.release()

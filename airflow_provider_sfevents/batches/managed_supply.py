@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import age, redelivery
-from airflow_provider_sfevents.batches.plain_supply import ByReplayId
+from airflow_provider_sfevents.batches.plain_supply import ByReplayId, progress_of
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.pubsub.bounds import Progress
 from airflow_provider_sfevents.pubsub.start import EARLIEST, LATEST
 from airflow_provider_sfevents.staging import excess
 from airflow_provider_sfevents.staging.marks import Confirmed
@@ -86,7 +85,7 @@ class ByManaged:
             receive,
             known=lambda: self._known(plan),
             place=redelivery.place_of(plan.start, plan.anchors[0] if plan.anchors else ""),
-            already=Progress(events=plan.events, bytes=plan.bytes),
+            already=progress_of(plan),
             heard=committed,
             stop=stop,
             outlast=outlast,
@@ -183,28 +182,40 @@ class ByManaged:
         batch.write_confirmed(Confirmed(replay_id=replay_id, at=at))
 
     def _owed(self) -> str:
+        """End of the batch before, unless another staging area's form of that batch has landed."""
         anchor = age.anchor_at(self._topic_folder, self._coming.epoch, self._coming.sequence - 1)
         moved_on = anchor is not None or bool(self._coming.resume_after)
-        return redelivery.to_commit_first(next(self._before(), None), moved_on=moved_on)
+        owed = redelivery.to_commit_first(next(self._before(), None), moved_on=moved_on)
+        return owed if owed == self._coming.position_start else ""
 
     def _has_no_place(self, plan: Fetch) -> bool:
         """Whether the managed subscription might start beyond what this staging area holds.
 
-        It might not if the position was last worked on with this area, and the epoch either began here
-        at `earliest` or has a place that was committed from here.
+        It does not if the position was last worked on with this area, and Salesforce has kept a place
+        from here since then; or if the epoch began here, at `earliest`, and no other area was used.
+        A first batch at `earliest` needs no origin for that: a task may have died after the first record
+        and before the origin.
         """
         coming, topic = self._coming, self._topic_folder
         if plan.ask == LATEST:
             return False
         if coming.staging_id != self._staging_id:
             return True
-        for origin in topic.origins():
-            if origin.epoch == coming.epoch:
-                begun = Position.from_json(origin.position, "The origin")
-                if (begun.initial_replay, begun.staging_id) == (EARLIEST, self._staging_id):
-                    return False
+        if (coming.sequence, coming.start) == (1, EARLIEST):
+            return False
         newest_first = sorted(topic.sequences(coming.epoch), reverse=True)
-        return not any(topic.batch(coming.epoch, one).read_confirmed() for one in newest_first)
+        since = [one for one in newest_first if one >= coming.staging_since]
+        if any(topic.batch(coming.epoch, one).read_confirmed() for one in since):
+            return False
+        return coming.staging_since > 1 or not self._has_begun_here()
+
+    def _has_begun_here(self) -> bool:
+        """Whether the epoch began with this staging area, at `earliest`."""
+        for origin in self._topic_folder.origins():
+            if origin.epoch == self._coming.epoch:
+                begun = Position.from_json(origin.position, "The origin")
+                return (begun.initial_replay, begun.staging_id) == (EARLIEST, self._staging_id)
+        return False
 
     def _before(self) -> Iterator[redelivery.Before]:
         """Batches of the epoch that are still here, newest first."""

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.fetch import FetchResult, Heard, Receive
 
 
+def progress_of(plan: Fetch) -> Progress:
+    """Count what is staged of the batch towards its bounds."""
+    return Progress(events=plan.events, bytes=plan.bytes, until_reached=plan.until_reached)
+
+
 class ByReplayId:
     """The position says where to start."""
 
@@ -37,7 +42,7 @@ class ByReplayId:
             plan.ask,
             bounds,
             receive,
-            already=Progress(events=plan.events, bytes=plan.bytes),
+            already=progress_of(plan),
             stop=stop,
             heard=heard,
             same_place=(plan.resume,),

@@ -26,6 +26,7 @@ from airflow_provider_sfevents.batches.supply import SETUP_SECONDS, fit
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     BatchClaimed,
+    PositionConflict,
     ReplayIdRefused,
     SfEventsError,
     StagingError,
@@ -185,9 +186,17 @@ async def _look(
         return Pending(coming=None, events=0, enough=False, why=str(claimed))
     warn_of_other_area(opened.position, staging_id, store.where)
     coming = Coming.after(opened.position, request.managed)
+    try:
+        seen = await settled_sight(coming, area)
+    except PositionConflict as conflict:
+        if stores.read(store) == opened.stored:
+            raise
+        log.info("The position was begun while this wait looked at it: %s", conflict)
+        why = f"another task has just begun {store.where}"
+        return Pending(coming=None, events=0, enough=False, why=why)
     return _Found(
         coming=coming,
-        sight=await settled_sight(coming, area),
+        sight=seen,
         position=opened.position,
         stored=opened.stored,
         store=store,

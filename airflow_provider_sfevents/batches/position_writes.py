@@ -58,7 +58,7 @@ class Pin:
 
     def require_unchanged(self) -> None:
         """:raises BatchClaimed: another task has begun the position, or pinned it. Blocks."""
-        _require_unchanged(self.store, self.stored)
+        require_unchanged(self.store, self.stored)
 
 
 def write_first(position: Position, store: PositionStore, folder: TopicFolder) -> None:
@@ -133,9 +133,10 @@ def take_area(store: PositionStore, position: Position, staging_id: str, claim: 
     :raises BatchClaimed: another task holds the batch, or has written the position.
     """
     if position.staging_id == staging_id:
+        require_unchanged(store, position)
         return position
     claim.check()
-    taken = replace(position, staging_id=staging_id)
+    taken = record.work_in(position, staging_id)
     _write_moved(store, position, taken)
     return taken
 
@@ -170,11 +171,11 @@ def write_origin(folder: TopicFolder, position: Position) -> None:
 
 def _write_moved(store: PositionStore, before: Position, after: Position) -> None:
     """Replace a position by another of the same epoch and sequence."""
-    _require_unchanged(store, before)
+    require_unchanged(store, before)
     stores.write(store, after)
 
 
-def _require_unchanged(store: PositionStore, before: Position | None) -> None:
+def require_unchanged(store: PositionStore, before: Position | None) -> None:
     """:raises BatchClaimed: another task has written the position.
 
     The hint of a wait (`record.note_wait`) changes nothing that a task goes by.

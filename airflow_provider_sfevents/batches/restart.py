@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging.chain import chain
 
 if TYPE_CHECKING:
@@ -63,11 +64,13 @@ class Fetch:
     """Ask the bus for what comes after `resume`; the batch begins at `start` with `kept`.
 
     :param anchors: fresher replay ids than `resume`, with no event in between; hex, the freshest first.
+    :param until_reached: the last of the kept events was created at or after the time that ends the batch.
     """
 
     start: str
     kept: tuple[Part, ...] = ()
     anchors: tuple[str, ...] = ()
+    until_reached: bool = False
 
     @property
     def resume(self) -> str:
@@ -153,7 +156,15 @@ def require_landed(manifest: Manifest, receipt: Receipt | None, where: str) -> R
 
 
 def _fetch(found: Found) -> Fetch:
-    """Continue after the files that are there, so that their events are not delivered a second time."""
-    fetch = Fetch(start=found.start, kept=chain(found.start, found.parts))
+    """Continue after the files that are there, so that their events are not delivered a second time.
+
+    A file that starts at `latest` holds the event whose replay id the position got; a file that starts
+    after that id does not. So if there is such a file, the batch begins with it. If the position was read
+    at `latest`, that file is newer than the position: it is left, and the task gives way when it pins.
+    """
+    kept: tuple[Part, ...] = ()
+    if found.start != LATEST:
+        kept = chain(LATEST, found.parts) or chain(found.start, found.parts)
+    fetch = Fetch(start=found.start, kept=kept)
     here = [anchor.replay_id for anchor in found.anchors if anchor.after == fetch.resume]
     return replace(fetch, anchors=tuple(dict.fromkeys(here)))

@@ -33,7 +33,12 @@ from airflow_provider_sfevents.batches.schemas import keep_schemas
 from airflow_provider_sfevents.batches.settling import Settling, is_due
 from airflow_provider_sfevents.batches.supply import commit_staged, fit
 from airflow_provider_sfevents.counting import counted
-from airflow_provider_sfevents.exceptions import ReplayIdRefused, Stopped, TransportError
+from airflow_provider_sfevents.exceptions import (
+    PositionConflict,
+    ReplayIdRefused,
+    Stopped,
+    TransportError,
+)
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging.holders import Holder
@@ -351,7 +356,13 @@ def _fall_back(
 
 
 def _plan(claimed: _Claimed, position: Position) -> restart.Commit | restart.Adopt | restart.Fetch:
-    return restart.plan(look(Coming.after(position), claimed.topic_folder, sound=True))
+    found = look(Coming.after(position), claimed.topic_folder, sound=True)
+    try:
+        return restart.plan(found)
+    except PositionConflict:
+        # A task that slept through its lease finds what the one that took it over has staged.
+        claimed.claim.check()
+        raise
 
 
 def _staged(

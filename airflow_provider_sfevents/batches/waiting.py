@@ -98,51 +98,35 @@ async def wait(
     bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins anew
     renew = asyncio.Event()
     timer = asyncio.get_running_loop().call_later(renew_seconds, renew.set)
-    try:
-        return await _wait(
-            coming, min_events, client, area, bounds, run, poll_seconds, gather_seconds, renew
-        )
-    finally:
-        timer.cancel()
-
-
-async def _wait(
-    coming: Coming,
-    min_events: int,
-    client: PubSubClient,
-    area: StagingArea,
-    bounds: Bounds,
-    run: Run,
-    poll_seconds: float,
-    gather_seconds: float,
-    renew: asyncio.Event,
-) -> Heard:
     before: Sight | None = None
     unstaged = ""
-    while True:
-        seen = before = await _seen(coming, area, before, poll_seconds)
-        if seen.held_by:
-            await asyncio.sleep(poll_seconds)
-            continue
-        if not isinstance(seen.plan, restart.Fetch) or seen.events >= min_events:
-            return Heard(batch_id=coming.batch_id, events=seen.events, ended_by=STAGED)
-        heard = await listen(
-            coming,
-            seen.plan,
-            client,
-            area,
-            bounds,
-            run=run,
-            stop=renew,
-            max_wait=gather_seconds,
-            until_enough=True,
-            unstaged=unstaged,
-        )
-        if heard.ended_by in (MOVED, STOPPED):
-            return heard
-        if heard.events >= min_events and not heard.held_by:
-            return heard
-        unstaged = unstaged if heard.staged else heard.why
+    try:
+        while True:
+            seen = before = await _seen(coming, area, before, poll_seconds)
+            if seen.held_by:
+                await asyncio.sleep(poll_seconds)
+                continue
+            if not isinstance(seen.plan, restart.Fetch) or seen.events >= min_events:
+                return Heard(batch_id=coming.batch_id, events=seen.events, ended_by=STAGED)
+            heard = await listen(
+                coming,
+                seen.plan,
+                client,
+                area,
+                bounds,
+                run=run,
+                stop=renew,
+                max_wait=gather_seconds,
+                until_enough=True,
+                unstaged=unstaged,
+            )
+            if heard.ended_by in (MOVED, STOPPED):
+                return heard
+            if heard.events >= min_events and not heard.held_by:
+                return heard
+            unstaged = unstaged if heard.staged else heard.why
+    finally:
+        timer.cancel()
 
 
 async def _seen(

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow.configuration import AIRFLOW_HOME
 from airflow.sdk import ObjectStoragePath
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError, StagingError
+from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
 from airflow_provider_sfevents.hooks.executors import require_shared_default
+from airflow_provider_sfevents.hooks.staging_mode import configured_modes
 from airflow_provider_sfevents.spark import ship
-from airflow_provider_sfevents.staging import claims, layout
+from airflow_provider_sfevents.staging import claims, durable, layout, modes
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.durable import create_once
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.places import spark_url, usable
 
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_CLOSE = {"private": "go-rwx", "group": "g-w,o-rwx"}
+"""What `chmod` takes from folders and files, by the name of the mode."""
+
 
 def staging_root(url: str | None) -> ObjectStoragePath:
     """The staging area's root; by default the folder `sfevents` below `AIRFLOW_HOME`.
 
-    :raises ConfigurationError: for a URL of no store that is installed.
+    :raises ConfigurationError: for a URL of no store that is installed, or wrong staging settings.
     """
+    modes.use(configured_modes())
     try:
         root = ObjectStoragePath(url or f"file://{AIRFLOW_HOME}/sfevents")
         root.fs  # noqa: B018 - looks the store up, which says when its package is missing
@@ -63,7 +67,19 @@ def open_staging(url: str | None, executor: str | None) -> StagingArea:
             "%s lets two tasks create the same file at once; set max_active_runs=1 on every DAG that fetches.",
             root,
         )
+    if durable.is_local(root):
+        _warn_of_wider(durable.local_path(root))
     return StagingArea(root)
+
+
+@cache  # once in each process, not with each poke of a sensor
+def _warn_of_wider(root: Path) -> None:
+    if folder := modes.wider(root):
+        log.warning(
+            "Other users can open %s, which %s = %s would keep them out of: it was made before, or"
+            " by another program. Close it by: chmod -R %s '%s'",
+            *(folder, modes.OPTION, modes.in_use().name, _CLOSE[modes.in_use().name], root),
+        )
 
 
 @contextmanager
@@ -105,30 +121,29 @@ def open_batch(
 
 
 def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
-    """Put a Spark job where Spark can read it: below the staging area, once for each release.
+    """Put a Spark job where Spark can read it: below the staging area, one set of files per release.
 
-    :param name: `land`, `apply` or `resolve`.
+    Spark runs these files as the user of the job, so each call compares them with this release and
+    replaces what differs: half a file, or one that another user has changed.
+
+    :param name: `land`, `apply`, `resolve` or `probe`.
     :raises StagingError: it cannot be written.
     """
     folder = root / layout.JOBS
-    archive, modules = _modules()
+    archive, modules = ship.modules()
     target = folder / f"{name}-{Path(archive).stem.rpartition('-')[2]}.py"
-    create_once(folder / archive, modules)
-    create_once(target, ship.application(name).read_bytes())
+    for file, content in (
+        (folder / archive, modules),
+        (target, ship.application(name).read_bytes()),
+    ):
+        if durable.ensure_content(file, content):
+            log.warning(
+                "%s was not the file of this release and has been replaced. Half of a file after a"
+                " crash looks so, too; otherwise find out which user wrote there, because Spark runs"
+                " this file.",
+                file,
+            )
     return Job(application=spark_url(target), py_files=spark_url(folder / archive))
-
-
-def _modules() -> tuple[str, bytes]:
-    """Name and content of the zip with the job's modules."""
-    try:
-        with tempfile.TemporaryDirectory() as temporary:
-            made = ship.py_files(Path(temporary))
-            return made.name, made.read_bytes()
-    except OSError as error:
-        raise StagingError(
-            f"The Spark job could not be packed in the temporary folder {tempfile.gettempdir()}: {error}. Make room there, or set TMPDIR "
-            "for the workers."
-        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.giving_way import give_way
 from airflow_provider_sfevents.hooks.task_thread import Stopping, run_in_thread
+from airflow_provider_sfevents.staging.holders import PAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +26,10 @@ class StoppableTask:
     def on_kill(self) -> None:
         """Ask the task to end, for good; what it has received stays staged.
 
-        Airflow calls this from a signal handler, so it does nothing else (`task_thread`).
+        Airflow calls this from a signal handler, so it does nothing else (`task_thread`); an assignment
+        would run `BaseOperator.__setattr__`.
         """
-        self._killed = True
+        self.__dict__["_killed"] = True
         if self._stopping is not None:
             self._stopping.request()
 
@@ -49,9 +51,14 @@ class StoppableTask:
             stopping.request()
         try:
             stopping.check("nothing was fetched")
-            return run_in_thread(lambda: work(stopping), stopping, self._end_process)
+            return run_in_thread(lambda: self._work(work, stopping), stopping, self._end_process)
         finally:
             self._stopping = None
+
+    def _work(self, work: Callable[[Stopping], T], stopping: Stopping) -> T:
+        """Work, in a context of its own, in which a request also ends the watch of another task's lease."""
+        PAUSE.set(stopping.pause)
+        return work(stopping)
 
     def _end_process(self) -> bool:
         """End what the work waits for and cannot end itself; whether that is done."""

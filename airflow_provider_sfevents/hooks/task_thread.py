@@ -7,7 +7,8 @@
    its own; the main thread only waits.
 2. A signal handler may only call `Stopping.request`: it sets an attribute and writes a byte to a pipe.
 3. A request is for good: work that begins after it does not begin.
-4. When a stop is requested, the work is asked to end. Asynchronous work is cancelled `CANCEL_SECONDS` later.
+4. The main thread never waits without a limit, because a signal's handler runs when it wakes up.
+5. When a stop is requested, the work is asked to end. Asynchronous work is cancelled `CANCEL_SECONDS` later.
    After an error of a signal handler the main thread waits `STOP_SECONDS`, then the error goes on.
 """
 
@@ -37,6 +38,8 @@ STOP_SECONDS = 3.0
 """For all of the work to end. Airflow's supervisor kills a task 5 s after SIGTERM."""
 
 _LOOK_SECONDS = 0.2
+"""Longest wait of the main thread. Python runs a signal's handler between two instructions of that thread only: a signal
+that comes right before the wait, or that the kernel gives to another thread, does not end the wait by itself."""
 
 
 class Stopping:
@@ -55,9 +58,10 @@ class Stopping:
     def request(self) -> None:
         """Ask for the end; safe in a signal handler."""
         self.requested = True
-        if self._pipe is not None:
+        pipe = self._pipe
+        if pipe is not None:
             with suppress(OSError):  # the pipe is full of requests, or the work has just ended
-                os.write(self._pipe, b"\0")
+                os.write(pipe, b"\0")
 
     def check(self, what: str) -> None:
         """Begin nothing after a request.
@@ -71,6 +75,14 @@ class Stopping:
     def wait(self, seconds: float) -> bool:
         """Sleep, at most until a request; whether there is one."""
         return self._told.wait(seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless there is a request.
+
+        :raises Stopped: there is one.
+        """
+        self.wait(seconds)
+        self.check("it had watched whether another task holds the batch, and nothing was fetched")
 
     @contextmanager
     def event(self) -> Iterator[asyncio.Event]:
@@ -108,15 +120,18 @@ class Stopping:
 
 @dataclass(slots=True)
 class _Work(Generic[T]):
-    """Work in a thread; `done` is set last."""
+    """Work in a thread; `begun` is set first, `done` last."""
 
     call: Callable[[], T]
     result: T | None = None
     error: BaseException | None = None
+    begun: bool = False
     done: bool = False
 
-    def run(self, wake: Callable[[], None]) -> None:
+    def run(self, stopping: Stopping, wake: Callable[[], None]) -> None:
+        self.begun = True  # before the check: a request that comes later waits for the end
         try:
+            stopping.check("nothing was begun")
             self.result = self.call()
         except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
             self.error = error
@@ -142,14 +157,15 @@ def run_in_thread(
             os.write(write, b"\0")
 
     thread = threading.Thread(
-        target=context.run, args=(work.run, wake), daemon=True, name="sfevents-task"
+        target=context.run, args=(work.run, stopping, wake), daemon=True, name="sfevents-task"
     )
-    thread.start()
     try:
+        thread.start()
         _wait(work, read, stopping, end)
     except BaseException:
         stopping.request()
-        _wait(work, read, stopping, end, time.monotonic() + STOP_SECONDS)
+        if work.begun:  # otherwise it finds the request when it begins, if it ever does
+            _wait(work, read, stopping, end, time.monotonic() + STOP_SECONDS)
         raise
     finally:
         stopping.forget_pipe()
@@ -195,9 +211,12 @@ def run_async(
 def run_async_in_thread(
     make: Callable[[], Coroutine[Any, Any, T]], stopping: Stopping | None = None
 ) -> T:
-    """Run a coroutine in a thread with an event loop of its own, and wait for it, as `run_in_thread`."""
+    """Run a coroutine in a thread with an event loop of its own, and wait for it, as `run_in_thread`.
+
+    It is not told of a request to stop, so it is cancelled at once.
+    """
     stopping = stopping or Stopping()
-    return run_in_thread(lambda: run_async(lambda _: make(), stopping), stopping)
+    return run_in_thread(lambda: run_async(lambda _: make(), stopping, 0.0), stopping)
 
 
 async def _cancel_after(
@@ -225,6 +244,6 @@ def _wait(
             stopping.tell()
             is_told = True
         is_ended = is_ended or (is_told and end())
-        select.select([read], [], [], None if not stopping.requested else _LOOK_SECONDS)
+        select.select([read], [], [], _LOOK_SECONDS)
         with suppress(BlockingIOError):
             os.read(read, 4096)

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,8 @@ class Submission:
         try:
             yield
         except AirflowException as error:
+            # Airflow's hook keeps the environment in a local variable, with the connections in it.
+            traceback.clear_frames(error.__traceback__)
             told = submitting.unresolved_jars(str(error))
             if not told:
                 raise
@@ -172,17 +175,26 @@ class SubmitsToSpark(StoppableTask):
     """A part of an operator that is a `SparkSubmitOperator`, too."""
 
     _in_spark = False
+    _hook: Any = None
 
     def submit_to_spark(self, context: Context, submission: Submission, stopping: Stopping) -> None:
-        """Run Spark, unless the task is to end.
+        """Run Spark on the batch, unless the task is to end; as `run_spark`."""
+        self.run_spark(self, context, submission, stopping)
+
+    def run_spark(
+        self, task: Any, context: Context, submission: Submission, stopping: Stopping
+    ) -> None:
+        """Run Spark as a task says that is this one, or a copy of it with another job.
 
         :raises Stopped: the task was ended before.
         """
         self._in_spark = True  # before the check: see `_end_process`
         try:
             stopping.check("Spark was not started, and what is staged stays staged")
+            # `_end_process` and `SparkSubmitOperator.on_kill` look at this one.
+            self._hook = task._hook = task._get_hook()  # noqa: SLF001
             with submission.environment():
-                SparkSubmitOperator.execute(self, context)
+                SparkSubmitOperator.execute(task, context)
         finally:
             self._in_spark = False
 
@@ -191,7 +203,7 @@ class SubmitsToSpark(StoppableTask):
         """End Spark as Airflow's operator does, once it has been started."""
         if not self._in_spark:
             return True
-        hook = self._hook  # type: ignore[attr-defined]  # as `SparkSubmitOperator.on_kill` reads it
+        hook = self._hook  # as `SparkSubmitOperator.on_kill` reads it
         if hook is None or hook._submit_sp is None:  # noqa: SLF001
             return False
         SparkSubmitOperator.on_kill(self)

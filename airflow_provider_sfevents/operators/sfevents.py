@@ -39,6 +39,7 @@ from airflow_provider_sfevents.operators.ending import (
 )
 from airflow_provider_sfevents.operators.fetching import FetchesBatch
 from airflow_provider_sfevents.operators.following import Followed
+from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
 from airflow_provider_sfevents.positions.opening import open_store
 from airflow_provider_sfevents.staging.places import spark_url
 
@@ -154,6 +155,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
 
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
         submission = landing.plan(self, self.staging, shared=self.staging_shared)
+        ensure_spark_can_open(self, submission, self.staging, context, stopping)
         with self.staged_batch(context, stopping) as staged:
             if isinstance(staged, Empty):
                 if staged.settling and self.current_state:

@@ -5,6 +5,7 @@
     move_on    a keepalive's replay id: no event lies between it and where the next batch began
     lose       the bus refused the replay id, and the user chose where to continue
     note_wait  events that a wait has staged for the coming batch, for the bill
+    work_in    the staging area that the coming batch is staged in
     advance    one batch further, and only over a batch that begins where the position stands
 
 Everything else (another org, another task, a hand-edited value, a newer release's record) is refused
@@ -72,6 +73,7 @@ class Position:
         well: no event lies between `start` and it. Otherwise empty.
     :param resume_after_at: when that keepalive came; ISO-8601, UTC.
     :param staging_id: the staging area of the last commit, or of the epoch's beginning.
+    :param staging_since: number of the first batch since which `staging_id` has not changed.
     :param staged_in: staging area in which a wait last staged events of the coming batch, and
     :param staged_events: how many; both for the bill alone.
     :param batch_id: the last batch committed; empty at sequence 0.
@@ -99,6 +101,7 @@ class Position:
     resume_after: str = ""
     resume_after_at: str = ""
     staging_id: str = ""
+    staging_since: int = 1
     staged_in: str = ""
     staged_events: int = 0
     batch_id: str = ""
@@ -201,7 +204,7 @@ def pin(position: Position, replay_id: str, *, by: str, staging_id: str) -> Posi
     """
     if position.is_pinned:
         raise ValueError(f"the position is pinned to {position.start}")
-    changed = replace(position, pinned_by=by, staging_id=staging_id)
+    changed = replace(work_in(position, staging_id), pinned_by=by)
     if position.loss is not None:
         return replace(changed, loss=replace(position.loss, pinned=replay_id))
     return replace(changed, replay_id=replay_id)
@@ -228,6 +231,13 @@ def note_wait(position: Position, staging_id: str, events: int) -> Position:
     return replace(position, staged_in=staging_id, staged_events=events)
 
 
+def work_in(position: Position, staging_id: str) -> Position:
+    """Record the staging area that the coming batch is staged in; empty if it is not known."""
+    if staging_id in ("", position.staging_id):
+        return position
+    return replace(position, staging_id=staging_id, staging_since=position.sequence + 1)
+
+
 def advance(
     position: Position,
     manifest: Manifest,
@@ -240,7 +250,6 @@ def advance(
     A commit that is repeated, since its first answer was lost, gives the position as it is.
 
     :param staging_id: of the staging area that holds the batch.
-
     :raises PositionConflict: the batch does not begin where the position stands.
     """
     if is_committed(position, manifest):
@@ -259,13 +268,12 @@ def advance(
         run=committed_by.run,
     )
     return replace(
-        position,
+        work_in(position, staging_id),
         sequence=manifest.sequence,
         replay_id=manifest.end,
         pinned_by="",
         resume_after="",
         resume_after_at="",
-        staging_id=staging_id or position.staging_id,
         staged_in="",
         staged_events=0,
         batch_id=manifest.batch_id,
@@ -382,6 +390,7 @@ _TYPES: dict[str, type] = {
         "sequence": int,
         "events_total": int,
         "staged_events": int,
+        "staging_since": int,
         "committed_by": dict,
         "loss": dict,
         "recent": list,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
@@ -9,7 +10,15 @@ from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.text import Whose, xcom_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+log = logging.getLogger(__name__)
+
+KEPT_ROWS = 10
+"""XComs of a position that are kept; each read of the position fetches them all."""
+
+Row = tuple[int, str, str, int]
+"""A running number, and where a record was pushed: run, task, map index."""
 
 
 class XComStore:
@@ -22,9 +31,12 @@ class XComStore:
       values of all runs are pulled (without `map_indexes` Airflow returns every one, in no order; with `None` only one, and none of a
       mapped task), and the records say themselves which is the newest.
     - What is gone with a deleted run, or is out of sight, is missed by comparing with the receipts in the staging area.
+    - A task cannot ask Airflow for the last few values, only for all of them. So each write removes all
+      but the last `KEPT_ROWS`; a list of them is an XCom of its own.
 
     :param context: the task's.
     :param tasks: ids of further tasks that write this position; in a chain the fetching and the committing one know of each other.
+    :param remove: deletes an XCom, with the arguments of `XCom.delete`, which is the default.
     :raises ConfigurationError: outside of a task.
     """
 
@@ -37,6 +49,8 @@ class XComStore:
         topic: str,
         context: Mapping[str, Any] | None,
         tasks: Sequence[str] = (),
+        *,
+        remove: Callable[..., None] | None = None,
     ) -> None:
         if context is None:
             raise ConfigurationError(
@@ -47,6 +61,8 @@ class XComStore:
         self._ti = context["ti"]
         self._state = context["task_state_store"]
         self._key = xcom_key(topic)
+        self._rows_key = f"{self._key}.rows"
+        self._remove = remove or _remove
         self._tasks = list(dict.fromkeys([self._ti.task_id, *tasks]))
         self.where = f"XCom {self._key!r} of task {' or '.join(self._tasks)}"
 
@@ -74,10 +90,55 @@ class XComStore:
                 f"{self.where} could not be written: {type(error).__name__}: {error}. What has landed stays landed; the next try "
                 "only moves the position."
             ) from error
+        try:
+            self._remove_old()
+        except Exception as error:  # noqa: BLE001 - housekeeping; the position is written
+            log.warning("The list of XComs of %s could not be written: %s", self.where, error)
 
-    def _pull(self) -> list[Any]:
-        values = self._ti.xcom_pull(task_ids=self._tasks, key=self._key, include_prior_dates=True)
+    def _pull(self, key: str = "") -> list[Any]:
+        values = self._ti.xcom_pull(
+            task_ids=self._tasks, key=key or self._key, include_prior_dates=True
+        )
         return [value for value in values or [] if value is not None]
+
+    def _remove_old(self) -> None:
+        """Remove the oldest XComs of this position, and write down which ones are left."""
+        lists = [one["rows"] for one in self._pull(self._rows_key) if tuple(one["of"]) == self._of]
+        here = (self._ti.run_id, self._ti.task_id, self._ti.map_index)
+        rows = with_row((tuple(row) for rows in lists for row in rows), here)
+        old, left = rows[:-KEPT_ROWS], rows[-KEPT_ROWS:]
+        left = [*(row for row in old if not self._is_removed(row)), *left]
+        self._ti.xcom_push(
+            self._rows_key, {"of": list(self._of), "rows": [list(row) for row in left]}
+        )
+
+    def _is_removed(self, row: Row) -> bool:
+        """Remove a record and its list; one that stays is tried again by the next write."""
+        _, run, task, map_index = row
+        at = {"run_id": run, "task_id": task, "map_index": map_index}
+        try:
+            for key in (self._key, self._rows_key):
+                self._remove(key=key, dag_id=self._ti.dag_id, **at)
+        except Exception as error:  # noqa: BLE001 - housekeeping; the position is written
+            log.warning("An old XCom of %s could not be removed: %s", self.where, error)
+            return False
+        return True
+
+
+def with_row(rows: Iterable[Row], here: tuple[str, str, int]) -> list[Row]:
+    """Rows in the order of their last write, without repetition, and `here` as the last one."""
+    last: dict[tuple[str, str, int], int] = {}
+    for number, run, task, map_index in rows:
+        place = (run, task, map_index)
+        last[place] = max(number, last.get(place, 0))
+    last[here] = 1 + max(last.values(), default=0)
+    return sorted((number, *place) for place, number in last.items())
+
+
+def _remove(**row: Any) -> None:
+    from airflow.sdk.execution_time.xcom import XCom
+
+    XCom.delete(**row)
 
 
 def newest(

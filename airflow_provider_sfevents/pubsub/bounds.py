@@ -69,10 +69,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What earlier parts of the batch hold already."""
+    """Events of the batch that are staged already.
+
+    :param until_reached: one of them was created at or after `until`.
+    """
 
     events: int = 0
     bytes: int = 0
+    until_reached: bool = False
 
 
 @dataclass(slots=True, kw_only=True)

@@ -124,7 +124,12 @@ class Fetch:
         self._times_of = times_of
         self._clock = clock
         now = clock.monotonic()
-        self._tally = Tally(started_at=now, silent_since=now, already=already)
+        self._tally = Tally(
+            started_at=now,
+            silent_since=now,
+            already=already,
+            until_reached=already.until_reached,
+        )
         self._deliveries = 0
         self._latest_replay_id = b""
         self._beyond: list[Delivery] = []

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
 from airflow_provider_sfevents.spark.stores import no_store
@@ -101,6 +102,28 @@ class Files:
         """Put a file there whole, by way of another place in the same store: a reader finds the old one or the new one."""
         self.write_in_place(temporary, text)
         self.move(temporary, url)
+
+    def write_staged(self, url: str, text: str) -> None:
+        """Put a file into the staging area whole; on a disk with the mode of its folder.
+
+        Hadoop's own default is 0644, whatever the setting `staging_mode` of the worker says.
+        """
+        temporary = f"{url}.{uuid4().hex}.tmp"
+        self.write_in_place(temporary, text)
+        if self._is_local(url):
+            with _named(temporary):
+                self._follow_folder(temporary)
+        self.move(temporary, url)
+
+    def _follow_folder(self, url: str) -> None:
+        """Take over the mode of the folder, without execution."""
+        path, fs = self._at(url)
+        file = fs.pathToFile(path).toPath()
+        nio = self._java("java.nio.file")
+        said = nio.attribute.PosixFilePermissions
+        links = self._gateway.new_array(nio.LinkOption, 0)
+        mode = str(said.toString(nio.Files.getPosixFilePermissions(file.getParent(), links)))
+        nio.Files.setPosixFilePermissions(file, said.fromString(mode.replace("x", "-")))
 
     def create(self, url: str, text: str, temporary: str) -> bool:
         """Make a file that is not there yet; whether it was this call that made it.

@@ -40,15 +40,27 @@ def shipped_modules() -> tuple[str, ...]:
 
 
 def py_files(folder: Path) -> Path:
-    """Make a zip for `--py-files` in this folder, unless it is there already; equal code makes equal bytes and one name."""
-    content = _zip()
-    target = folder / f"sfevents-{hashlib.sha256(content).hexdigest()[:16]}.zip"
-    if not target.exists():
+    """Make the zip for `--py-files` in this folder; one that is there with other content is replaced.
+
+    Equal code makes equal bytes and one name.
+    """
+    name, content = modules()
+    target = folder / name
+    if not target.is_file() or target.read_bytes() != content:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{uuid4().hex}")
-        temporary.write_bytes(content)
-        os.replace(temporary, target)  # noqa: PTH105 - two workers may make it at once
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)  # two workers may make it at once
     return target
+
+
+def modules() -> tuple[str, bytes]:
+    """Name and content of the zip with the job's modules; the name holds the content's hash."""
+    content = _zip()
+    return f"sfevents-{hashlib.sha256(content).hexdigest()[:16]}.zip", content
 
 
 def _zip() -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
@@ -260,7 +259,7 @@ def write_receipt_file(files: Files, batch: StagedBatch, receipt: Receipt) -> No
     if _manifest_now(files, batch) is not None:
         ensure_unchanged(files, batch)
         url = f"{batch.folder}/{layout.RECEIPT}"
-        files.write_text(url, receipt.to_json(), f"{url}.{uuid4().hex}.tmp")
+        files.write_staged(url, receipt.to_json())
 
 
 def _manifest_now(files: Files, batch: StagedBatch) -> str | None:

@@ -19,7 +19,7 @@ def chain(start: str, parts: Iterable[Part]) -> tuple[Part, ...]:
     events in the same order. Of those one is taken, whole: the one that leads furthest. A file that
     cannot be reached from `start` is left out.
 
-    :param start: `earliest` or a replay id in hex; compared, never computed with.
+    :param start: `earliest`, `latest` or a replay id in hex; compared, never computed with.
     """
     beginning = defaultdict(list)
     for part in parts:

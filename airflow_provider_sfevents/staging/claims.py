@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.exceptions import BatchClaimed, LeaseGoneError, StagingError
 from airflow_provider_sfevents.staging import durable, holders, layout
 from airflow_provider_sfevents.staging.holders import (
     BEAT_SECONDS,
@@ -58,7 +58,7 @@ class Patience:
     beat_seconds: float = BEAT_SECONDS
     lease_seconds: float = LEASE_SECONDS
     monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = holders.pause
 
 
 _PATIENCE = Patience()
@@ -104,8 +104,8 @@ class Claim:
         """Make sure that this process still holds the batch. Call it before what cannot be undone.
 
         :raises BatchClaimed: another process took this one for dead and holds the batch now.
-        :raises StagingError: the claim is gone, the store does not answer, or the claim could not be
-            renewed for longer than the lease.
+        :raises LeaseGoneError: the claim is gone.
+        :raises StagingError: the store does not answer, or the claim was not renewed for its length.
         """
         if self._patience.monotonic() - self._renewed_at > self._patience.lease_seconds:
             self._renew()
@@ -117,7 +117,7 @@ class Claim:
                 f"{self.number}, showed no sign of life and was thought dead. It gives way; the other one lands the batch."
             )
         if self.number not in numbers or not self._is_ours():
-            raise StagingError(
+            raise LeaseGoneError(
                 f"Claim {self.number} of batch {self.folder} is gone: somebody emptied the staging area while this task was at "
                 "work. Keep it until its batches are committed; the next try begins the batch again."
             )

@@ -18,9 +18,10 @@ import shutil
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from airflow_provider_sfevents.exceptions import SfEventsError, StagingError
+from airflow_provider_sfevents.staging import modes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +34,15 @@ _EXCLUSIVE = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss
 """Stores whose service refuses to create what exists: S3 `If-None-Match: *` (since 2024; most imitations too), Google
 `ifGenerationMatch=0`, Azure `If-None-Match: *`; and `memory`, within its one process."""
 
+_NOT_ALLOWED = (
+    "Let the user that Airflow's workers run as write there, or name another place by `staging`. If "
+    f"another user has made it, see the setting {modes.OPTION}."
+)
 _REMEDIES = {
     errno.ENOSPC: "Free space there, or name another place by `staging`.",
     errno.EDQUOT: "Free space there, or name another place by `staging`.",
-    errno.EACCES: "Let the user that Airflow's workers run as write there, or name another place by `staging`.",
-    errno.EPERM: "Let the user that Airflow's workers run as write there, or name another place by `staging`.",
+    errno.EACCES: _NOT_ALLOWED,
+    errno.EPERM: _NOT_ALLOWED,
     errno.EROFS: "It is mounted read-only; name another place by `staging`.",
     errno.EEXIST: "A file is where a folder must be: remove it, or name another place by `staging`.",
     errno.ENOTDIR: "A file is where a folder must be: remove it, or name another place by `staging`.",
@@ -125,6 +130,18 @@ def replace(path: UPath, data: bytes, *, durable: bool = True) -> None:
             hidden.replace(target)
         if durable:
             _sync_folder(target.parent)
+
+
+def ensure_content(path: UPath, data: bytes) -> bool:
+    """Make sure that a file holds this content; whether other content had to be replaced.
+
+    :raises StagingError: it does not, and cannot be written.
+    """
+    found = read(path)
+    if found == data:
+        return False
+    replace(path, data)
+    return found is not None
 
 
 def read(path: UPath) -> bytes | None:
@@ -286,7 +303,7 @@ def _hidden(target: Path, data: bytes, *, durable: bool) -> Iterator[Path]:
     make_folder(target.parent)
     hidden = target.with_name(_hidden_name(target.name))
     try:
-        with hidden.open("xb") as file:
+        with open_new(hidden) as file:
             file.write(data)
             if durable:
                 file.flush()
@@ -297,13 +314,31 @@ def _hidden(target: Path, data: bytes, *, durable: bool) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, so that they survive a power cut."""
+    """Make a folder, and those above it, so that they survive a power cut; modes as in `modes`."""
     missing = [folder] if not folder.is_dir() else []
     while missing and not missing[-1].parent.is_dir():
         missing.append(missing[-1].parent)
     for one in reversed(missing):
-        one.mkdir(exist_ok=True)
+        try:
+            one.mkdir(modes.at_first().folder)
+        except FileExistsError:
+            if not one.is_dir():
+                raise
+        else:
+            modes.apply_to_folder(one)
         _sync_folder(one.parent)
+
+
+def open_new(path: Path) -> BinaryIO:
+    """Open a file for writing that is not there yet; its mode as in `modes`."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, modes.at_first().file)
+    try:
+        modes.apply_to_file(handle, path)
+    except BaseException:
+        os.close(handle)
+        path.unlink()
+        raise
+    return os.fdopen(handle, "wb")
 
 
 def _sync_folder(folder: Path) -> None:

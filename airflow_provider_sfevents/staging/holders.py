@@ -7,16 +7,25 @@ import json
 import os
 import secrets
 import socket
+import time
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.staging.manifest import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BEAT_SECONDS = 10.0
 """How often a holder shows a sign of life: one small write, so that even an object store charges next to nothing."""
 
 LEASE_SECONDS = 30.0
 """How long an observer watches for one: three beats, so that a single slow write does not look like death."""
+
+PAUSE: ContextVar[Callable[[float], None]] = ContextVar("PAUSE", default=time.sleep)
+"""Sleep between two looks at another's lease; a task that can be ended sets one that raises when it is."""
 
 _PROC = Path("/proc/self/stat")  # where it is not (macOS), psutil tells, which Airflow brings along
 
@@ -134,6 +143,11 @@ def is_alive(holder: Holder) -> bool | None:
     if holder.pid == os.getpid() and holder.process_start == started:
         return holder.token in _held
     return holder.process_start == started
+
+
+def pause(seconds: float) -> None:
+    """Sleep between two looks at another's lease."""
+    PAUSE.get()(seconds)
 
 
 def remember(holder: Holder) -> None:

@@ -117,7 +117,9 @@ class PartFile:
         self._target = folder / layout.part_name(first_ordinal)
         self._hidden = durable.hidden_beside(self._target) if durable.is_local(folder) else None
         with durable.told(self._target, "be created"):
-            self._sink: Any = self._hidden.open("xb") if self._hidden else pa.BufferOutputStream()
+            self._sink: Any = (
+                durable.open_new(self._hidden) if self._hidden else pa.BufferOutputStream()
+            )
         self._checksum = Checksum(SCHEMA)
         self._parquet = pq.ParquetWriter(
             self._sink,

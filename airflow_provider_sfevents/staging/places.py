@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging import durable, modes
 from airflow_provider_sfevents.staging.durable import without_connection
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def usable(root: UPath) -> bool:
     """
     if durable.is_local(root):
         _make(durable.local_path(root))
+        with durable.told(root, "be opened to its readers"):
+            modes.open_up(durable.local_path(root))
     probe = root / f".sfevents-probe-{secrets.token_hex(6)}.tmp"
     try:
         exclusive = _probe(root, probe)

@@ -99,7 +99,7 @@ class ReadFolder:
         hidden: Path = durable.hidden_beside(target)
         try:
             with durable.told(target, "be created"):
-                local = hidden.open("wb")
+                local = durable.open_new(hidden)
             with local:
                 yield _Told(local, target)
         except BaseException:

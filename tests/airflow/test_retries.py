@@ -48,14 +48,14 @@ def test_a_killed_task_is_tried_again_beside_its_living_job(here: Deployment) ->
 
 
 def test_a_retry_gives_way_to_a_first_try_that_still_runs(here: Deployment) -> None:
-    """The supervisor is killed and Airflow takes the task for dead, which it is not: the retry says who has the batch, and spends nothing."""
+    """The supervisor is killed and Airflow takes the task for dead, which it is not: the retry names the holder, is rescheduled, and spends nothing."""
     topic = here.topic("Unwatched")
     topic.publish(5)
     with here.holding("spark-next") as held:
         run = here.run("racing", topic)
         wait_until(held, "the first try has staged the batch")
         first = run.kill_supervisor("land")
-        run.wait_try("land", 2, "up_for_retry", "failed")
+        run.wait_try("land", 2, "up_for_reschedule", "failed")
         assert f"is held by task racing.land of run {run.run_id}, map index -1, try 1" in run.log()
         assert f"process {first.pid} on" in run.log()
         assert first.is_running()
@@ -67,7 +67,7 @@ def test_a_retry_gives_way_to_a_first_try_that_still_runs(here: Deployment) -> N
 
 
 def test_a_task_killed_in_mid_stream_goes_on_after_what_it_had_closed(here: Deployment) -> None:
-    """The task's process is killed before the manifest: the bus is left no stream, and the next run lands all."""
+    """The task's process is killed before the manifest: the bus is left no stream, and the next runs land all."""
     topic = here.topic("Midstream")
     topic.publish(5)
     run = here.run("waiting", topic)
@@ -77,6 +77,10 @@ def test_a_task_killed_in_mid_stream_goes_on_after_what_it_had_closed(here: Depl
     wait_until(lambda: topic.open_streams() == 0, "the dead task's stream is closed")
     assert topic.sequence("waiting") == 0
     topic.publish(2)
-    here.land("waiting", topic, until=SOON)
-    assert topic.landed("waiting") == topic.published
+    runs = 0
+    while topic.landed("waiting") != topic.published:
+        here.land("waiting", topic, until=SOON)
+        runs += 1
+        # What is staged; then one event, since the time `SOON` is past; then what came with that one.
+        assert runs <= 3, topic.landed("waiting")
     assert topic.deliveries() <= 5 + 7  # what was in no closed file is delivered again

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
 
 
 def test_of_two_runs_one_lands_and_the_other_gives_way(here: Deployment) -> None:
-    """The second run says who has the batch, spends nothing, and its retry lands what came after."""
+    """The second run says who has the batch, spends nothing, is rescheduled, and lands what came after."""
     topic = here.topic("Racing")
     topic.publish(3)
     topic.order("hang")
@@ -24,7 +24,7 @@ def test_of_two_runs_one_lands_and_the_other_gives_way(here: Deployment) -> None
     wait_until(topic.jobs, "the first run has staged its batch")
     topic.publish(2)
     second = here.run("racing", topic)
-    second.wait_try("land", 1, "up_for_retry")
+    second.wait_try("land", 1, "up_for_reschedule")
     assert f"is held by task racing.land of run {first.run_id}" in second.log()
     assert topic.deliveries() == 3
     topic.let_go()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -195,11 +196,17 @@ class Cluster:
     def start_master(self) -> None:
         self._master = self._start("master.Master", "--port", "0")
 
-    def start_worker(self) -> Machine:
-        """A machine with a core; returns when the master knows it."""
+    def start_worker(self, user: str = "") -> Machine:
+        """A machine with a core; returns when the master knows it.
+
+        :param user: the user that it runs as, and its executors; ours by default.
+        """
         work = self.folder / f"work-{self._started}"
+        if user:
+            work.mkdir()
+            shutil.chown(work, user)
         sizes = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
-        worker = self._start("worker.Worker", "--port", "0", *sizes, self.master_url)
+        worker = self._start("worker.Worker", "--port", "0", *sizes, self.master_url, user=user)
         self.workers.append(worker)
         worker.wait_said("Successfully registered with master")
         return worker
@@ -229,13 +236,15 @@ class Cluster:
         if self._master is not None:
             end([self._master.process])
 
-    def _start(self, kind: str, *arguments: str) -> Machine:
+    def _start(self, kind: str, *arguments: str, user: str = "") -> Machine:
         self._started += 1
         log = self.folder / f"{self._started}-{kind}.log"
         home = installed_pyspark()
         assert home is not None
         process = start(
             [
+                *(["setpriv", "--reuid", user, "--clear-groups"] if user else []),
+                *(["--regid", str(pwd.getpwnam(user).pw_gid)] if user else []),
                 str(home / "bin" / "spark-class"),
                 f"org.apache.spark.deploy.{kind}",
                 *("--host", "127.0.0.1", "--webui-port", "0"),

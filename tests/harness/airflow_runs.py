@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.harness.airflow_services import AirflowServices
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 240
 FINISHED = frozenset({"success", "failed"})
 
 

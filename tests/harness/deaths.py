@@ -17,12 +17,13 @@ from airflow_provider_sfevents import steps
 DEAD = 9
 
 
-def kill_at(step: str, nth: int, module: str, told: dict[str, Any]) -> None:
+def kill_at(step: str, nth: int, module: str, told: dict[str, Any], then: str = "") -> None:
     """Run a module in a process of its own, which calls `told_and_doomed` first, until it dies there.
 
     :param nth: the first time that it gets there, the third time.
+    :param then: name of an audit event of Python's own: the process dies at the first one after the step.
     """
-    given = json.dumps({"step": step, "nth": nth, "told": told})
+    given = json.dumps({"step": step, "nth": nth, "told": told, "then": then})
     done = subprocess.run(
         [sys.executable, "-m", module], input=given, text=True, check=False, timeout=60
     )
@@ -33,12 +34,18 @@ def told_and_doomed() -> dict[str, Any]:
     """What `kill_at` was told, in the process that is to die."""
     given = json.load(sys.stdin)
     seen: Counter[object] = Counter()
+    is_there = False
 
     def hear(event: str, said: tuple[object, ...]) -> None:
+        nonlocal is_there
+        if is_there and event == given["then"]:
+            os._exit(DEAD)
         if event == steps.EVENT:
             seen[said[0]] += 1
             if said[0] == given["step"] and seen[said[0]] == given["nth"]:
-                os._exit(DEAD)
+                is_there = True
+                if not given["then"]:
+                    os._exit(DEAD)
 
     sys.addaudithook(hear)
     told: dict[str, Any] = given["told"]

@@ -11,11 +11,13 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 
 EVENT = "airflow_provider_sfevents.step"
 REPORT, STOP_AT = "SFEVENTS_PROOF_REPORT", "SFEVENTS_PROOF_STOP_AT"
+SIGNAL = "SFEVENTS_PROOF_SIGNAL"
 
 
 def install(report: str, stop_at: str) -> None:
@@ -34,9 +36,53 @@ def install(report: str, stop_at: str) -> None:
         stops = said[0] == name and seen[here] == int(nth or 1)
         _write(report, {"step": said[0], "about": said[1], "stopped": stops})
         if stops:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this very thread: sent to the process, another one may take it, and this one goes on.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     sys.addaudithook(hear)
+
+
+def install_signal(report: str, order: str) -> None:
+    """Send this process's task a signal some time after a step, and write down what becomes of its leases.
+
+    The report gets `signalled` (the order) before the signal, and `released` (seconds since then) for
+    each lease that is released afterwards.
+
+    :param order: `step:nth:how:seconds`; `how` is `timeout` (Airflow's own timer runs out at once) or
+        `terminate` (SIGTERM for the supervisor, which forwards it). Empty: nothing.
+    """
+    if order:
+        sys.addaudithook(_Signal(report, order))
+
+
+class _Signal:
+    """An audit hook; processes that are forked have it, too."""
+
+    def __init__(self, report: str, order: str) -> None:
+        self._report, self._order = report, order
+        self._step, nth, self._how, seconds = order.split(":")
+        self._nth, self._seconds = int(nth), float(seconds)
+        self._seen: Counter[int] = Counter()
+        self._sent: dict[int, float] = {}
+
+    def __call__(self, event: str, said: tuple[object, ...]) -> None:
+        if event == EVENT and said[0] == self._step:
+            self._seen[os.getpid()] += 1
+            if self._seen[os.getpid()] == self._nth:
+                threading.Thread(target=self._send, daemon=True).start()
+        if event == "os.rename" and os.getpid() in self._sent and str(said[1]).endswith(".done"):
+            _write(self._report, {"released": time.monotonic() - self._sent[os.getpid()]})
+
+    def _send(self) -> None:
+        time.sleep(self._seconds)  # a random moment, which nothing is synchronised with
+        if self._how == "timeout" and not signal.getitimer(signal.ITIMER_REAL)[0]:
+            return  # the task has ended
+        self._sent[os.getpid()] = time.monotonic()
+        _write(self._report, {"signalled": self._order})
+        if self._how == "timeout":
+            signal.setitimer(signal.ITIMER_REAL, 1e-6)
+        else:
+            os.kill(os.getppid(), signal.SIGTERM)
 
 
 def install_from_environment() -> None:

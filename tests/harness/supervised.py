@@ -215,6 +215,12 @@ class Attempt:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
+    def terminate_task(self, *pids: int) -> None:
+        """SIGTERM to the task's process, as from a supervisor whose task was marked as failed."""
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
     def terminate(self) -> None:
         """SIGTERM, to end in good order."""
         with suppress(ProcessLookupError):

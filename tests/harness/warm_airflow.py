@@ -138,6 +138,7 @@ def _attempt(order: Mapping[str, Any]) -> int:
     os.environ.update(order["environment"])
     _open_database()
     stops.install(order["report"], order["stop_at"])
+    stops.install_signal(order["report"], os.environ.get(stops.SIGNAL, ""))
     if program := order.get("program"):
         return int(import_module(program).main(order["report"]))
     state = _supervise(order)
@@ -191,7 +192,8 @@ def _queued(order: Mapping[str, Any], session: Any) -> Any:
     if run is None:
         run = _new_run(dag, run_id, order["run"], session)
     instance = run.get_task_instance(order["task"], session=session)
-    if not instance.next_method:  # else it was deferred, and goes on
+    # One that was deferred or rescheduled goes on with its try.
+    if not instance.next_method and instance.state != "up_for_reschedule":
         if instance.try_number:
             instance.prepare_db_for_next_try(session)
         instance.try_number += 1

@@ -119,10 +119,8 @@ class Wait:
         one = self.one
         if one is None or not (one.state == "success" or one.told("fired")):
             one = self.one = self._start()
-        if (
-            not self.world.replay_ids
-        ):  # at `latest` nothing counts that came before somebody listened
-            until(lambda: _has(one, steps.ANCHOR_WRITTEN), one)
+        if not self.world.replay_ids:  # at `latest` nothing counts before the position is pinned
+            until(lambda: self.world.position() is not None, one)
             self.world.publish(EVENTS)
         if self.point.front is Front.WATCH:
             if self.point.step != steps.ANNOUNCED:  # else its run has been started
@@ -184,7 +182,3 @@ def until(is_so: Callable[[], bool], attempt: Attempt) -> None:
     while not is_so():
         assert time.monotonic() < last, attempt.said()
         time.sleep(POLL_SECONDS)
-
-
-def _has(attempt: Attempt, step: str) -> bool:
-    return any(one.step == step for one in attempt.steps())

@@ -36,7 +36,12 @@ def misplaced(world: World) -> list[str]:
     if position is None:
         return ["there is no position"]
     epochs = sorted(
-        path.name for path in world.staging.glob("*/*/*/*") if (path / layout.ORIGIN).exists()
+        {
+            path.name
+            for area in world.areas
+            for path in area.glob("*/*/*/*")
+            if (path / layout.ORIGIN).exists()
+        }
     )
     sequence, epoch = position["sequence"], position["epoch"]
     said = {
@@ -53,10 +58,13 @@ def misplaced(world: World) -> list[str]:
 
 
 def orphans(world: World) -> list[str]:
-    """Holds when all is quiet: no unfinished file, no folder of a landing, no claim of a living holder."""
+    """Holds when all is quiet: no unfinished file, no folder of a landing, no claim of a living holder.
+
+    What a killed task left on a disk of its own stays there until that disk is worked on again.
+    """
     hidden = [
         path
-        for root in (world.staging, world.lake)
+        for root in (world.lake, *(world.areas if world.has_one_area else ()))
         for path in root.rglob("*")
         if path.name.endswith((".tmp", ".crc")) or path.name.startswith(".")
     ]

@@ -19,6 +19,7 @@ class Victim(enum.Enum):
 
     TASK = "task"  # the task's process; its supervisor notices
     SUPERVISOR = "supervisor"  # the supervisor only: the task goes on without anybody to speak to
+    TERMINATED = "terminated"  # the task's process, by SIGTERM: it ends by itself
     WORKER = "worker"  # both, as when the machine is lost
     JOB = "job"  # Spark's driver
     JVM = "jvm"  # spark-submit's Java, the driver's parent
@@ -48,6 +49,7 @@ class CrashPoint:
         that fetches.
     :param front: who waits before that task, and is on the way there.
     :param latest: the first run starts at `latest`.
+    :param beyond: events are delivered beyond the batch's bounds, and begin the next one.
     """
 
     step: str
@@ -57,12 +59,13 @@ class CrashPoint:
     again: bool = False
     front: Front = Front.NOBODY
     latest: bool = False
+    beyond: bool = False
 
     @property
     def id(self) -> str:
         job = "" if self.job == STAND_IN else self.job
-        latest = "latest" if self.latest else ""
-        said = (self.store, job, self.front.value, latest, self.step, self.victim.value)
+        how = "latest" * self.latest + "beyond" * self.beyond
+        said = (self.store, job, self.front.value, how, self.step, self.victim.value)
         return "-".join(filter(None, said))
 
     @property
@@ -74,6 +77,9 @@ FALLBACKS = frozenset({steps.FALLBACK_NEXT, steps.FALLBACK_WRITTEN})
 """Steps on the way of a task whose replay id is refused."""
 
 BEGINNINGS = (steps.POSITION_BEGUN, steps.ORIGIN_WRITTEN)
+BEYOND = (steps.MANIFEST_NEXT, steps.MANIFEST_WRITTEN, *steps.CARRY_OVER_STEPS)
+"""Steps at which events beyond the batch are in memory only."""
+
 LISTENING = (steps.CLAIMED, steps.DELIVERED, steps.PART_CLOSED, steps.HEARD)
 """Steps on the way of a wait that hears something."""
 
@@ -101,6 +107,8 @@ def crash_points() -> list[CrashPoint]:
     """All of them."""
     return [
         *_worker_points(),
+        *_beyond_points(),
+        *_latest_points(),
         *_wait_points(),
         *_managed_points(),
         *_stand_in_points(),
@@ -116,6 +124,7 @@ def quick_points() -> list[CrashPoint]:
         "variable-landing-move-twin-after",
         "variable-manifest-written-emulator",
         "variable-trigger-part-closed-triggerer",
+        "variable-beyond-carry-over-claimed-task",
     }
     return [point for point in crash_points() if point.id in wanted]
 
@@ -126,11 +135,28 @@ def _worker_points() -> Iterator[CrashPoint]:
         for column, step in enumerate(steps.WORKER_STEPS):
             nth = ":2" if step == steps.DELIVERED else ""
             yield CrashPoint(step=step + nth, store=store, again=(row + column) % 2 == 0)
+    for column, step in enumerate(steps.WORKER_STEPS):
+        yield CrashPoint(step=step, victim=Victim.TERMINATED, again=column % 2 == 0)
     for step in (steps.CLAIMED, steps.DELIVERED, steps.MANIFEST_WRITTEN, steps.COMMIT_NEXT):
         yield CrashPoint(step=step, victim=Victim.SUPERVISOR)
         yield CrashPoint(step=step, victim=Victim.WORKER, again=True)
     for step in (*_STREAMING, steps.MANIFEST_WRITTEN):
         yield CrashPoint(step=step, victim=Victim.EMULATOR)
+
+
+def _beyond_points() -> Iterator[CrashPoint]:
+    """Steps around the events beyond a batch: its manifest, the next batch's lease, that batch's first part."""
+    for column, step in enumerate((*BEYOND, f"{steps.PART_CLOSED}:2")):
+        yield CrashPoint(step=step, again=column % 2 == 0, beyond=True)
+    yield CrashPoint(step=steps.CARRY_OVER_CLAIMED, victim=Victim.WORKER, beyond=True)
+
+
+def _latest_points() -> Iterator[CrashPoint]:
+    """Steps at which a task that fetches has pinned `latest` by a keepalive, in each store."""
+    for row, store in enumerate(STORES):
+        for column, step in enumerate((steps.POSITION_SET, *BEGINNINGS)):
+            again = (row + column) % 2 == 0
+            yield CrashPoint(step=step, store=store, again=again, latest=True)
 
 
 def _wait_points() -> Iterator[CrashPoint]:
@@ -158,8 +184,9 @@ def _poke_points() -> Iterator[CrashPoint]:
             yield CrashPoint(front=Front.POKE, step=step, store=store, again=again)
     for column, step in enumerate((*LISTENING, *sorted(FALLBACKS))):
         yield CrashPoint(front=Front.POKE, step=step, again=column % 2 == 0)
-    for step in (steps.CLAIMED, steps.ANCHOR_WRITTEN):
-        yield CrashPoint(front=Front.POKE, step=step, again=True, latest=True)
+    for step in (steps.CLAIMED, *BEGINNINGS):
+        again = step != steps.ORIGIN_WRITTEN
+        yield CrashPoint(front=Front.POKE, step=step, again=again, latest=True)
     for step, victim in (
         (steps.CLAIMED, Victim.SUPERVISOR),
         (steps.DELIVERED, Victim.WORKER),

@@ -32,6 +32,7 @@ NOBODY, TASK, SUPERVISOR, WORKER, JOB, EVERYTHING = (
     "job",
     "everything",
 )
+TERMINATED = "terminated"  # the task, by SIGTERM
 SLEEPER = "sleeper"  # the worker; its job sleeps on, and wakes up in a later round
 NOTHING, KILLED, FROZEN = "", "emulator killed", "emulator frozen"
 ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -41,6 +42,8 @@ ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "streams ended politely": ("drop_connections", {"how": "end"}),
     "tokens expired": ("expire_tokens", {"in_stream": True}),
     "unreachable for a second": ("away", {"seconds": 1.0}),
+    "unreachable for five seconds": ("away", {"seconds": 5.0}),
+    "unreachable for longer than max_seconds": ("away", {"seconds": 40.0}),
     "a trickle": ("trickle", {"bytes_per_second": 2_000}),
     "unavailable in mid-stream": (
         "fail_next",
@@ -53,6 +56,13 @@ ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "events sent again": ("resend_on_reconnect", {"events": 3}),
 }
 """What the emulator can be told to do, by what it is: the verb and its arguments."""
+
+SHARED, WORKER_DISKS, POD_DISKS = "shared", "worker disks", "pod disks"
+STAGINGS = (SHARED, WORKER_DISKS, POD_DISKS)
+"""One staging area for all attempts, one for every other attempt, or one for each attempt."""
+
+ATTEMPTS_PER_AREA = {SHARED: 0, WORKER_DISKS: 2, POD_DISKS: 1}
+"""As `World.attempts_per_area` has it."""
 
 FAULTS = (NOTHING, KILLED, FROZEN, *ORDERS)
 MOST_HOURS = 60.0
@@ -80,6 +90,8 @@ class Round:
     :param enough: events that are enough for it.
     :param front_seconds: how long it may wait.
     :param front_killed: it is killed, at `front_stop_at`, or when its time is over.
+    :param staging: which attempts share a staging area; each kind has worlds of its own.
+    :param timeout_seconds: `execution_timeout` of the first attempt; 0: none.
     """
 
     number: int
@@ -103,6 +115,8 @@ class Round:
     front_seconds: float = 0.0
     front_killed: bool = False
     front_stop_at: str = ""
+    staging: str = SHARED
+    timeout_seconds: float = 0.0
 
     @property
     def job(self) -> str:
@@ -112,16 +126,19 @@ class Round:
     def is_calm(self) -> bool:
         """Nobody is killed, nothing fails, nothing runs twice: every event of it is delivered once."""
         undisturbed = self.victim == NOBODY and not self.fault and not self.front_killed
-        return undisturbed and self.twin_seconds is None
+        whole = self.staging == SHARED and not self.timeout_seconds
+        return undisturbed and whole and self.twin_seconds is None
 
     @property
     def cause(self) -> str:
         """Why events may have been delivered more than once in it, told shortly."""
         killed = f"{self.victim} killed" if self.victim != NOBODY else ""
         twin = "" if self.twin_seconds is None else "a twin"
+        timeout = "execution_timeout" * bool(self.timeout_seconds)
+        staging = self.staging * (self.staging != SHARED)
         front = f"{self.front.value} killed" if self.front_killed else ""
         watcher = "a watcher" if self.front is Front.WATCH else ""
-        told = filter(None, (front or watcher, killed, self.fault, twin))
+        told = filter(None, (front or watcher, killed, self.fault, twin, timeout, staging))
         return " and ".join(told) or "nothing"
 
     def describe(self) -> str:
@@ -136,6 +153,8 @@ class Round:
         said += [f"{self.victim} killed at {where}"] * (self.victim != NOBODY)
         said += [] if self.twin_seconds is None else [f"a twin after {self.twin_seconds:.2f} s"]
         said += [f"{self.fault} at {self.fault_seconds:.2f} s"] * bool(self.fault)
+        said += [f"execution_timeout {self.timeout_seconds:.2f} s"] * bool(self.timeout_seconds)
+        said += [self.staging] * (self.staging != SHARED)
         said += ["sleepers wake up"] * self.wakes
         said += [f"{self.hours:.0f} hours later"] * bool(self.hours)
         return ", ".join(said)
@@ -149,7 +168,8 @@ def plan_round(seed: int, number: int, spark_every: int) -> Round:
     dice = random.Random(f"{seed}/{number}")  # noqa: S311 - to be repeatable is what it is for
     real = bool(spark_every) and number % spark_every == 0
     victim = dice.choices(
-        (TASK, SUPERVISOR, WORKER, JOB, EVERYTHING, SLEEPER, NOBODY), (6, 3, 4, 3, 3, 3, 4)
+        (TASK, SUPERVISOR, WORKER, JOB, EVERYTHING, SLEEPER, TERMINATED, NOBODY),
+        (6, 3, 4, 3, 3, 3, 4, 4),
     )[0]
     steps_of = JOB_STEPS if victim in {JOB, SLEEPER} else (*STEPS, *IN_MEMORY)
     at_a_step = victim in {JOB, SLEEPER} or dice.random() < 0.6
@@ -172,7 +192,22 @@ def plan_round(seed: int, number: int, spark_every: int) -> Round:
         wakes=dice.random() < 0.4,
         hours=dice.choice((0.0,) * 9 + (5.0,)),
     )
-    return _with_front(found, dice)
+    return _with_staging(_with_front(found, dice), dice)
+
+
+def _with_staging(found: Round, dice: random.Random) -> Round:
+    """Draw a staging area and a timeout.
+
+    The stand-in for the job cannot tell two forms of a batch apart that land at once, as the real one
+    does; so with several staging areas no job is left alive beside another attempt.
+    """
+    staging = dice.choices(STAGINGS, (3, 1, 1))[0] if found.job == STAND_IN else SHARED
+    timeout = dice.uniform(0.3, 4) if dice.random() < 0.15 else 0.0
+    found = replace(found, staging=staging, timeout_seconds=timeout)
+    if staging == SHARED:
+        return found
+    victim = WORKER if found.victim == SLEEPER else found.victim
+    return replace(found, victim=victim, twin_seconds=None, wakes=False)
 
 
 def _with_front(found: Round, dice: random.Random) -> Round:

@@ -87,20 +87,23 @@ class Soak:
             f"{self.deliveries} deliveries ({self.causes.total()} more than once)"
         )
 
-    def _world(self, name: str) -> World:
-        if name not in self.worlds:
+    def _world(self, name: str, staging: str) -> World:
+        key = f"{name}-{staging.replace(' ', '-')}"
+        if key not in self.worlds:
             real = name == SPARK
             options = {"PROOF_MAX_QUARANTINED": "1000000"}
-            self.worlds[name] = self.stage.world(
-                f"{name}-{self.seed}",
+            world = self.stage.world(
+                f"{key}-{self.seed}",
                 store="variable" if real else name,
                 job=SPARK if real else STAND_IN,
                 **options,
             )
-        return self.worlds[name]
+            world.attempts_per_area = schedule.ATTEMPTS_PER_AREA[staging]
+            self.worlds[key] = world
+        return self.worlds[key]
 
     def _play(self, plan: Round) -> None:
-        world = self._world(plan.world)
+        world = self._world(plan.world, plan.staging)
         if plan.hours and self._hours + plan.hours <= schedule.MOST_HOURS:
             self._hours += plan.hours
             world.bus.advance(plan.hours)
@@ -111,7 +114,10 @@ class Soak:
         front.wait()
         self.kills += front.kills
         again = plan.again or plan.front in RUNS_OF_THEIR_OWN
-        first = world.start(again=again, stop_at=plan.stop_at)
+        limit = (
+            {"PROOF_EXECUTION_TIMEOUT": str(plan.timeout_seconds)} if plan.timeout_seconds else {}
+        )
+        first = world.start(again=again, stop_at=plan.stop_at, options=limit)
         twins = self._let_happen(plan, world, first)
         if plan.stop_at and (held := first.wait_stopped()):
             self._kill(plan, world, first, held)
@@ -140,17 +146,19 @@ class Soak:
     def _kill(self, plan: Round, world: World, attempt: Attempt, held: Reached | None) -> None:
         self.kills += 1
         task = attempt.task_now()
-        match plan.victim:
-            case schedule.TASK:
-                attempt.kill(*task)
-            case schedule.SUPERVISOR:
-                attempt.kill(attempt.supervisor)
-            case schedule.WORKER | schedule.SLEEPER:
-                attempt.kill(attempt.supervisor, *task)
-            case schedule.JOB:
-                attempt.kill(*([held.pid] if held else []))
-            case schedule.EVERYTHING:
-                attempt.kill(attempt.supervisor, *attempt.processes())
+        dead = {
+            schedule.TASK: task,
+            schedule.SUPERVISOR: [attempt.supervisor],
+            schedule.WORKER: [attempt.supervisor, *task],
+            schedule.SLEEPER: [attempt.supervisor, *task],
+            schedule.JOB: [held.pid] if held else [],
+        }
+        if plan.victim == schedule.TERMINATED:
+            attempt.terminate_task(*task)
+        elif plan.victim == schedule.EVERYTHING:
+            attempt.kill(attempt.supervisor, *attempt.processes())
+        else:
+            attempt.kill(*dead[plan.victim])
         if held is None:
             return
         if plan.victim == schedule.SLEEPER:
@@ -166,16 +174,21 @@ class Soak:
 
     def _reckon(self, plan: Round, world: World, *, is_calm: bool) -> None:
         world.bus.wait_no_subscriber(world.topic)
-        extra = world.bus.deliveries(world.topic) - len(world.note_kept()) - world.extra_deliveries
-        world.extra_deliveries += extra
+        extra = self._count_extra(world, plan.cause)
         of_front = self.fronts.setdefault(plan.front.value, Counter())
         of_front.update(rounds=1, deliveries=world.deliveries_since(), more=extra)
-        if extra:
-            self.causes[plan.cause] += extra
         wrong = invariants.doubled(world)
         if extra and is_calm:
             wrong.append(f"{extra} deliveries more than once in a round in which nothing happened")
         assert not wrong, "\n".join(wrong)
+
+    def _count_extra(self, world: World, cause: str) -> int:
+        """Deliveries since the last count that brought nothing which is kept in a file."""
+        extra = world.bus.deliveries(world.topic) - len(world.note_kept()) - world.extra_deliveries
+        world.extra_deliveries += extra
+        if extra:
+            self.causes[cause] += extra
+        return extra
 
     def _drain(self, world: World) -> None:
         """Attempts without any trouble, until nothing is left; then everything must hold."""
@@ -188,6 +201,8 @@ class Soak:
         world.note_kept()
         if not world.replay_ids:
             return
+        if not world.has_one_area:
+            self._count_extra(world, "staged in another staging area")
         wrong = [
             *invariants.doubled(world),
             *invariants.lost(world),

@@ -6,6 +6,7 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark import landing_steps
 from tests.proof.points import (
     BEGINNINGS,
+    BEYOND,
     FALLBACKS,
     LISTENING,
     REWRITES,
@@ -24,8 +25,26 @@ def test_every_step_of_the_worker_is_killed_in_every_store(store: str) -> None:
         point.step_name
         for point in crash_points()
         if (point.store, point.victim, point.front) == (store, Victim.TASK, Front.NOBODY)
+        and not point.beyond
     }
     assert killed == set(steps.WORKER_STEPS)
+
+
+def test_every_step_around_the_events_beyond_a_batch_is_killed() -> None:
+    """Before and after the manifest, with the next batch claimed, and with its first part closed."""
+    killed = {point.step for point in crash_points() if point.beyond}
+    assert killed == {*BEYOND, *steps.CARRY_OVER_STEPS, f"{steps.PART_CLOSED}:2"}
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_task_that_has_pinned_latest_is_killed_in_every_store(store: str) -> None:
+    """At each step of the first record's write."""
+    killed = {
+        point.step
+        for point in crash_points()
+        if point.latest and (point.store, point.front) == (store, Front.NOBODY)
+    }
+    assert killed == {steps.POSITION_SET, *BEGINNINGS}
 
 
 def test_every_step_is_killed_where_salesforce_keeps_the_place() -> None:
@@ -60,6 +79,12 @@ def test_a_triggerer_is_killed_at_every_step_of_listening(front: Front) -> None:
     assert killed >= set(LISTENING)
 
 
+def test_a_task_is_terminated_at_every_step() -> None:
+    """SIGTERM, which a task answers by ending, reaches it at each step of its way."""
+    ended = {point.step for point in crash_points() if point.victim is Victim.TERMINATED}
+    assert ended == set(steps.WORKER_STEPS)
+
+
 def test_every_step_of_the_real_job_is_killed() -> None:
     """The same for Spark's driver, under spark-submit."""
     killed = {
@@ -91,4 +116,4 @@ def test_each_crash_point_has_a_name_of_its_own() -> None:
     """Names tell crash points apart in figures and test ids; the quick ones are all there."""
     names = [point.id for point in crash_points()]
     assert len(names) == len(set(names))
-    assert len(quick_points()) == 5
+    assert len(quick_points()) == 6

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.proof.figures import note_soak
 from tests.proof.points import Front
-from tests.proof.schedule import FAULTS, NOBODY, plan_round
+from tests.proof.schedule import FAULTS, NOBODY, SHARED, STAGINGS, plan_round
 from tests.proof.soak import Soak
+from tests.proof.world import STORES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,10 +59,15 @@ def test_a_whole_soak_holds_everything() -> None:
         "job",
         "everything",
         "sleeper",
+        "terminated",
     }
     assert {one.fault for one in rounds} == set(FAULTS)
     assert {one.world for one in rounds} == {"variable", "asset", "xcom", "own", "spark"}
     assert {one.front for one in rounds} == set(Front)
+    assert {(one.world, one.staging) for one in rounds} == {
+        *product(STORES, STAGINGS),
+        ("spark", SHARED),
+    }
     for kind in (
         "front_killed",
         "big",
@@ -71,5 +78,6 @@ def test_a_whole_soak_holds_everything() -> None:
         "is_calm",
         "twin_seconds",
         "hours",
+        "timeout_seconds",
     ):
         assert any(getattr(one, kind) for one in rounds), kind

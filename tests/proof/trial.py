@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 EVENTS, MORE_EVENTS = 12, 3
 MOST_ATTEMPTS = 5
+LONG_AGO = "2020-01-01T00:00:00+00:00"
+"""As `until`, it ends a batch with the first event that is delivered."""
 
-GO_ON = {Victim.SUPERVISOR, Victim.TWIN_BESIDE, Victim.EMULATOR}
+GO_ON = {Victim.SUPERVISOR, Victim.TWIN_BESIDE, Victim.EMULATOR, Victim.TERMINATED}
 """Where the process that was held at the step is not among the dead, and goes on at once."""
 
-NOTICED = {Victim.TASK, Victim.JOB, Victim.JVM, Victim.EMULATOR}
+NOTICED = {Victim.TASK, Victim.JOB, Victim.JVM, Victim.EMULATOR, Victim.TERMINATED}
 """Where a supervisor is left, which sees the attempt to its end."""
 
 
@@ -55,7 +57,8 @@ def go_through(point: CrashPoint, world: World) -> Trial:
         _go_through_wait(Wait(point, world), trial)
         return trial
     options = _prepare(point, world, trial)
-    world.publish(EVENTS)
+    if not point.latest:
+        world.publish(EVENTS)
     attempt = world.start(stop_at=point.step, options=options)
     held = attempt.wait_stopped()
     if held is None:
@@ -63,6 +66,8 @@ def go_through(point: CrashPoint, world: World) -> Trial:
         return trial
     killed_at = time.time()
     _strike(point, world, attempt, held, trial)
+    if point.latest:
+        world.publish(EVENTS)  # the position is pinned, so each of them counts
     if not point.again:
         world.publish(MORE_EVENTS)
     _recover(point, world, options, trial)
@@ -99,6 +104,10 @@ def _prepare(point: CrashPoint, world: World, trial: Trial) -> dict[str, str]:
     """Whatever has to have happened for the step to be reached; options for all attempts from now on."""
     if point.step_name in FALLBACKS:
         return {"PROOF_INITIAL": "ff" * 10, "PROOF_FALLBACK": "earliest"}
+    if point.latest:
+        return {"PROOF_INITIAL": "latest"}
+    if point.beyond:
+        return {"PROOF_UNTIL": LONG_AGO}
     if point.step_name in REWRITES:
         _land_in_another_form(world, trial)
     return {}
@@ -131,6 +140,8 @@ def _strike(point: CrashPoint, world: World, attempt: Attempt, held: Reached, tr
     task, victim = attempt.task, point.victim
     if victim is Victim.EMULATOR:
         world.bus.restart()
+    elif victim is Victim.TERMINATED:
+        attempt.terminate_task(task)
     else:
         attempt.kill(*_pids(victim, attempt, held))
     if victim in GO_ON:

@@ -78,6 +78,7 @@ class World:
     :ivar replay_ids: of all that was published, in hex.
     :ivar runs: how many runs have been made.
     :ivar extra_deliveries: for whoever keeps count.
+    :ivar attempts_per_area: 0: all attempts have one staging area; 1: each has one of its own; 2: two take turns.
     :ivar may_come_again: events that Salesforce, where it keeps the place, may have delivered again though they were kept here.
     """
 
@@ -95,6 +96,7 @@ class World:
     attempts: list[Attempt] = field(default_factory=list)
     extra_deliveries: int = 0
     may_come_again: int = 0
+    attempts_per_area: int = 0
     _connection: str = ""
     _kept: set[str] = field(default_factory=set)
     _deliveries: int = 0
@@ -109,7 +111,23 @@ class World:
 
     @property
     def staging(self) -> Path:
-        return self.folder / "staging"
+        """Staging area of the coming attempt."""
+        number = len(self.attempts)
+        match self.attempts_per_area:
+            case 0:
+                return self.folder / "staging"
+            case 1:
+                return self.folder / f"staging-{number}"
+        return self.folder / f"staging-{number % 2}"
+
+    @property
+    def has_one_area(self) -> bool:
+        return not self.attempts_per_area
+
+    @property
+    def areas(self) -> list[Path]:
+        """Staging areas of all attempts."""
+        return sorted(self.folder.glob("staging*"))
 
     @property
     def _managed(self) -> str:
@@ -119,7 +137,8 @@ class World:
     @property
     def batches(self) -> list[Path]:
         """Folders of the batches that have not been swept, oldest first."""
-        return sorted(path for path in self.staging.glob("*/*/*/*/*") if path.name.isdigit())
+        found = (path for area in self.areas for path in area.glob("*/*/*/*/*"))
+        return sorted((path for path in found if path.name.isdigit()), key=lambda path: path.name)
 
     def publish(self, count: int, *, size: int = 8) -> None:
         """Publish so many events, each with an id of its own."""
@@ -216,14 +235,14 @@ class World:
 
     def note_kept(self) -> set[str]:
         """Replay ids of what has been in a closed file at this or an earlier look, and need not be delivered again."""
-        for path in self.staging.rglob("part-*.parquet"):
+        for path in (one for area in self.areas for one in area.rglob("part-*.parquet")):
             if not path.name.startswith("."):
                 self._kept.update(one.hex() for one in _column(path, layout.REPLAY_ID))
         return self._kept
 
     def age_leftovers(self) -> bool:
         """Make what killed processes had begun to write look two days old, when it may be cleared away; False where there is nothing."""
-        left = list(self.staging.rglob(".*.tmp"))
+        left = [path for area in self.areas for path in area.rglob(".*.tmp")]
         for path in left:
             os.utime(path, (time.time() - TWO_DAYS,) * 2)
         return bool(left)
@@ -257,7 +276,7 @@ class World:
             "variable": "SELECT val FROM variable WHERE key LIKE 'sfevents.%'",
             MANAGED: "SELECT val FROM variable WHERE key LIKE 'sfevents.%'",
             "asset": "SELECT value FROM asset_state_store WHERE key LIKE 'sfevents.%' AND key NOT LIKE '%.probe'",
-            "xcom": "SELECT value FROM xcom WHERE key LIKE 'sfevents%'",
+            "xcom": "SELECT value FROM xcom WHERE key LIKE 'sfevents%' AND key NOT LIKE '%.rows'",
         }[self.store]
         database = sqlite3.connect(self.folder / "airflow.db")
         try:

@@ -42,6 +42,20 @@ def test_a_folder_that_another_fills_in_that_moment_stays(spark: Any, tmp_path: 
     assert [path.name for path in folder.iterdir()] == ["0f3c-2"]
 
 
+@pytest.mark.parametrize(("folder", "file"), [(0o700, 0o600), (0o2750, 0o640), (0o755, 0o644)])
+def test_a_receipt_is_as_closed_as_its_folder(
+    spark: Any, tmp_path: Path, folder: int, file: int
+) -> None:
+    """What Spark writes into the staging area follows `staging_mode`, also when it is replaced."""
+    tmp_path.chmod(folder)
+    place = tmp_path / "landed.json"
+    for text in ("one", "two"):
+        Files(spark).write_staged(f"file://{place}", text)
+        assert place.read_text() == text
+        assert f"{place.stat().st_mode & 0o7777:o}" == f"{file:o}"
+    assert list(tmp_path.iterdir()) == [place]
+
+
 def test_a_folder_that_another_removes_in_that_moment_is_gone(spark: Any, tmp_path: Path) -> None:
     """Both wanted that."""
     folder = tmp_path / "_landing"

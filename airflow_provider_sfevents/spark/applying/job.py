@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark.applying.batch import apply_batch
@@ -66,5 +65,5 @@ def _settle(spark: SparkSession, files: Files, order: ApplyOrder, step: Step) ->
         applied={**(before.applied or {}), **counts},
         written_at=datetime.now(UTC).isoformat(),
     )
-    files.write_text(url, receipt.to_json(), f"{url}.{uuid4().hex}.tmp")
+    files.write_staged(url, receipt.to_json())
     return receipt

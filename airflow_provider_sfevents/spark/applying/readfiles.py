@@ -102,7 +102,7 @@ def resolve_files(spark: SparkSession, order: ResolveOrder, step: Step = no_step
         step=step,
     )
     if order.report:
-        files.write_in_place(order.report, json.dumps(counts))
+        files.write_staged(order.report, json.dumps(counts))
     return counts
 
 

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.operators.sfevents import (
 
 with DAG("chain", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     fetch = SfEventsFetchOperator(
-        task_id="fetch", topic="{{ dag_run.conf['topic'] }}", idle_seconds=0.5
+        task_id="fetch", topic="{{ dag_run.conf['topic'] }}", idle_seconds=2
     )
     spark = SparkSubmitOperator(
         task_id="spark",

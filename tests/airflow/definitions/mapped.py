@@ -19,6 +19,6 @@ with DAG("mapped", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     SfEventsToSparkOperator.partial(
         task_id="land",
         application=os.environ["STAND_IN_FILE"],
-        idle_seconds=0.5,
+        idle_seconds=2,
         max_active_tis_per_dagrun=2,
     ).expand(topic=topics())

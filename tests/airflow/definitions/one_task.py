@@ -13,7 +13,7 @@ from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 EACH: dict[str, Any] = {
     "task_id": "land",
     "topic": "{{ dag_run.conf['topic'] }}",
-    "idle_seconds": 0.5,
+    "idle_seconds": 2,
     "retry_delay": timedelta(0),
 }
 LANDING: dict[str, Any] = EACH | {"application": os.environ["STAND_IN_FILE"]}
@@ -43,7 +43,7 @@ with dag("waiting"):  # for more events, long; unless the run's conf says until 
     SfEventsToSparkOperator(**WAITING)
 
 with dag("waiting_not_long"):
-    SfEventsToSparkOperator(**WAITING, execution_timeout=timedelta(seconds=10))
+    SfEventsToSparkOperator(**WAITING, execution_timeout=timedelta(seconds=60))
 
 with dag("landing_not_long"):
     SfEventsToSparkOperator(**LANDING, execution_timeout=timedelta(seconds=10))

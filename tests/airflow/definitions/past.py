@@ -21,6 +21,6 @@ for name in ("daily", "never_ran"):
             task_id="land",
             topic="{{ dag_run.conf['topic'] }}",
             application=os.environ["STAND_IN_FILE"],
-            idle_seconds=0.5,
+            idle_seconds=2,
             keep_batches=2,
         )

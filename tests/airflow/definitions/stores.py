@@ -17,7 +17,7 @@ STORES = {"variable": "variable", "asset": "asset", "xcom": "xcom", "own": "own_
 EACH: dict[str, Any] = {
     "topic": TOPIC,
     "application": os.environ["STAND_IN_FILE"],
-    "idle_seconds": 0.5,
+    "idle_seconds": 2,
     "retries": 20,  # some pass while Airflow's API is not there
     "retry_delay": timedelta(seconds=1),
 }

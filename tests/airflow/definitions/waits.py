@@ -14,11 +14,11 @@ from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 TOPIC = "{{ dag_run.conf['topic'] }}"
 LANDING: dict[str, Any] = {
     "application": os.environ["STAND_IN_FILE"],
-    "idle_seconds": 0.5,
+    "idle_seconds": 2,
     "retries": 3,
     "retry_delay": timedelta(seconds=1),
 }
-WAITING: dict[str, Any] = {"idle_seconds": 0.5, "poke_interval": 1, "timeout": 120}
+WAITING: dict[str, Any] = {"idle_seconds": 2, "poke_interval": 1, "timeout": 120}
 MODES: dict[str, dict[str, Any]] = {
     "poking": {},
     # Airflow (3.3) fails a task whose next poke runs before its scheduler has heard of the last one's end.

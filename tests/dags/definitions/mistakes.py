@@ -12,7 +12,7 @@ from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
 
 STAND_IN = os.environ["STAND_IN_FILE"]
 TOPIC = "/event/Order__e"
-EACH: dict[str, Any] = {"topic": TOPIC, "idle_seconds": 0.5, "application": STAND_IN}
+EACH: dict[str, Any] = {"topic": TOPIC, "idle_seconds": 2, "application": STAND_IN}
 MISTAKES: dict[str, dict[str, Any]] = {
     "unknown_topic": {"topic": "/event/Oder__e"},
     "wrong_secret": {"conn_id": "wrong_secret"},
@@ -32,5 +32,5 @@ with DAG(
 
 with DAG("mapped", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     SfEventsToSparkOperator.partial(
-        task_id="land", table=os.environ["SFEVENTS_LAKE"], idle_seconds=0.5
+        task_id="land", table=os.environ["SFEVENTS_LAKE"], idle_seconds=2
     ).expand(topic=[TOPIC, "/event/Shipment__e", TOPIC])

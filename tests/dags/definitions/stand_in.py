@@ -1,6 +1,7 @@
 """Stands in for the Spark job where Spark's work is not the point: leaves the receipt, and lands nothing.
 
-The environment variable STAND_IN says what to do instead: `fail`, or `forget` the receipt.
+The environment variable STAND_IN says what to do instead: `fail`, or `forget` the receipt. COMMAND_LINES names a folder in which to
+write down the command lines of this process and of all that led to it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ receipt = Receipt(
     quarantined=0,
     written_at=datetime.now(UTC).isoformat(),
 )
+if folder := os.environ.get("COMMAND_LINES"):
+    pid, lines = os.getpid(), []
+    while pid:
+        lines.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    Path(folder, str(os.getpid())).write_bytes(b"\n".join(lines))
 match os.environ.get("STAND_IN", ""):
     case "fail":
         sys.exit("the stand-in was told to fail")

@@ -18,7 +18,7 @@ from airflow_provider_sfevents.positions.asset import topic_asset
 
 STAND_IN = os.environ["STAND_IN_FILE"]
 TOPIC = "/event/Order__e"
-EACH: dict[str, Any] = {"topic": TOPIC, "idle_seconds": 0.5}
+EACH: dict[str, Any] = {"topic": TOPIC, "idle_seconds": 2}
 
 with DAG("stores", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     SfEventsToSparkOperator(

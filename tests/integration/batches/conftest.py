@@ -54,7 +54,7 @@ class Consumer:
     replay_fallback: str = "fail"
     cleared: bool = False
     backfill: bool = False
-    bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.15))
+    bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.4))
 
     @property
     def store(self) -> MappingStore:

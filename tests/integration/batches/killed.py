@@ -1,10 +1,11 @@
-"""A task that stages a batch of a managed subscription, in a process of its own that dies at a named step without a word."""
+"""A task that stages a batch, in a process of its own that dies at a named step without a word."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections import UserDict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,17 @@ from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness import deaths
 
 if TYPE_CHECKING:
-    from tests.integration.batches.managing import ManagedConsumer
+    from tests.integration.batches.conftest import Consumer
 
 
-def kill_at(consumer: ManagedConsumer, step: str, nth: int = 1) -> None:
-    """Let a first try of the consumer's next run die there; the position that it wrote stays."""
+def kill_at(
+    consumer: Consumer, step: str, nth: int = 1, *, then: str = "", until: str = ""
+) -> None:
+    """Let a first try of the consumer's next run die there; the position that it wrote stays.
+
+    :param then: as `deaths.kill_at` has it.
+    :param until: bound of the batch, ISO 8601.
+    """
     settings = consumer.settings
     login = settings.login
     assert isinstance(login, ClientCredentials)
@@ -36,13 +43,14 @@ def kill_at(consumer: ManagedConsumer, step: str, nth: int = 1) -> None:
         "endpoint": settings.endpoint,
         "root": str(consumer.root),
         "topic": consumer.topic,
-        "managed": consumer.managed,
+        "managed": getattr(consumer, "managed", ""),
+        "until": until,
         "positions": str(consumer.root.with_name("positions.json")),
     }
     positions = KeptPositions(told["positions"])
     positions.update(consumer.positions)
     try:
-        deaths.kill_at(step, nth, __name__, told)
+        deaths.kill_at(step, nth, __name__, told, then)
     finally:
         consumer.positions.update(KeptPositions(told["positions"]))
 
@@ -72,7 +80,10 @@ async def _stage(told: dict[str, Any]) -> None:
     request = BatchRequest(
         topic=told["topic"],
         consumer="orders",
-        bounds=Bounds(idle_seconds=0.3),
+        bounds=Bounds(
+            idle_seconds=1.0,
+            until=datetime.fromisoformat(told["until"]) if told["until"] else None,
+        ),
         run=Run(dag="orders", run="r1", task="land"),
         managed=told["managed"],
     )

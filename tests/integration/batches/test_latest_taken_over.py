@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import UserDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from typing_extensions import override
 
-from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
 from airflow_provider_sfevents.staging import claims
 from tests.integration.batches.conftest import TOPIC, publish, until
+from tests.unit.batches.building import manifest as made, run
+from tests.unit.positions.building import begun
 
 if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.outcome import Empty
     from airflow_provider_sfevents.emulator import Emulator
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from tests.integration.batches.conftest import Consumer, Waiter
@@ -51,6 +57,24 @@ def test_a_task_stages_nothing_of_a_later_moment(
     assert (folder.parts(), bus.deliveries(TOPIC)) == ([], 1)
 
 
+def test_the_file_with_the_pinning_event_starts_at_latest(
+    bus: Emulator, consumer: Consumer, folder: BatchFolder
+) -> None:
+    """A later file that lacks this event starts after it, and cannot be mistaken for the first."""
+
+    async def run() -> tuple[list[str], Staged | Empty]:
+        fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
+        await until(lambda: bus.open_streams == 1)
+        return publish(bus, 4, 1), await fetching
+
+    ids, staged = asyncio.run(run())
+    assert isinstance(staged, Staged)
+    staged.release()
+    assert (staged.manifest.start, staged.manifest.parts[0].start) == (ids[0], "latest")
+    assert consumer.position.start == ids[0]
+    assert [part.start for part in folder.parts()] == ["latest"]
+
+
 def test_a_wait_stages_nothing_of_a_later_moment(
     bus: Emulator, waiter: Waiter, folder: BatchFolder
 ) -> None:
@@ -65,3 +89,66 @@ def test_a_wait_stages_nothing_of_a_later_moment(
 
     asyncio.run(run())
     assert (folder.parts(), bus.deliveries(TOPIC)) == ([], 1)
+
+
+def stage_by_another(folder: BatchFolder) -> None:
+    epoch = folder.batch_id.rpartition("-")[0]
+    folder.create_manifest(replace(made(1, run(1)), epoch=epoch, batch_id=folder.batch_id))
+
+
+class TakenOver(UserDict[str, str]):
+    """Positions, still none, of a task that loses its lease right after its last read of them."""
+
+    def __init__(self, folder: BatchFolder) -> None:
+        self._folder = folder
+        super().__init__()
+
+    @override
+    def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        if claims.holder_of(self._folder.folder) and self._folder.read_manifest() is None:
+            take_over(self._folder)
+            stage_by_another(self._folder)
+        return self.data.get(key, default)
+
+
+def test_a_task_that_finds_another_ones_batch_gives_way(
+    consumer: Consumer, folder: BatchFolder
+) -> None:
+    """A task that slept through its lease at `latest` names the task that took over, not a hand."""
+    consumer.positions = TakenOver(folder)  # type: ignore[assignment]
+    with pytest.raises(BatchClaimed, match="taken over"):
+        consumer.stage()
+
+
+class BegunMeanwhile(UserDict[str, str]):
+    """Positions of a wait that finds none, whereupon another task begins one and stages a batch."""
+
+    def __init__(self, folder: BatchFolder) -> None:
+        self._folder = folder
+        self._reads = 0
+        super().__init__()
+
+    @override
+    def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        self._reads += 1
+        if self._reads == 2:  # the first read looks, the second one is under the lease
+            stage_by_another(self._folder)
+            return None
+        return begun().to_json() if self._reads > 2 else None
+
+
+def test_a_wait_that_finds_another_ones_batch_waits_on(waiter: Waiter, folder: BatchFolder) -> None:
+    """A wait that read no position, and then finds a batch, looks again instead of blaming a hand."""
+    waiter.consumer.positions = BegunMeanwhile(folder)  # type: ignore[assignment]
+    pending = waiter.find()
+    assert (pending.coming, pending.enough) == (None, False)
+    assert "another task has just begun" in pending.why
+
+
+def test_a_batch_that_contradicts_a_missing_position_is_refused(
+    waiter: Waiter, folder: BatchFolder
+) -> None:
+    """A wait fails if there is a batch, and still no position."""
+    stage_by_another(folder)
+    with pytest.raises(PositionConflict):
+        waiter.find()

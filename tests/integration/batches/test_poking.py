@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -293,3 +294,24 @@ def test_an_empty_fetch_after_a_poke_is_empty(
     """A poke that heard nothing leaves nothing that a task could take for a part."""
     waiter.poke()
     assert isinstance(consumer.run_once(), Empty)
+
+
+@pytest.mark.parametrize("pokes", [1, 2])
+def test_a_batch_that_a_sensor_filled_alone_knows_when_its_last_event_was_created(
+    bus: Emulator, consumer: Consumer, waiter: Waiter, pokes: int
+) -> None:
+    """The task receives nothing itself, so it reads the time from the last file that the sensor left."""
+    last = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    for poke in range(pokes):
+        times = [last + timedelta(minutes=minute) for minute in (1, 2, 3)]
+        last = times[-1]
+        bus.publish(TOPIC, [{"CreatedDate": int(at.timestamp() * 1000)} for at in times])
+        waiter.min_events = 3 * (poke + 1)
+        waiter.poke()
+    delivered = bus.deliveries(TOPIC)
+    consumer.bounds = Bounds(idle_seconds=0.2, max_events=3 * pokes)
+    staged = consumer.run_once()
+    assert isinstance(staged, Staged)
+    assert (staged.manifest.events, bus.deliveries(TOPIC)) == (3 * pokes, delivered)
+    assert staged.manifest.last_event_at == last.isoformat()
+    assert consumer.position.last_event_at == last.isoformat()

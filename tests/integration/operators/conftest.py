@@ -94,14 +94,14 @@ class Task:
 
     def prepare(self, kind: type[Any], **arguments: Any) -> tuple[Any, Callable[[], Any]]:
         """The operator, and its execution."""
-        known: dict[str, Any] = {"topic": ORDERS, "idle_seconds": 0.3}
+        known: dict[str, Any] = {"topic": ORDERS, "idle_seconds": 1.0}
         if issubclass(kind, SfEventsToSparkOperator):
             known |= {"table": str(self.staging.parent / "lake")}
         return self._prepare(kind, {**known, **arguments})
 
-    def commit(self, kind: type[Any], batch: Any) -> Any:
+    def commit(self, kind: type[Any], batch: Any, **arguments: Any) -> Any:
         """What the chain's end returns or raises for what its beginning returned."""
-        _, run = self._prepare(kind, {"task_id": "commit", "batch": batch})
+        _, run = self._prepare(kind, {"task_id": "commit", "batch": batch, **arguments})
         return run()
 
     def prepare_alone(self, kind: type[Any], **arguments: Any) -> tuple[Any, Callable[[], Any]]:

@@ -160,6 +160,23 @@ def test_commit_of_a_batch_that_is_gone(task: Task, bus: Emulator) -> None:
     assert stands_at(task) == (0, "earliest")
 
 
+def test_a_commit_that_is_retried_after_its_batch_was_swept(task: Task, bus: Emulator) -> None:
+    """Its answer was lost, and later runs have swept the batch: the retry succeeds and moves nothing."""
+    publish(bus, 2)
+    first = fetch(task)
+    land(first)
+    commit(task, first)
+    for _ in range(2):
+        publish(bus, 2)
+        later = fetch(task)
+        land(later)
+        task.commit(SfEventsCommitOperator, later, keep_batches=1)
+    assert not file_of(first["manifest"]).exists()
+    position = dict(task.positions)
+    assert commit(task, first) == first
+    assert task.positions == position
+
+
 def test_commit_of_an_older_batch(task: Task, bus: Emulator) -> None:
     """Clearing the commit of an earlier run says what had landed, and does not move the position back."""
     publish(bus, 2)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.positions.building import begun
+from airflow_provider_sfevents.positions.text import xcom_key
+from airflow_provider_sfevents.positions.xcom import KEPT_ROWS
+from tests.unit.positions.building import TOPIC, begun
 
 if TYPE_CHECKING:
     from tests.harness.airflow_home import AirflowHome
@@ -90,3 +92,50 @@ def test_a_position_that_airflow_does_not_give_back_is_not_taken_for_written(
     )
     run = airflow_home.test_dag("positions", "2026-01-02")
     assert airflow_home.xcom("positions", run.run_id, "xcom") == 0, run.log
+
+
+WRITERS = """
+    import pendulum
+    from airflow.sdk import chain, dag, get_current_context, task
+
+    from airflow_provider_sfevents.positions import stores
+    from airflow_provider_sfevents.positions.opening import open_store
+    from airflow_provider_sfevents.positions.record import advance
+    from airflow_provider_sfevents.staging.manifest import Run
+    from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
+
+    NAMES = [f"t{number}" for number in range(7)]
+
+    def move():
+        context = get_current_context()
+        store = open_store(
+            "xcom", org_id=ORG, consumer="load", topic=TOPIC, context=context, tasks=NAMES
+        )
+        position = stores.read(store)
+        now = pendulum.now("UTC").isoformat()
+        moved = begun() if position is None else advance(position, batch_after(position), now, Run())
+        stores.write(store, moved)
+        return moved.sequence
+
+    @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
+    def writers():
+        chain(*[task(task_id=name)(move)() for name in NAMES])
+
+    writers()
+"""
+
+
+def test_a_task_removes_the_xcoms_that_earlier_runs_left(
+    airflow_home: AirflowHome, repository: object
+) -> None:
+    """In a real Airflow a task removes old records of its position, also those of other runs and tasks."""
+    airflow_home.environment["PYTHONPATH"] = str(repository)
+    (airflow_home.dags / "writers.py").write_text(dedent(WRITERS))
+    runs = [airflow_home.test_dag("writers", f"2026-01-0{day}") for day in (1, 2)]
+    names = [(run.run_id, f"t{number}") for run in runs for number in range(7)]
+    sequences = [airflow_home.xcom("writers", run_id, task) for run_id, task in names]
+    assert sequences == list(range(14)), runs[-1].log
+    key = xcom_key(TOPIC)
+    for written in (key, f"{key}.rows"):
+        kept = [airflow_home.xcom("writers", *name, written) is not None for name in names]
+        assert kept == [False] * 4 + [True] * KEPT_ROWS, runs[-1].log

@@ -68,7 +68,7 @@ def run_once(consumer: Consumer) -> Staged:
 
 def commit(consumer: Consumer, staged: Staged) -> None:
     try:
-        commit_batch(staged, consumer.run, keep_batches=10)
+        commit_batch(staged, consumer.run, keep_batches=10, commit_seconds=0)
     finally:
         staged.release()
 

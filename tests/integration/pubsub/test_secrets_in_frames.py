@@ -1,13 +1,14 @@
-"""Secrets in the local variables of failing logins and calls, as exception recorders show them."""
+"""Secrets in the logs of failing logins and calls, and in their local variables, as recorders show them.
+
+`tests/dags/test_secrets.py` searches all that a whole Airflow leaves behind.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
+import logging
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus
 
 import pytest
 
@@ -20,6 +21,7 @@ from airflow_provider_sfevents.pubsub.rest import limits
 from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from tests.harness.leaks import Secrets, recorded
 from tests.integration.pubsub.test_every_login import REFUSALS
 from tests.integration.pubsub.test_login import encrypted
 
@@ -29,8 +31,18 @@ if TYPE_CHECKING:
     from tests.integration.pubsub.conftest import LoginServer
 
 pytestmark = pytest.mark.anyio
-TESTS = Path(__file__).parents[2]
 NOWHERE = "http://127.0.0.1:1"
+USED: list[Secrets] = []
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No log of any level holds a secret of the connections that a test uses."""
+    caplog.set_level(logging.DEBUG)
+    USED.clear()
+    yield
+    for secrets in USED:
+        assert secrets.found_in(caplog.text) == []
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +56,7 @@ async def fails(
 ) -> SfEventsError:
     """The error of a connection with other values, from reading it to the first call."""
     values = {**connection, **over, "conn_id": "sf", "extra": {**connection["extra"], **extra}}
+    USED.append(Secrets.of_connection(values))
 
     async def use() -> None:
         given = SimpleNamespace(**values, extra_dejson=values["extra"])  # its `repr` tells all
@@ -57,32 +70,9 @@ async def fails(
     return raised.value
 
 
-def recorded(error: BaseException) -> str:
-    """Local variables of every frame outside of the tests, of the error and all that led to it."""
-    found, chain = [], [error]
-    while chain:
-        one = chain.pop()
-        chain += [before for before in (one.__cause__, one.__context__) if before is not None]
-        trace = one.__traceback__
-        while trace is not None:
-            if not Path(trace.tb_frame.f_code.co_filename).is_relative_to(TESTS):
-                found.append(f"{trace.tb_frame.f_code.co_name}: {trace.tb_frame.f_locals!r}")
-            trace = trace.tb_next
-    return "\n".join(found)
-
-
 def secrets_in(text: str, connection: dict[str, Any], extra: dict[str, str]) -> list[str]:
     """Secrets of a connection in a text, by the names of their fields; tokens by their shape."""
-    given = {"password": connection["password"], **connection["extra"], **extra}
-    names = re.compile("password|token|key|passphrase")
-    found = [
-        name
-        for name, value in given.items()
-        if names.search(name)
-        for line in str(value).replace("\\n", "\n").splitlines()
-        if line and "-----" not in line and (line in text or quote_plus(line) in text)
-    ]
-    return found + re.findall(r"00D[0-9A-Za-z]{12}!\S", text)
+    return Secrets.of_connection(connection, **extra).found_in(text)
 
 
 @pytest.mark.parametrize(

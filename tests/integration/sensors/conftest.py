@@ -105,7 +105,7 @@ class Waits:
 
     def fetch(self, **arguments: Any) -> dict[str, Any]:
         """The result of the task that fetches."""
-        known = {"task_id": "fetch", "idle_seconds": 0.3}
+        known = {"task_id": "fetch", "idle_seconds": 1.0}
         operator, context = self.prepare(SfEventsFetchOperator, **{**known, **arguments})
         fetched = operator.execute(context)
         assert isinstance(fetched, dict)
@@ -141,7 +141,7 @@ class Waits:
             "topic": ORDERS,
             "position_store": self.positions,
             "staging": self.staging.as_uri(),
-            "idle_seconds": 0.2,
+            "idle_seconds": 0.5,
         }
         with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)) as dag:
             operator = kind(**{**known, **arguments})

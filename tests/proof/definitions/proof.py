@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import DAG
@@ -26,6 +26,10 @@ if initial := os.environ.get("PROOF_INITIAL"):
 LANDS: dict[str, Any] = {}
 if most := os.environ.get("PROOF_MAX_QUARANTINED"):
     LANDS["max_quarantined"] = int(most)
+if seconds := os.environ.get("PROOF_EXECUTION_TIMEOUT"):
+    LANDS["execution_timeout"] = timedelta(seconds=float(seconds))
+if until := os.environ.get("PROOF_UNTIL"):
+    LANDS["until"] = until
 
 with DAG("proof", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
     wait = SfEventsSensor(

@@ -1,7 +1,8 @@
 """A Spark job without Spark: lands a staged batch with pyarrow, by the same steps and the same rules, in a tenth of the time.
 
 It decodes nothing: a row is an event's identity, its replay id and its place in the batch. Its files follow from the batch alone, an
-event that has landed in another batch is left out, `_landed/<batch id>.json` and the receipt come last.
+event that has landed in another batch is left out, `_landed/<batch id>.json` and the receipt come last. Of two forms of a batch, staged
+in two areas, the one that landed first stays; unlike the real job it cannot tell two apart that land at once.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ def main(arguments: list[str]) -> None:
 def land(manifest: Manifest, batch: Path, root: Path) -> Receipt:
     attempt = root / publish.LANDING / manifest.batch_id / uuid4().hex
     steps.reached(landing_steps.FOLDER, manifest.batch_id)
+    if other := _other_form(manifest, root):
+        return other
     attempt.mkdir(parents=True)
     steps.reached(landing_steps.COMPARE, manifest.batch_id)
     seen = landed_elsewhere(root, manifest.batch_id)
@@ -54,15 +57,31 @@ def land(manifest: Manifest, batch: Path, root: Path) -> Receipt:
             pq.write_table(fresh, attempt / name)
             rows[name] = fresh.num_rows
     _publish(manifest, attempt, root, rows)
-    landed = sum(rows.values())
+    return _receipt(manifest.batch_id, manifest.events, sum(rows.values()), manifest.end, root)
+
+
+def _receipt(batch_id: str, events: int, landed: int, end: str, root: Path) -> Receipt:
     return Receipt(
-        batch_id=manifest.batch_id,
-        events=manifest.events,
+        batch_id=batch_id,
+        events=events,
         tables={f"{root}/{TABLE}": landed},
         quarantined=0,
-        duplicates=manifest.events - landed,
+        duplicates=events - landed,
         written_at=datetime.now(UTC).isoformat(),
+        end=end,
     )
+
+
+def _other_form(manifest: Manifest, root: Path) -> Receipt | None:
+    """The receipt of another form of this batch that has landed already; None where there is none."""
+    mark = root / publish.landed_name(manifest.batch_id)
+    if not mark.exists():
+        return None
+    said = json.loads(mark.read_text())
+    if said["staged_at"] == manifest.created_at:
+        return None
+    landed = sum(said["rows"].values())
+    return _receipt(manifest.batch_id, said["events"], landed, said["end"], root)
 
 
 def landed_elsewhere(root: Path, batch_id: str) -> set[str]:
@@ -111,7 +130,17 @@ def _publish(manifest: Manifest, attempt: Path, root: Path, rows: dict[str, int]
             left.unlink(missing_ok=True)
     steps.reached(landing_steps.LANDED, manifest.batch_id)
     (root / publish.LANDED).mkdir(exist_ok=True)
-    _write(root / publish.landed_name(manifest.batch_id), json.dumps({"rows": rows}))
+    _write(
+        root / publish.landed_name(manifest.batch_id),
+        json.dumps(
+            {
+                "rows": rows,
+                "staged_at": manifest.created_at,
+                "events": manifest.events,
+                "end": manifest.end,
+            }
+        ),
+    )
     steps.reached(landing_steps.CLEAN, manifest.batch_id)
     shutil.rmtree(attempt.parent, ignore_errors=True)
     with suppress(OSError):

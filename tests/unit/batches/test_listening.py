@@ -281,7 +281,8 @@ def test_at_latest_the_first_event_begins_the_position(beginning: Beginning) -> 
     assert beginning.hears(Came(1, 2)).events == 2
     begun = beginning.position
     assert (begun.replay_id, begun.pinned_by) == (replay_id(1).hex(), "event")
-    assert plan(beginning.area, Coming.after(begun)).events == 2
+    planned = plan(beginning.area, Coming.after(begun))
+    assert (planned.events, planned.kept[0].start) == (2, "latest")
 
 
 def test_a_position_that_another_has_begun_is_not_replaced(beginning: Beginning) -> None:

@@ -175,6 +175,17 @@ def test_a_form_that_did_not_land_says_nothing() -> None:
     assert redelivery.to_commit_first(other, moved_on=False) == ""
 
 
+def test_a_receipt_without_an_end_is_of_this_form() -> None:
+    """A receipt of a user's own job may name no end; the batch then landed as it is staged here."""
+    manifest = a_manifest()
+    receipt = Receipt(
+        batch_id=manifest.batch_id, events=1, tables={}, quarantined=0, written_at="now"
+    )
+    last = Before(manifest=manifest, receipt=receipt)
+    assert redelivery.may_come_again([last]) == (last,)
+    assert redelivery.to_commit_first(last, moved_on=False) == manifest.end
+
+
 def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
     """Unless Salesforce is known to keep it, or a later keepalive."""
     last = Before(manifest=a_manifest())

@@ -105,6 +105,23 @@ def test_an_anchor_after_other_files_does_not_count(after: str) -> None:
     assert restart.plan(found(anchors=(anchor(after=after),))) == restart.Fetch(start=HERE)
 
 
+@pytest.mark.parametrize("events", [1, 5], ids=["shorter", "as long"])
+def test_a_batch_begins_with_the_file_that_holds_the_pinning_event(events: int) -> None:
+    """A file that starts at `latest` is kept, whatever starts after the event that pinned it."""
+    pinning = part("latest", HERE, events=events, claim=2)
+    planned = restart.plan(found(parts=(part(HERE, NEXT), pinning)))
+    assert planned == restart.Fetch(start=HERE, kept=(pinning,))
+    assert planned.ask == HERE
+
+
+def test_a_position_read_at_latest_keeps_no_file() -> None:
+    """A file that is there all the same shows that the position was pinned after it was read."""
+    planned = restart.plan(
+        found(position_start="latest", start="latest", parts=(part("latest", HERE),))
+    )
+    assert planned == restart.Fetch(start="latest")
+
+
 def test_files_that_nothing_leads_to_are_left_out() -> None:
     """A file that does not join the start is not part of the batch."""
     orphan = part(NEXT, LATER, first_ordinal=5)

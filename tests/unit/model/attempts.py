@@ -1,4 +1,4 @@
-"""How a task's attempt ends, and whether it may go on."""
+"""Ends of an attempt, and the check of its claim."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ ENOUGH = "enough is pending"
 
 
 def killed(world: World, me: Worker) -> World:
-    """The world after a SIGKILL: its claim stays, what it had in memory is gone, its Spark job lives on."""
+    """The world after a SIGKILL: the claim stays, the memory is gone, the Spark job continues."""
     return world._replace(kills=world.kills - 1).worker(_tried_again(me, "killed"))
 
 
-def checked(rules: Rules, world: World, me: Worker, after: Worker) -> Step:
-    """`Claim.check`: nobody has a higher number."""
+def holds_claim(rules: Rules, world: World, me: Worker) -> bool:
+    """Tell whether `Claim.check` passes: no claim has a higher number."""
     claims = world.areas[me.area].claims(me.key)
-    if not rules.keeps(broken.CHECK) or (claims and claims[-1].number == me.claim):
+    return not rules.keeps(broken.CHECK) or (bool(claims) and claims[-1].number == me.claim)
+
+
+def checked(rules: Rules, world: World, me: Worker, after: Worker) -> Step:
+    """`Claim.check`; without its claim the attempt fails."""
+    if holds_claim(rules, world, me):
         return "checks its claim", world.worker(after)
     return failed(world, me, "finds its claim taken over")
 
@@ -40,7 +45,7 @@ def ended(world: World, me: Worker, outcome: str) -> Step:
 
 
 def goes_on(world: World, me: Worker) -> Step:
-    """A wait has enough: the operator of its run goes on, or it was nobody's."""
+    """A wait has enough: the operator of its run follows, if there is one."""
     if not me.then:
         return ended(world, me, ENOUGH)
     area = released(world.areas[me.area], me)
@@ -49,7 +54,7 @@ def goes_on(world: World, me: Worker) -> Step:
 
 
 def released(area: Area, me: Worker) -> Area:
-    """The area once this attempt has let go of its claim."""
+    """The area without this attempt's claim."""
     claims = area.claims(me.key)
     if not any(one.by == me.me for one in claims):
         return area
@@ -62,7 +67,8 @@ def stands(text: str) -> str:
     if not text:
         return "none"
     one = position(text)
-    return f"{one.epoch}-{one.sequence} at {one.replay_id}"
+    further = f", or {one.resume_after}" if one.resume_after else ""
+    return f"{one.epoch}-{one.sequence} at {one.start}{further}"
 
 
 def _tried_again(me: Worker, outcome: str) -> Worker:
@@ -73,7 +79,7 @@ def _tried_again(me: Worker, outcome: str) -> Worker:
 
 
 def _anew(me: Worker) -> Worker:
-    """The same task, knowing nothing."""
+    """The same task without any knowledge."""
     return Worker(
         slot=me.slot,
         run=me.run,

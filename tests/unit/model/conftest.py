@@ -1,4 +1,4 @@
-"""What explorations run under."""
+"""Fixture of all explorations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def no_garbage_collection() -> Iterator[None]:
-    """Worlds refer to each other in no circle; looking for circles among a million of them takes a sixth of the time."""
+    """Switch off the search for cycles: worlds have none, and it takes a sixth of the time."""
     gc.disable()
     yield
     gc.enable()

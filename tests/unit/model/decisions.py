@@ -1,19 +1,27 @@
-"""The package's own decisions, asked about the model's world. Nothing is decided here; values are only put together."""
+"""The package's decision functions, called with values of the model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches import age, past, restart
-from airflow_provider_sfevents.batches.opening import Begun, Landed, refuse_lost, refuse_stale
+from airflow_provider_sfevents.batches import fallback, past, position_writes, restart
+from airflow_provider_sfevents.batches.coming import Coming, anchors
+from airflow_provider_sfevents.batches.opening import (
+    Begun,
+    Landed,
+    refuse_elsewhere,
+    refuse_lost,
+    refuse_stale,
+)
 from airflow_provider_sfevents.batches.outcome import BatchRequest
-from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict, ReplayIdRefused
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.staging.holders import Sighting, Verdict, judge
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Run
+from airflow_provider_sfevents.staging.marks import Origin
 from airflow_provider_sfevents.staging.sweeping import BatchState, to_sweep
-from tests.unit.model import rules as broken
+from tests.unit.model import beside, rules as broken
 from tests.unit.model.world import (
     Area,
     Batch,
@@ -29,8 +37,7 @@ from tests.unit.model.world import (
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.restart import Adopt, Commit, Fetch
-    from airflow_provider_sfevents.staging.area import TopicFolder
-    from airflow_provider_sfevents.staging.marks import Anchor, Origin
+    from airflow_provider_sfevents.staging.marks import Anchor
     from tests.unit.model.rules import Rules
 
 TOPIC, CONSUMER, ORG = "/event/Order__e", "orders", "00D000000000001AAA"
@@ -44,7 +51,9 @@ def task(run: int, life: int = 1) -> Run:
 
 
 @remember
-def begun(run: int, epoch: str, tick: int, start: str = "earliest") -> str:
+def begun(
+    run: int, epoch: str, tick: int, start: str = "earliest", area: str = "", previous: str = ""
+) -> str:
     """A first run's position, as text."""
     return record.begin(
         org_id=ORG,
@@ -55,7 +64,74 @@ def begun(run: int, epoch: str, tick: int, start: str = "earliest") -> str:
         at=at_time(tick),
         by=task(run),
         epoch=epoch,
+        staging_id=area,
+        previous_epoch=previous,
     ).to_json()
+
+
+@remember
+def pinned(store: str, replay_id: str, by: str, area: str) -> str:
+    """The position with a replay id in the place of `latest`, as text."""
+    return record.pin(position(store), replay_id, by=by, staging_id=area).to_json()
+
+
+@remember
+def moved_on(store: str, replay_id: str) -> str:
+    """The position after a keepalive, as text. Times are left out: they decide nothing."""
+    return record.move_on(position(store), replay_id, at_time(0)).to_json()
+
+
+@remember
+def noted(store: str, area: str, events: int) -> str:
+    """The position with the hint of a wait, as text."""
+    return record.note_wait(position(store), area, events).to_json()
+
+
+@remember
+def taken(store: str, area: str) -> str:
+    """The position with another staging area, as text."""
+    return record.work_in(position(store), area).to_json()
+
+
+@remember
+def fallen_back(store: str, choice: str) -> str:
+    """The position after the bus refused its replay id, as text; empty: the user has not chosen."""
+    try:
+        lost = fallback.choose(position(store), choice, ReplayIdRefused("refused"), _WHERE)
+    except ReplayIdRefused:
+        return ""
+    return replace(lost, loss=lost.loss and replace(lost.loss, at=at_time(0))).to_json()
+
+
+@remember
+def same_but_hint(found: str, base: str) -> bool:
+    """Tell whether the store holds the record that a task goes by."""
+    found_, base_ = (position(one) if one else None for one in (found, base))
+    return position_writes._without_hint(found_) == position_writes._without_hint(base_)
+
+
+@remember
+def elsewhere(store: str, area: str) -> str:
+    """Reason to refuse a position that only another area can continue; empty: none."""
+    try:
+        refuse_elsewhere(position(store), area, _WHERE)
+    except PositionConflict as refused:
+        return str(refused)
+    return ""
+
+
+def with_origin(world: World, index: int, text: str) -> World:
+    """The world once an area knows how a position's epoch began; a second time changes nothing."""
+    area, first = world.areas[index], position(text)
+    if any(one.epoch == first.epoch for one in area.origins):
+        return world
+    origin = Origin(
+        epoch=first.epoch,
+        previous=first.previous_epoch,
+        created_at=first.committed_at,
+        position=text,
+    )
+    return world.area(index, area._replace(origins=(*area.origins, origin)))
 
 
 @remember
@@ -77,7 +153,7 @@ def part(claim: int, ordinal: int, start: str, events: tuple[int, ...]) -> Part:
 
 
 @remember
-def staged(store: str, start: str, parts: tuple[Part, ...], tick: int, run: int, life: int) -> str:
+def staged(store: str, parts: tuple[Part, ...], tick: int, run: int, life: int) -> str:
     """The manifest of the batch after a position, as text."""
     stands = position(store)
     return Manifest(
@@ -88,8 +164,8 @@ def staged(store: str, start: str, parts: tuple[Part, ...], tick: int, run: int,
         epoch=stands.epoch,
         sequence=stands.sequence + 1,
         batch_id=f"{stands.epoch}-{stands.sequence + 1}",
-        position_start=stands.start,
-        start=start,
+        position_start=stands.replay_id,
+        start=stands.start,
         end=parts[-1].end,
         events=sum(part.events for part in parts),
         bytes=sum(part.bytes for part in parts),
@@ -98,6 +174,7 @@ def staged(store: str, start: str, parts: tuple[Part, ...], tick: int, run: int,
         schemas=("s",),
         created_at=at_time(tick),
         run=task(run, life),
+        losses=(stands.loss,) if stands.loss else (),
     ).to_json()
 
 
@@ -117,7 +194,7 @@ def own_batch(area: Area, store: str, run: int, life: int) -> Manifest | None:
 
 @remember
 def stale(landed: Landed | None, store: str) -> str:
-    """Why a run may not go on from the position it read; empty where it may."""
+    """Reason to refuse the position that a run has read; empty: it is not refused."""
     try:
         refuse_stale(position(store), landed, _WHERE)
     except PositionConflict as refused:
@@ -126,7 +203,7 @@ def stale(landed: Landed | None, store: str) -> str:
 
 
 def lost(area: Area) -> str:
-    """Why there should be a position where there is none; empty for a first run."""
+    """Reason to refuse a missing position; empty: it is a first run."""
     return _lost(newest_landed(area), in_order(area.origins))
 
 
@@ -165,7 +242,7 @@ def in_order(origins: tuple[Origin, ...]) -> tuple[Origin, ...]:
 
 
 def _epochs(area: Area) -> list[str]:
-    """Oldest first; those whose origin is not written yet, and of which nothing is staged, come last."""
+    """Epochs, oldest first; those without an origin and a staged batch come last."""
     known = [origin.epoch for origin in in_order(area.origins)]
     return known + sorted({batch.key[0] for batch in area.batches} - set(known))
 
@@ -173,7 +250,7 @@ def _epochs(area: Area) -> list[str]:
 def plan(
     store: str, batch: Batch, parts: tuple[Part, ...], anchor: Anchor | None
 ) -> Commit | Adopt | Fetch | None:
-    """What to do about what lies in the batch's folder; None: refused, as the position was changed by hand."""
+    """Plan for the content of the batch's folder; None: it is refused."""
     return _plan(store, batch.manifest, batch.receipt, parts, anchor)
 
 
@@ -183,31 +260,15 @@ def as_landed(staged: str, landed: str) -> str:
     return restart.as_landed(manifest(staged), receipt(landed)).to_json()
 
 
-class _Lying(NamedTuple):
-    """As much of a topic's folder as is looked at for the anchor; nothing has been lost."""
-
-    anchor: Anchor | None
-
-    def read_anchor(self) -> Anchor | None:
-        return self.anchor
-
-    def batch(self, epoch: str, sequence: int) -> _Lying:
-        return self
-
-    def read_loss(self) -> None:
-        return None
-
-
 @remember
 def _plan(
     store: str, staged: str, landed: str, parts: tuple[Part, ...], anchor: Anchor | None
 ) -> Commit | Adopt | Fetch | None:
-    stands = position(store)
-    counts = age.anchor_of(cast("TopicFolder", _Lying(anchor)), stands)
+    coming = Coming.after(position(store))
     found = restart.Found(
-        position_start=stands.start,
-        anchor=counts.replay_id if counts else "",
-        anchor_after=counts.after if counts else "",
+        position_start=coming.position_start,
+        start=coming.start,
+        anchors=anchors(coming, beside.folder(Area(anchor=anchor))),
         manifest=manifest(staged) if staged else None,
         receipt=receipt(landed) if staged and landed else None,
         parts=() if staged else parts,
@@ -219,8 +280,22 @@ def _plan(
 
 
 @remember
+def kept_files(start: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Closed files that the next attempt keeps."""
+    plan = restart.plan(restart.Found(position_start=start, start=start, parts=parts))
+    assert isinstance(plan, restart.Fetch)
+    return plan.kept
+
+
+@remember
+def is_batch_after(store: str, staged: str) -> bool:
+    """Tell whether a batch begins at the position's replay id, as `check_before_landing` does."""
+    return position(store).replay_id == manifest(staged).position_start
+
+
+@remember
 def has_landed(staged: str, landed: str) -> bool:
-    """Whether a batch's receipt proves that it landed."""
+    """Tell whether a batch's receipt proves that it landed."""
     try:
         restart.require_landed(manifest(staged), receipt(landed) if landed else None, "")
     except NotLanded:
@@ -229,13 +304,16 @@ def has_landed(staged: str, landed: str) -> bool:
 
 
 @remember
-def moved(store: str, staged: str, run: int, life: int, keeps: bool) -> str:
+def moved(store: str, staged: str, by: tuple[int, int], area: str, keeps: bool) -> str:
     """The position after a batch, as text; empty: refused.
 
+    :param by: run and life of the task.
     :param keeps: otherwise the position moves to the batch's end, wherever it stands.
     """
     try:
-        after = record.advance(position(store), manifest(staged), at_time(0), task(run, life))
+        after = record.advance(
+            position(store), manifest(staged), at_time(0), task(*by), staging_id=area
+        )
     except PositionConflict:
         if keeps:
             return ""
@@ -246,15 +324,15 @@ def moved(store: str, staged: str, run: int, life: int, keeps: bool) -> str:
 
 @remember
 def is_done(store: str, staged: str) -> bool:
-    """Whether the position stands at the batch's end, or has gone on from there."""
+    """Tell whether the position is at the batch's end or past it."""
     one, batch = position(store), manifest(staged)
     return record.is_committed(one, batch) or record.is_past(one, batch)
 
 
 def verdict(world: World, rules: Rules, claim: Claim, *, stopped: bool) -> Verdict:
-    """What an observer makes of a claim's holder.
+    """An observer's verdict on a claim's holder.
 
-    :param stopped: the holder lives and shows no sign of it: a frozen machine, a lost network.
+    :param stopped: the holder is alive without a sign of it: a frozen machine, a lost network.
     """
     alive = any(one.me == claim.by and one.at != "done" for one in world.workers)
     if not rules.keeps(broken.CLAIM):
@@ -279,7 +357,7 @@ def _verdict(released: bool, alive: bool, one_host: bool, stopped: bool) -> Verd
 def swept(
     area: Area, keep_batches: int, one_host: bool, living: frozenset[tuple[str, int]]
 ) -> Area:
-    """The area without the batches that may go; who is not certainly dead holds its batch."""
+    """The area without the batches that may go; a holder that may be alive keeps its batch."""
     epochs = _epochs(area)
     batches = sorted(area.batches, key=lambda batch: (epochs.index(batch.key[0]), batch.key[1]))
     states = [_state(batch, one_host, living) for batch in batches]

@@ -1,4 +1,4 @@
-"""Every world that can come of one, breadth first; the first that must not be is told as a story, and it is the shortest there is."""
+"""Breadth-first exploration of worlds; a fault comes with its shortest story."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from typing_extensions import override
 
-from airflow_provider_sfevents.staging.marks import Origin
-from tests.unit.model import attempts, decisions, landing, worker as work
+from tests.unit.model import attempts, decisions, landing, worker as work, writing
 from tests.unit.model.invariants import broken_at_the_end, broken_in, broken_on_the_way
-from tests.unit.model.world import Worker, at_time
+from tests.unit.model.world import Worker, position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +24,7 @@ Step = tuple[str, "World"]
 
 
 Check = Callable[["World"], str]
-"""Says what is wrong with a world; empty: nothing."""
+"""Names the fault of a world; empty: there is none."""
 
 
 def nothing_more(world: World) -> str:
@@ -33,7 +32,7 @@ def nothing_more(world: World) -> str:
 
 
 class Explored(NamedTuple):
-    """What was seen: so many worlds, so many of them ends; and the tale of the first fault, empty where there is none."""
+    """Result of an exploration: its size, and the story of the first fault, if there is one."""
 
     worlds: int
     ends: int
@@ -48,14 +47,14 @@ class Explored(NamedTuple):
 
 
 def holds(explored: Explored, at_least: int) -> None:
-    """No world is wrong; and there were as many as there should be, so that the model does not shrink unnoticed."""
+    """Check that no world is wrong, and that the model has not shrunk unnoticed."""
     assert not explored.fault, str(explored)
     assert explored.worlds >= at_least, str(explored)
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Worlds are values, and hold no cycles. Python would look for some in all of them, again and again: a quarter of the time."""
+    """Switch off the search for cycles: worlds have none, and it takes a quarter of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -67,9 +66,9 @@ def _uncollected() -> Iterator[None]:
 
 @_uncollected()
 def explore(rules: Rules, first: World, at_the_end: Check = nothing_more) -> Explored:
-    """Go through all worlds.
+    """Visit all worlds.
 
-    :param at_the_end: what else must hold when everybody has come to an end, before the next run starts.
+    :param at_the_end: a further check of worlds in which all workers have ended.
     """
     came_from: dict[World, Step | None] = {first: None}
     coming = deque([first])
@@ -97,7 +96,7 @@ def explore(rules: Rules, first: World, at_the_end: Check = nothing_more) -> Exp
 
 
 def steps(rules: Rules, world: World) -> Iterator[Step]:
-    """Whatever may happen next."""
+    """Everything that may happen next."""
     living = [one for one in world.workers if one.at != "done"]
     for one in living[:1] if rules.one_at_a_time else living:
         yield from _of_worker(rules, world, one)
@@ -105,10 +104,15 @@ def steps(rules: Rules, world: World) -> Iterator[Step]:
         yield from _of_job(rules, world, index)
     if world.later and living:
         yield f"event {len(world.bus) + 1} is published", published(world)
+    for index, (writer, _) in enumerate(world.late):
+        yield f"the write of {writer[0]}{writer[1]} is visible", writing.visible(world, index)
+    if world.expiries and world.gone < len(world.bus):
+        gone = world.gone + 1
+        yield f"event {gone} leaves the bus", world._replace(gone=gone, expiries=world.expiries - 1)
     if world.damages:
         yield from _damaged(world)
     if world.resets and world.jobs:
-        yield "somebody sets the position back to earliest", reset(world)
+        yield "a user sets the position back to earliest", reset(world)
 
 
 def _of_worker(rules: Rules, world: World, one: Worker) -> Iterator[Step]:
@@ -129,7 +133,7 @@ def _of_job(rules: Rules, world: World, index: int) -> Iterator[Step]:
 
 
 def _damaged(world: World) -> Iterator[Step]:
-    """A closed file that no manifest names yet is found damaged, and is left out from now on."""
+    """A closed file that is in no manifest yet is damaged, and left out from now on."""
     for index, area in enumerate(world.areas):
         for batch in area.batches:
             for part in () if batch.manifest else batch.parts:
@@ -147,22 +151,28 @@ def published(world: World) -> World:
 
 def reset(world: World) -> World:
     """As `airflow sfevents position set` does, in a new epoch."""
-    store = decisions.begun(0, "reset", world.ticks)
-    origin = Origin(epoch="reset", created_at=at_time(world.ticks), position=store)
-    areas = tuple(area._replace(origins=(*area.origins, origin)) for area in world.areas)
-    return world._replace(store=store, areas=areas, ticks=world.ticks + 1, resets=world.resets - 1)
+    previous = position(world.store).epoch if world.store else ""
+    store = decisions.begun(0, "reset", world.ticks, previous=previous)
+    changed = world._replace(store=store, ticks=world.ticks + 1, resets=world.resets - 1)
+    for index in range(len(world.areas)):
+        changed = decisions.with_origin(changed, index, store)
+    return changed
 
 
 def _let_run(rules: Rules, world: World) -> tuple[list[str], str]:
-    """Once everybody has ended: the runs that come next, without a fault, until nothing is left to do; and what is wrong then."""
+    """Let runs without kills follow until nothing is left to do; with the fault then."""
     story: list[str] = []
+    while world.late:
+        world = writing.visible(world, 0)
     while world.later:
         world = published(world)
     places = len(world.areas)
     idle = 0
     for run in range(100, 110):
         waiting = (*world.workers, Worker(slot="Z", run=run, area=run % places))
-        world = world._replace(workers=waiting, kills=0, pauses=0)
+        world = world._replace(workers=waiting, kills=0, pauses=0, delays=0)
+        if world.gone:
+            world = world._replace(keepalives=1)  # for a run that falls back to latest
         while following := _alone(rules, world):
             label, after = following
             story.append(label)

@@ -1,82 +1,65 @@
-"""What attempts and waits hear, and what they leave of it in the staging area: closed files, and anchors."""
+"""Deliveries of the bus, and the files and keepalives that they leave in a staging area."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.positions.record import EVENT
 from airflow_provider_sfevents.staging.marks import Anchor
-from tests.unit.model import decisions, rules as broken
-from tests.unit.model.attempts import checked
-from tests.unit.model.world import (
-    LATEST,
-    UNKNOWN,
-    Batch,
-    Worker,
-    World,
-    of_keepalive,
-    place,
-    places,
-    position,
-)
+from tests.unit.model import decisions
+from tests.unit.model.world import Batch, Worker, World, of_keepalive, place, places, position
 
 if TYPE_CHECKING:
     from tests.unit.model.attempts import Step
-    from tests.unit.model.rules import Rules
 
 
 def subscribed(world: World, me: Worker) -> Step:
-    """Where `latest` is, is known from now on, and to nobody else."""
+    """Subscribe at `latest`: from now on this subscription receives each event."""
     after = me._replace(since=len(world.bus))
     return f"subscribes at latest, after event {after.since}", world.worker(after)
 
 
-def asked_in_time(rules: Rules, world: World, me: Worker, after: Worker) -> Step:
-    """Whoever takes a claim over asks later. So once something was heard, the claim tells whether ours is the earlier `latest`."""
-    if rules.keeps(broken.CHECK_LATEST):
-        return checked(rules, world, me, after)
-    return "does not check its claim", world.worker(after)
+def delivered(world: World, me: Worker, *, beyond: bool = False) -> Step:
+    """Deliver the next event into memory.
+
+    :param beyond: the batch is full already.
+    """
+    event = me.since + 1
+    changed = world._replace(delivered=_once_more(world.delivered, event))
+    if event in me.known:
+        after = me._replace(since=event)
+        return f"drops event {event}, which is staged before", changed.worker(after)
+    if beyond:
+        after = me._replace(beyond=(*me.beyond, event), since=event)
+        return f"is delivered event {event}, beyond the batch", changed.worker(after)
+    after = me._replace(memory=(*me.memory, event), since=event)
+    return f"is delivered event {event}", changed.worker(after)
 
 
-def delivered(world: World, me: Worker) -> Step:
-    """The next event, into memory."""
-    times = list(world.delivered)
-    times[me.since] += 1
-    after = me._replace(memory=(*me.memory, me.since + 1), since=me.since + 1)
-    label = f"is delivered event {after.since}"
-    return label, world._replace(delivered=tuple(times)).worker(after)
+def _once_more(times: tuple[int, ...], event: int) -> tuple[int, ...]:
+    return (*times[: event - 1], times[event - 1] + 1, *times[event:])
 
 
 def kept_alive(world: World, me: Worker) -> Step:
-    """A keepalive, which the bus sends where there is nothing else to send."""
+    """A keepalive, which the bus sends while it has no event to send."""
     text = of_keepalive(me.since, world.keepalives)
     changed = world._replace(keepalives=world.keepalives - 1)
     return f"hears keepalive {text}", changed.worker(me._replace(at="note", text=text))
 
 
 def heard(me: Worker) -> int:
-    """Events of the batch that it knows of."""
+    """Events of the batch that are kept or in memory."""
     return sum(part.events for part in me.kept) + len(me.memory)
 
 
-def lying(batch: Batch) -> frozenset[int]:
-    """Events in closed files that are worth keeping.
-
-    Not those of a file that hangs in the air, as the one before it was damaged; nor of a second `latest`, which is another moment.
-    """
-    found: set[int] = set()
-    ends: set[str] = set()
-    starts: set[str] = set()
-    for part in sorted(batch.parts, key=lambda one: (one.first_ordinal, one.path)):
-        is_first = part.first_ordinal == 0 and not (part.start == LATEST and LATEST in starts)
-        if is_first or part.start in ends:
-            found.update(places(part))
-            ends.add(part.end)
-            starts.add(part.start)
-    return frozenset(found)
+def closed_files(start: str, batch: Batch) -> frozenset[int]:
+    """Events in the closed files that the next attempt keeps."""
+    kept = decisions.kept_files(start, batch.parts)
+    return frozenset(event for part in kept for event in places(part))
 
 
 def closed(world: World, me: Worker) -> tuple[str, World, Worker]:
-    """Close a file with what is in memory; the caller says what is next."""
+    """Close a file with the events in memory; the caller sets the next step."""
     start = me.kept[-1].end if me.kept else me.start
     part = decisions.part(me.claim, sum(part.events for part in me.kept), start, me.memory)
     area = world.areas[me.area]
@@ -84,33 +67,34 @@ def closed(world: World, me: Worker) -> tuple[str, World, Worker]:
     others = tuple(one for one in batch.parts if one.path != part.path)
     parts = tuple(sorted((*others, part), key=lambda one: one.path))
     changed = world.area(me.area, area.put(batch._replace(parts=parts)))
-    if start == LATEST:
-        changed = _known(changed, me, me.memory[0] - 1)
     label = f"closes a file with {list(me.memory)}"
-    return label, changed, me._replace(memory=(), kept=(*me.kept, part))
+    after = me._replace(memory=(), kept=(*me.kept, part), start=position(me.seen).start)
+    return label, _with_pinning_event(changed, me), after
+
+
+def _with_pinning_event(world: World, me: Worker) -> World:
+    """An event that pinned the position has to land once the batch's holder has staged it."""
+    stands = position(world.store) if world.store else None
+    claims = world.areas[me.area].claims(me.key)
+    if (
+        stands is None
+        or claims[-1].by != me.me
+        or (stands.pinned_by, stands.start) != (EVENT, position(me.seen).start)
+        or world.beginning != place(stands.start)
+        or me.memory[0] != world.beginning
+    ):
+        return world
+    return world._replace(beginning=world.beginning - 1)
 
 
 def anchored(world: World, me: Worker, after: str) -> tuple[str, World]:
-    """Write the keepalive's replay id down.
+    """Write a keepalive's replay id beside the batches.
 
-    :param after: end of the last closed file that it follows; empty where it follows the position.
+    :param after: replay point that it was heard after.
     """
     stands = position(me.seen)
     anchor = Anchor(
         epoch=stands.epoch, sequence=stands.sequence, replay_id=me.text, seen_at="", after=after
     )
     changed = world.area(me.area, world.areas[me.area]._replace(anchor=anchor))
-    if stands.start == LATEST and not after:
-        changed = _known(changed, me, place(me.text))
-    return f"writes anchor {me.text}" + f", after {after}" * bool(after), changed
-
-
-def _known(world: World, me: Worker, since: int) -> World:
-    """Where `latest` is has been noted down: from now on nothing that was published since may be lost.
-
-    What somebody says whose claim was taken over, or who lets it go too late, does not count.
-    """
-    claims = world.areas[me.area].claims(me.key)
-    if world.beginning != UNKNOWN or (claims and claims[-1].by != me.me):
-        return world
-    return world._replace(beginning=since)
+    return f"writes anchor {me.text}, after {after}", changed

@@ -1,10 +1,11 @@
-"""What must hold: in every world, over every step, and when everybody has come to an end."""
+"""Invariants: of every world, of every step, and of the end."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.positions.record import EVENT
 from tests.unit.model.world import UNKNOWN, File, place, position, remember
 
 if TYPE_CHECKING:
@@ -13,22 +14,18 @@ if TYPE_CHECKING:
 
 
 def broken_in(rules: Rules, world: World) -> str:
-    """What is wrong with this world; empty: nothing."""
+    """Name the fault of a world; empty: there is none."""
     files = world.table.files
     if len(world.areas) > 1 and (world.jobs or world.table.folders):
-        # What a form of a batch that has not landed left behind is replaced file by file.
+        # Files of a form that has not landed are replaced one by one.
         rows = _by_batch(files)
     else:
         rows = tuple(file.rows for file in files)
-    return (
-        _doubled(world.bus, rows)
-        or _passed(world.bus, rows, world.store, world.beginning)
-        or _exceeded(rules, world)
-    )
+    return _doubled(world.bus, rows) or _passed_in(world, rows) or _exceeded(rules, world)
 
 
 def broken_on_the_way(before: World, after: World) -> str:
-    """What is wrong with this step: an event was delivered again that lay in a closed file when the fetch began."""
+    """Name the fault of a step: an event of a closed file was delivered again."""
     if before.delivered == after.delivered or len(before.bus) != len(after.bus):
         return ""
     for one, then in zip(before.workers, after.workers, strict=True):
@@ -38,27 +35,40 @@ def broken_on_the_way(before: World, after: World) -> str:
 
 
 def broken_at_the_end(rules: Rules, world: World) -> str:
-    """What is wrong with a world in which nobody has anything left to do."""
+    """Name the fault of a world in which nothing is left to do."""
     rows = tuple(file.rows for file in world.table.files)
-    if fault := _doubled(world.bus, rows) or _passed(world.bus, rows, world.store, world.beginning):
+    if fault := _doubled(world.bus, rows) or _passed_in(world, rows):
         return fault
     there = {world.bus[row - 1] for file in world.table.files for row in file.rows}
-    if lost := set(_that_count(world.bus, world.beginning)) - there:
+    due = _due(world.bus, world.beginning, len(world.bus), _windows(world.store, world.gone))
+    if lost := set(due) - there:
         return f"lost: {sorted(lost)}"
-    if not world.store or place(position(world.store).start) not in _ends(world):
+    at_the_end = bool(world.store) and place(position(world.store).start) == len(world.bus)
+    if due and not at_the_end:
         return "the position does not come to the end"
     return ""
 
 
-def _that_count(bus: tuple[str, ...], beginning: int) -> tuple[str, ...]:
-    """Identities of the events that have to land; none as long as nobody has noted down where `latest` is."""
-    return () if beginning == UNKNOWN else bus[beginning:]
+@remember
+def _due(
+    bus: tuple[str, ...], beginning: int, end: int, windows: frozenset[int]
+) -> tuple[str, ...]:
+    """Identities of the events that have to land; none as long as `latest` is not pinned."""
+    if beginning == UNKNOWN:
+        return ()
+    return tuple(bus[one - 1] for one in range(beginning + 1, end + 1) if one not in windows)
 
 
-def _ends(world: World) -> set[int]:
-    """Where the position may stand in the end: behind the last event; or still at `latest`, with nothing after it."""
-    nothing = not _that_count(world.bus, world.beginning)
-    return {len(world.bus), UNKNOWN} if nothing else {len(world.bus)}
+@remember
+def _windows(store: str, gone: int) -> frozenset[int]:
+    """Places in the recorded loss windows of a position."""
+    stands = position(store) if store else None
+    windows = (*stands.losses, *([stands.loss] if stands.loss else [])) if stands else ()
+    found: set[int] = set()
+    for one in windows:
+        end = gone if one.start == "earliest" else place(one.resumes_at)
+        found.update(range(place(one.after) + 1, end + 1))
+    return frozenset(found)
 
 
 Rows = tuple[tuple[int, ...], ...]
@@ -79,10 +89,21 @@ def _doubled(bus: tuple[str, ...], rows: Rows) -> str:
     return f"a reader sees twice: {doubled}" if doubled else ""
 
 
+def _passed_in(world: World, rows: Rows) -> str:
+    for store in (world.store, *(text for _, text in world.late)):
+        if store and (fault := _passed(world.bus, rows, store, world.beginning, world.gone)):
+            return fault
+    return ""
+
+
 @remember
-def _passed(bus: tuple[str, ...], rows: Rows, store: str, beginning: int) -> str:
-    end = place(position(store).start) if store else UNKNOWN
-    passed = set(_that_count(bus[: max(end, 0)], beginning))
+def _passed(bus: tuple[str, ...], rows: Rows, store: str, beginning: int, gone: int) -> str:
+    stands = position(store)
+    # An event that pins `latest` is in the area's files, and lands with the first batch.
+    end = place(stands.start) - (stands.pinned_by == EVENT)
+    if stands.resume_after:
+        end = max(end, place(stands.resume_after))
+    passed = set(_due(bus, beginning, end, _windows(store, gone)))
     missing = sorted(passed - {bus[row - 1] for some in rows for row in some})
     return f"the position is past what has not landed: {missing}" if missing else ""
 

@@ -1,8 +1,8 @@
-"""What a Spark job does, effect by effect, in the order of `spark.landing` and `spark.publish`, with the decisions of both.
+"""A Spark job, effect by effect, in the order of `spark.landing` and `spark.publish`.
 
-Renames are atomic, as on disks and HDFS. Where one staging area serves all, a batch has one manifest for good, so that the fence has
-nothing to find and is not asked before each effect, and what an attempt does in its own folder is one step with what comes before it;
-that spares three quarters of the steps.
+Renames are atomic, as on disks and HDFS. With one staging area a batch has one manifest for good.
+Then the fence finds nothing and is not asked, and an effect in the attempt's own folder is one
+step with the one before it; that spares three quarters of the steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARK = File("landed.json", "", ())
 
 
 def steps(rules: Rules, world: World, index: int) -> Iterator[Step]:
-    """What this job may do next, each with the world after it."""
+    """Possible next steps of this job, each with the world after it."""
     job = world.jobs[index]
     if job.at not in ENDS:
         label, after = _STEPS[job.at](rules, world, index, job)
@@ -54,7 +54,7 @@ def _open(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _look_ahead(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """Whoever is there now may be gone, with word of it or without, when this one's folder is there."""
+    """Look for other attempts: they may be gone when this attempt's folder exists."""
     others = _others(world, job)
     after = job._replace(at="folder", left_overs=bool(others))
     return f"finds {len(others)} others at it", world.job(index, after)
@@ -70,14 +70,14 @@ def _make_folder(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _look(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """From here on nobody leaves files in the tables unseen: who comes now is found later, or gives way."""
+    """Look again: an attempt that begins later finds this one's folder."""
     others = _others(world, job)
     after = job._replace(at="write", left_overs=job.left_overs or bool(others))
     return f"now finds {len(others)} others at it", world.job(index, after)
 
 
 def _write(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """Write, and leave out what has landed in another batch: what counts is the last look at the tables."""
+    """Write, and leave out what has landed in another batch by the last look at the tables."""
     batch_id = _batch_id(job)
     files = _to_write(rules, world, job)
     text = written.mark_of(job.manifest, job.attempt, files)
@@ -89,7 +89,7 @@ def _write(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _stop_others(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """From here on no landing of another epoch moves what it has not compared with ours, nor we what we have not with its."""
+    """Stop landings of other epochs, which have not been compared with this one."""
     epoch = manifest(job.manifest).epoch
     table = world.table
     for batch_id, name, _ in world.table.folders:
@@ -133,7 +133,7 @@ def _clear(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _prepare(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """Write the mark where it is to be renamed from; a folder that was removed is there again, with nothing else in it."""
+    """Write the mark to be renamed; this makes a removed folder again, otherwise empty."""
     contents = world.table.contents(job.attempt) or ()
     table = world.table.put_folder(_batch_id(job), job.attempt, (*contents, _MARK))
     after = job._replace(at=_next(world, job))
@@ -223,7 +223,7 @@ def _go(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _other_form(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """Nobody will land this form any more; so the folders of whoever tried go too."""
+    """No attempt lands this form any more, so the folders of all that tried go, too."""
     table = world.table
     for name in fence.twins(table.attempts(_batch_id(job)), job.attempt):
         table = table.without_folder(name)
@@ -281,7 +281,7 @@ def _effect(job: Job) -> str:
 
 
 def _ended(world: World, index: int, end: str) -> World:
-    """The job has ended; whoever waits for it is told, by what is left of it."""
+    """The job has ended; a worker that waits for it finds its end."""
     job = world.jobs[index]
     waits = any(one.me == job.by and one.at == "wait" for one in world.workers)
     told = Job(by=job.by, area=job.area, manifest="", at=end)
@@ -289,7 +289,7 @@ def _ended(world: World, index: int, end: str) -> World:
 
 
 def forgotten(world: World) -> World:
-    """The world without jobs that have ended and for which nobody waits any more."""
+    """The world without ended jobs for which no worker waits."""
     waiting = {one.me for one in world.workers if one.at == "wait"}
     jobs = tuple(job for job in world.jobs if job.at not in ENDS or job.by in waiting)
     return world._replace(jobs=jobs)
@@ -319,7 +319,7 @@ def _outdated(rules: Rules, world: World, job: Job) -> bool:
 
 
 def _outdone(rules: Rules, world: World, job: Job) -> Job:
-    """The job once the fence has stopped it: another form has landed, or a newer one is being landed."""
+    """The job after the fence has stopped it, because of another form of the batch."""
     mark = world.table.mark(_batch_id(job))
     if rules.keeps(broken.FIRST) and _is_other_form(mark, job):
         return job._replace(at="other form", text=mark)
@@ -335,7 +335,7 @@ def _others(world: World, job: Job) -> tuple[str, ...]:
 
 
 def _word_of(job: Job) -> str:
-    """The folder that says that there may be left-overs; older than every attempt, as its name has no time."""
+    """Folder that records left-overs; older than each attempt, because its name has no time."""
     return f"{fence.LEFT_OVERS} of {_batch_id(job)}"
 
 

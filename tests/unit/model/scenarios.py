@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.staging.marks import Origin
-from tests.unit.model import decisions, worker
-from tests.unit.model.world import Area, Worker, World, at_time, place
+from tests.unit.model import attempts, decisions, landing, worker
+from tests.unit.model.world import Area, Worker, World, place, staging_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,16 +25,20 @@ def world(
     resets: int = 0,
     keepalives: int = 0,
     damages: int = 0,
+    delays: int = 0,
+    expiries: int = 0,
+    refusals: int = 0,
 ) -> World:
     """Workers before a bus.
 
-    :param bus: identities of the events that are published; `later`: of those that may come at any time.
-    :param areas: staging areas that do not know of each other.
-    :param begun: there is a position, at sequence 0; otherwise it is everybody's first run. `start` is where that begins.
+    :param bus: identities of the events that are published; `later`: of those still to come.
+    :param areas: staging areas that do not share their files.
+    :param begun: area 0 has begun the position; otherwise it is a first run.
+    :param start: replay point of the position.
     """
-    store = decisions.begun(0, "e", 0, start) if begun else ""
-    origin = Origin(epoch="e", created_at=at_time(0), position=store)
-    area = Area(origins=(origin,) if begun else ())
+    store = decisions.begun(0, "e", 0, start, staging_id(0)) if begun else ""
+    empty = World((), (), "", (Area(),), ())
+    area = decisions.with_origin(empty, 0, store).areas[0] if begun else Area()
     return World(
         bus=tuple(bus),
         delivered=(0,) * len(bus),
@@ -48,13 +51,16 @@ def world(
         resets=resets,
         keepalives=keepalives,
         damages=damages,
+        delays=delays,
+        expiries=expiries,
+        refusals=refusals,
         beginning=place(start),
         later=tuple(later),
     )
 
 
 def run(slot: str, *, tries: int = 0, area: int = 0) -> Worker:
-    """A run of its own; it is tried again so often."""
+    """A run of its own, with so many further tries."""
     return Worker(slot=slot, run=ord(slot), tries=tries, area=area)
 
 
@@ -63,25 +69,40 @@ def retry(slot: str, *, of: Worker, tries: int = 0, area: int = 0) -> Worker:
     return Worker(slot=slot, run=of.run, life=2, tries=tries, area=area)
 
 
-def wait(slot: str, *, enough: int = 1, then: bool = False, tries: int = 0) -> Worker:
+def wait(
+    slot: str, *, enough: int = 1, then: bool = False, tries: int = 0, area: int = 0
+) -> Worker:
     """A wait for so many events.
 
-    :param then: the operator of its run follows, as it does a sensor; a watcher's does not wait for it.
+    :param then: the operator of its run follows, as it follows a sensor.
     """
-    return Worker(slot=slot, run=ord(slot), tries=tries, enough=enough, then=then)
+    return Worker(slot=slot, run=ord(slot), tries=tries, enough=enough, then=then, area=area)
+
+
+def driven(rules: Rules, world: World, slot: str, at: str) -> World:
+    """The world once one worker has come to a step, alone, and by the first choice each time."""
+    while (one := next(one for one in world.workers if one.slot == slot)).at != at:
+        jobs = [index for index, job in enumerate(world.jobs) if job.by == one.me]
+        choices = [step for index in jobs for step in landing.steps(rules, world, index)]
+        _, after = (choices or list(worker.steps(rules, world, one)))[0]
+        world = landing.forgotten(after)
+    return world
+
+
+def killed_at(rules: Rules, world: World, slot: str, at: str) -> World:
+    """The world once one worker, alone, was killed at a step."""
+    reached = driven(rules, world._replace(kills=1), slot, at)
+    victim = next(one for one in reached.workers if one.slot == slot)
+    return attempts.killed(reached, victim)._replace(kills=world.kills)
 
 
 def at_work(rules: Rules, first: World) -> World:
     """The world once its first worker has the batch and is about to fetch."""
-    one = first.workers[0]
-    while one.at != "fetch":
-        _, first = next(worker.steps(rules, first, one))
-        one = first.workers[0]
-    return first
+    return driven(rules, first, first.workers[0].slot, "fetch")
 
 
 def each_paid_once(world: World) -> str:
-    """Where nothing goes wrong each event is delivered once, and each move of the position is made once."""
+    """Without a fault each event is delivered once, and the position moves over each batch once."""
     if any(times > 1 for times in world.delivered):
         return f"deliveries: {world.delivered}"
     moved = len(world.moves) - len(set(world.moves))

@@ -1,16 +1,15 @@
-"""That the proof can fail: each rule is left out, and the exploration tells what comes of it."""
+"""Each rule is left out once, and the exploration finds the fault."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.unit.model import rules
-from tests.unit.model.explore import Check, explore, nothing_more
-from tests.unit.model.rules import NOT_YET, Rules
-from tests.unit.model.scenarios import each_paid_once, run, world
+from tests.unit.model.explore import Check, explore, holds, nothing_more, reset
+from tests.unit.model.rules import Rules
+from tests.unit.model.scenarios import driven, each_paid_once, run, world
 
 if TYPE_CHECKING:
     from tests.unit.model.world import World
@@ -72,7 +71,7 @@ ELSEWHERE = world(A, run("B", area=1), areas=2, bus="a", later="b", kills=1)
         ),
         pytest.param(
             rules.BEGIN_ONCE,
-            Rules(breaks=NOT_YET | {rules.ONE_BEGINNING}),  # which would stand in for it
+            Rules().without(rules.ONE_BEGINNING),  # which would stand in for it
             world(A, B, bus="a", begun=False),
             nothing_more,
             "the position does not come to the end",
@@ -130,21 +129,37 @@ ELSEWHERE = world(A, run("B", area=1), areas=2, bus="a", later="b", kills=1)
 def test_a_broken_rule_is_noticed(
     rule: str, surroundings: Rules, first: World, at_the_end: Check, fault: str, last_step: str
 ) -> None:
-    """A rule that is broken on purpose gives the story of the fault, down to the step that makes it."""
-    found = explore(replace(surroundings, breaks=surroundings.breaks | {rule}), first, at_the_end)
+    """The story of the fault ends with the step that makes it."""
+    found = explore(surroundings.without(rule), first, at_the_end)
     assert fault in found.fault, str(found)
     assert last_step in found.story[-1], str(found)
 
 
+def test_a_batch_is_not_landed_after_a_reset() -> None:
+    """A task that does not read the position before landing lands beside a new epoch."""
+    fetched = driven(Rules(), world(A, B, bus="a"), "A", "check launch")
+    first = reset(fetched._replace(resets=1))
+    holds(explore(Rules(), first), 80)
+    found = explore(Rules().without(rules.READ_AGAIN), first)
+    assert "a reader sees twice" in found.fault, str(found)
+
+
+def test_events_beyond_a_batch_follow_the_manifest_that_counts() -> None:
+    """Events beyond a batch that are kept after a manifest of another end leave a gap."""
+    surroundings = Rules(carries=True, max_events=2, ends_early=True).without(rules.CARRY_END)
+    found = explore(surroundings, world(A, B, bus="abc", pauses=1))
+    assert found.fault, str(found)
+
+
 def test_a_position_that_is_not_read_again_pays_for_a_swept_batch() -> None:
-    """Whoever waited for a claim while others went on would fetch a batch that has been committed and swept."""
-    surroundings = Rules(max_events=1, keep_batches=0, breaks=NOT_YET | {rules.REREAD})
+    """A task that waited for a claim while others committed would fetch a swept batch again."""
+    surroundings = Rules(max_events=1, keep_batches=0).without(rules.REREAD)
     found = explore(surroundings, world(A, B, C), each_paid_once)
     assert found.fault == "deliveries: (2, 1)", str(found)
 
 
 def test_without_exclusive_create_two_at_once_are_not_kept_apart() -> None:
-    """A store that lets two create one file needs `max_active_runs=1`: otherwise both believe that the batch is theirs."""
+    """On a store without exclusive create, two tasks at once both hold the batch."""
     found = explore(Rules(exclusive_create=False), world(A, B, bus="a"), each_paid_once)
     assert found.fault, str(found)
     assert sum("creates claim 1" in step for step in found.story) == 2, str(found)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.model import rules
 from tests.unit.model.explore import Check, explore, holds, nothing_more
-from tests.unit.model.rules import NOT_YET, Rules
+from tests.unit.model.rules import Rules
 from tests.unit.model.scenarios import each_paid_once, retry, run, world
 
 if TYPE_CHECKING:
@@ -37,12 +37,34 @@ ONE_HOST = Rules(one_host=True)
         pytest.param(
             Rules(), world(A, B, bus="a", begun=False), each_paid_once, 1_000, id="two-first-runs"
         ),
+        pytest.param(
+            Rules(carries=True, max_events=1),
+            world(A, B, bus="abc"),
+            each_paid_once,
+            1_500,
+            id="events-beyond-the-batch",
+        ),
+        pytest.param(
+            Rules(initial_replay="latest"),
+            world(A, B, bus="a", later="bc", begun=False, start="latest", keepalives=1),
+            nothing_more,
+            18_000,
+            id="two-first-runs-at-latest",
+            marks=pytest.mark.full,
+        ),
+        pytest.param(
+            Rules(max_events=1),
+            world(A, B, bus="ab", delays=1),
+            nothing_more,
+            900,
+            id="a-write-visible-late",
+        ),
     ],
 )
 def test_without_a_fault_each_event_is_paid_for_once_and_each_move_made_once(
     surroundings: Rules, first: World, at_the_end: Check, at_least: int
 ) -> None:
-    """Of runs at once one lands a batch and the others give way to it, in whatever order their steps come."""
+    """Of runs at once one lands a batch and the others give way, in any order of their steps."""
     holds(explore(surroundings, first, at_the_end), at_least)
 
 
@@ -73,6 +95,46 @@ def test_without_a_fault_each_event_is_paid_for_once_and_each_move_made_once(
             id="published-twice",
         ),
         pytest.param(
+            Rules(one_host=True, max_events=1, carries=True),
+            world(run("A", tries=1), bus="ab", kills=1),
+            1_000,
+            id="events-beyond-the-batch",
+        ),
+        pytest.param(
+            Rules(one_host=True, initial_replay="latest"),
+            world(
+                run("A", tries=1),
+                bus="a",
+                later="b",
+                begun=False,
+                start="latest",
+                keepalives=1,
+                kills=1,
+            ),
+            1_000,
+            id="latest",
+        ),
+        pytest.param(
+            Rules(one_host=True, replay_fallback="latest"),
+            world(
+                run("A", tries=1),
+                bus="abc",
+                later="d",
+                start="00",
+                expiries=2,
+                keepalives=1,
+                kills=1,
+            ),
+            2_000,
+            id="fallback-to-latest",
+        ),
+        pytest.param(
+            Rules(one_host=True, replay_fallback="earliest"),
+            world(run("A", tries=1), bus="abc", start="00", expiries=2, kills=1),
+            10_000,
+            id="fallback-to-earliest",
+        ),
+        pytest.param(
             Rules(one_host=True, one_at_a_time=True, exclusive_create=False),
             world(run("A", tries=1), B, bus="a", kills=1),
             1_000,
@@ -81,7 +143,7 @@ def test_without_a_fault_each_event_is_paid_for_once_and_each_move_made_once(
     ],
 )
 def test_killed_anywhere_and_tried_again(surroundings: Rules, first: World, at_least: int) -> None:
-    """Task or Spark is killed at any step, with Spark living on or not: each event lands once, and closed files are not paid for again."""
+    """Task or Spark is killed anywhere: each event lands once, no closed file is paid again."""
     holds(explore(surroundings, first), at_least)
 
 
@@ -95,14 +157,20 @@ def test_killed_anywhere_and_tried_again(surroundings: Rules, first: World, at_l
     ],
 )
 def test_a_task_that_was_thought_dead_wakes_up(first: World, at_least: int) -> None:
-    """A stale writer, at whatever step it was stopped, loses nothing, doubles nothing and leaves a position that comes to the end."""
+    """A stale writer loses nothing, doubles nothing, and the position comes to the end."""
     holds(explore(Rules(), first), at_least)
 
 
 @pytest.mark.parametrize("rule", [rules.CHECK, rules.ADVANCE])
 def test_one_guard_stands_in_for_another(rule: str) -> None:
-    """Claims that are not checked, or a position that moves from anywhere, do no harm by themselves: other rules hold the line."""
-    holds(explore(Rules(breaks=NOT_YET | {rule}), world(A, B, bus="a", pauses=1)), 2_500)
+    """Unchecked claims, or a position that moves from anywhere, do no harm alone."""
+    holds(explore(Rules().without(rule), world(A, B, bus="a", pauses=1)), 2_500)
+
+
+def test_events_beyond_a_batch_beside_other_files_do_no_harm() -> None:
+    """Events that are kept although the next batch has begun do no harm."""
+    surroundings = Rules(carries=True, max_events=1).without(rules.CARRY_EMPTY)
+    holds(explore(surroundings, world(A, B, bus="abc")), 1_500)
 
 
 @pytest.mark.full
@@ -125,6 +193,18 @@ def test_one_guard_stands_in_for_another(rule: str) -> None:
         ),
         pytest.param(
             Rules(max_events=1), world(A, B, C, pauses=1), 250_000, id="stopped-for-two-batches"
+        ),
+        pytest.param(
+            Rules(one_host=True, max_events=1, carries=True),
+            world(run("A", tries=1), B, bus="ab", kills=1),
+            80_000,
+            id="killed-with-events-beyond",
+        ),
+        pytest.param(
+            Rules(max_events=1, carries=True),
+            world(A, B, bus="ab", later="c", pauses=1),
+            25_000,
+            id="stopped-with-events-beyond",
         ),
     ],
 )

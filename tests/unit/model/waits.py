@@ -1,7 +1,9 @@
-"""What a wait does, step by step, in the order of `batches.waiting`: a sensor's poke, a deferred sensor's trigger, a watcher.
+"""A wait, in the order of `batches.waiting`: a sensor's poke on a worker, or a watcher.
 
-It never moves a position. What it hears of it stages as the first file of the coming batch, under a claim that it takes once the first
-event is there; a keepalive goes to the anchor without one. Only at `latest` it claims before it listens.
+A wait never commits. It stages its events as the first file of the coming batch, under a claim
+that it takes when the first event has come. A keepalive goes beside the batches without a claim,
+and into the position under one. At `latest` the wait claims before it subscribes, and pins the
+position.
 """
 
 from __future__ import annotations
@@ -9,20 +11,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
 from airflow_provider_sfevents.staging.holders import Verdict
-from tests.unit.model import decisions, rules as broken
-from tests.unit.model.attempts import Step, ended, failed, goes_on, released
+from tests.unit.model import claiming, decisions, rules as broken
+from tests.unit.model.attempts import Step, ended, failed, goes_on, holds_claim, released
 from tests.unit.model.filing import (
     anchored,
-    asked_in_time,
     closed,
+    closed_files,
     delivered,
     heard,
     kept_alive,
-    lying,
     subscribed,
 )
-from tests.unit.model.world import LATEST, UNKNOWN, Batch, Worker, World, place
+from tests.unit.model.world import UNKNOWN, Batch, Worker, World, place, position, staging_id
+from tests.unit.model.writing import to_pin, to_write, unpinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,20 +34,20 @@ if TYPE_CHECKING:
 
 
 def _sight(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Whether somebody is at work on the batch, who would be delivered the same."""
+    """Look for a holder of the batch, which would be delivered the same events."""
     claims = world.areas[me.area].claims(me.key)
     after = me._replace(at="plan")
     if not claims or not rules.keeps(broken.STAND_BACK):
-        yield "sees nobody at work", world.worker(after)
+        yield "sees no holder", world.worker(after)
         return
     found = decisions.verdict(world, rules, claims[-1], stopped=False)
     if found is not Verdict.ALIVE:
-        yield f"sees nobody at work (claim {claims[-1].number}: {found.value})", world.worker(after)
+        yield f"sees no holder (claim {claims[-1].number}: {found.value})", world.worker(after)
         return
     yield failed(world, me, f"stands back: claim {claims[-1].number} is at work")
     if world.pauses and decisions.verdict(world, rules, claims[-1], stopped=True) is Verdict.DEAD:
         yield (
-            f"takes the holder of claim {claims[-1].number}, who is only stopped, for dead",
+            f"takes the stopped holder of claim {claims[-1].number} for dead",
             world.worker(after)._replace(pauses=world.pauses - 1),
         )
 
@@ -60,7 +63,7 @@ def _plan(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         yield f"finds that enough is staged, and {label}", done
     else:
         after = _listening(me, batch, plan)
-        if after.since == UNKNOWN and rules.keeps(broken.CLAIM_LATEST):
+        if unpinned(me):
             after = after._replace(at="claim")
         yield f"is to listen after {plan.ask}", world.worker(after)
 
@@ -71,28 +74,29 @@ def _listening(me: Worker, batch: Batch, plan: restart.Fetch) -> Worker:
         start=plan.start,
         kept=plan.kept,
         since=place(plan.ask),
-        staged=lying(batch),
+        staged=closed_files(plan.start, batch),
     )
 
 
 def _look_again(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Under the claim: what lies there now may be more than was there when it began to listen."""
+    """Under the claim: more may be staged now than when the wait began to listen."""
     if not rules.keeps(broken.LOOK_AGAIN):
         yield "does not look again", world.worker(me._replace(at="listen"))
         return
     area = world.areas[me.area]
     batch = area.batch(me.key)
+    base = "" if me.drafts else me.seen
+    if unpinned(me) and not decisions.same_but_hint(world.read(me.me), base):
+        yield failed(world, me, "finds the position begun or pinned meanwhile")
+        return
     plan = decisions.plan(me.seen, batch, batch.parts, area.anchor)
     overtaken = any(one.key[0] == me.key[0] and one.key[1] > me.key[1] for one in area.batches)
     if overtaken or not isinstance(plan, restart.Fetch):
-        yield failed(world, me, "finds that others have gone on with the batch")
-    elif me.memory and (plan.start, plan.kept) != (me.start, me.kept):
-        yield failed(world, me, "finds more staged meanwhile, and drops what it heard")
-    elif me.memory or place(plan.ask) == UNKNOWN:
-        yield "finds nothing new", world.worker(me._replace(at="listen"))
+        yield failed(world, me, "finds the batch continued by another process")
+    elif plan.kept != me.kept:
+        yield failed(world, me, "finds more staged meanwhile, and drops its events")
     else:
-        after = _listening(me, batch, plan)
-        yield f"is to listen after {plan.ask} now", _let_go(world, after)
+        yield "finds nothing new", world.worker(me._replace(at="listen"))
 
 
 def _listen(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
@@ -104,7 +108,7 @@ def _listen(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     elif world.keepalives and (not me.memory or not rules.keeps(broken.ANCHOR_BEHIND_FILES)):
         yield kept_alive(world, me)
     if me.memory:
-        yield "is to stage what it heard", world.worker(me._replace(at=_to_stage(me)))
+        yield "is to stage its events", world.worker(me._replace(at=_to_stage(me)))
     elif me.since == len(world.bus) or rules.ends_early:
         yield ended(world, me, "the time is over")
 
@@ -112,35 +116,68 @@ def _listen(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _to_stage(me: Worker) -> str:
     if not me.claim:
         return "claim"
-    return "write" if me.kept or me.start != LATEST else "check latest"
+    return "pin" if unpinned(me) else "write"
 
 
-def _check_latest(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    yield asked_in_time(rules, world, me, me._replace(at="write"))
+def _pin(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
+    replay_id = f"{me.memory[0]:02x}"
+    yield f"is to pin event {replay_id}", world.worker(to_pin(me, replay_id, EVENT, "write"))
 
 
 def _note(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    after = me._replace(at="anchor")
-    if me.claim:
-        yield asked_in_time(rules, world, me, after)
-    else:
-        yield "holds no claim", world.worker(after)
-
-
-def _anchor(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    there = world.areas[me.area].anchor
-    after = me._replace(text="")
-    if there and there.epoch == me.key[0] and there.sequence >= me.key[1]:
-        yield "finds an anchor of a later position", _let_go(world, after)
+    if unpinned(me):
+        after = to_pin(me, me.text, KEEPALIVE, "let go")
+        yield f"is to pin keepalive {me.text}", world.worker(after)
         return
-    follows = me.kept[-1].end if me.kept and rules.keeps(broken.ANCHOR_AFTER) else ""
+    there = world.areas[me.area].anchor
+    if there and there.epoch == me.key[0] and there.sequence >= me.key[1]:
+        yield "finds an anchor of a later position", world.worker(me._replace(at="let go"))
+        return
+    follows = me.kept[-1].end if me.kept and rules.keeps(broken.ANCHOR_AFTER) else me.start
     label, changed = anchored(world, me, follows)
-    yield label, _let_go(changed, after)
+    at = "keep" if not me.kept or not rules.keeps(broken.RESUME_EMPTY) else "let go"
+    yield label, changed.worker(me._replace(at=at))
+
+
+def _keep(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
+    """Read the position for a keepalive, and claim the batch."""
+    found = world.read(me.me)
+    here = (me.key, position(me.seen).start)
+    if not found or (decisions.next_key(found), position(found).start) != here:
+        yield "finds another position", world.worker(me._replace(at="let go"))
+        return
+    for label, changed, number in claiming.claimed_at_once(rules, world, me, me.key):
+        after = me._replace(at="keep look" if number else "let go", claim=number, base=found)
+        yield label, changed.worker(after if number else after._replace(base=""))
+
+
+def _keep_look(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
+    batch = world.areas[me.area].batch(me.key)
+    if (batch.manifest or batch.parts) and rules.keeps(broken.RESUME_EMPTY):
+        yield "finds something staged", world.worker(me._replace(at="kept", base=""))
+        return
+    text = decisions.moved_on(me.base, me.text)
+    yield "is to keep the keepalive", world.worker(to_write(me, me.base, text, "kept"))
+
+
+def _kept(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
+    """Listen again; the plan stays, though the position may have another keepalive now."""
+    yield "listens again", _let_go(world, me)
 
 
 def _write(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     label, changed, after = closed(world, me)
-    yield label, changed.worker(after._replace(at="release"))
+    yield label, changed.worker(after._replace(at="hint" if len(world.areas) > 1 else "release"))
+
+
+def _hint(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
+    """Record in the position how much is staged, for another area."""
+    found = world.read(me.me)
+    if not found or decisions.next_key(found) != me.key or not holds_claim(rules, world, me):
+        yield "leaves no hint", world.worker(me._replace(at="release"))
+        return
+    text = decisions.noted(found, staging_id(me.area), heard(me))
+    yield "is to leave a hint", world.worker(to_write(me, found, text, "noted"))
 
 
 def _release(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
@@ -148,14 +185,14 @@ def _release(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         yield goes_on(world, me)
         return
     changed = world.area(me.area, released(world.areas[me.area], me))
-    again = me._replace(at="sight", claim=0, start="", since=UNKNOWN, kept=(), staged=frozenset())
-    yield "releases the batch, and looks anew", changed.worker(again)
+    again = Worker(slot=me.slot, run=me.run, life=me.life, tries=me.tries, area=me.area)
+    again = again._replace(at="receipts", enough=me.enough, then=me.then)
+    yield "releases the batch, and looks again", changed.worker(again)
 
 
 def _let_go(world: World, me: Worker) -> World:
-    """Whoever has noted down where it is needs no claim to listen."""
     changed = world.area(me.area, released(world.areas[me.area], me))
-    return changed.worker(me._replace(at="listen", claim=0))
+    return changed.worker(me._replace(at="listen", claim=0, text=""))
 
 
 STEPS: dict[str, Callable[[Rules, World, Worker], Iterator[Step]]] = {
@@ -163,9 +200,14 @@ STEPS: dict[str, Callable[[Rules, World, Worker], Iterator[Step]]] = {
     "plan": _plan,
     "look again": _look_again,
     "listen": _listen,
+    "pin": _pin,
     "note": _note,
-    "anchor": _anchor,
-    "check latest": _check_latest,
+    "keep": _keep,
+    "keep look": _keep_look,
+    "kept": _kept,
+    "let go": _kept,
     "write": _write,
+    "hint": _hint,
+    "noted": _release,
     "release": _release,
 }

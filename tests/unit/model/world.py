@@ -1,7 +1,8 @@
-"""The world of the model: a bus, a position store, staging areas, tables, and those who work on them. Values, nothing else.
+"""State of the model: bus, position store, staging areas, tables, tasks and waits. Plain values.
 
-What the package keeps as text is text here, and is read and written by the package's own values. An event is known by its place on
-the bus (1, 2, ...), which is its replay id too, and by its identity: a publisher that repeats itself makes two places of one identity.
+The package's files and records are text here, parsed and written by the package's own classes. An
+event has a place on the bus (1, 2, ...), which is its replay id as well, and an identity: an event
+that is published twice has two places and one identity.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ Key = tuple[str, int]
 """Epoch and sequence of a batch."""
 
 BEGINNING: Key = ("", 0)
-"""In a batch's stead: what a first run claims."""
+"""Stands for the beginning of a position, which a first run claims like a batch."""
 
 LATEST = "latest"
 
 UNKNOWN = -1
-"""In a place's stead: nobody has noted down where `latest` was."""
+"""Stands for a place: `latest` has not been pinned, or no place was committed at Salesforce."""
 
 _PRESETS = {"earliest": 0, LATEST: UNKNOWN}
 
@@ -46,20 +47,24 @@ class Claim(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One batch's folder; an empty text is a file that is not there."""
+    """One batch's folder; an empty text is a file that does not exist.
+
+    :param confirmed: the replay id that Salesforce said it keeps, of a managed subscription.
+    """
 
     key: Key
     claims: tuple[Claim, ...] = ()
     parts: tuple[Part, ...] = ()
     manifest: str = ""
     receipt: str = ""
+    confirmed: str = ""
 
 
 class Area(NamedTuple):
     """One staging area, of one consumer and topic.
 
-    :param beginning: claims of those who would begin the position.
-    :param first: the position that the first of them said would be begun.
+    :param beginning: claims on the beginning of the position.
+    :param first: the first record, written once, of the epoch that begins here.
     :param anchor: a keepalive's replay id, and what it follows.
     """
 
@@ -89,7 +94,7 @@ class Area(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file of a table: the places of the events it holds, and the batch they came with."""
+    """A file of a table: the places of its events, and their batch."""
 
     name: str
     batch_id: str
@@ -134,23 +139,30 @@ class Table(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """One attempt at a time of one task; or a wait: a sensor's poke, a trigger, a watcher.
+    """One attempt at a time of one task; or a wait: a sensor's poke or a watcher.
 
-    :param slot: which task of which run; `life` counts its attempts.
+    :param slot: names the task; `life` counts its attempts.
     :param run: its run's number; a retry has the run of the try before.
     :param at: the step it takes next.
     :param tries: how often it may still be tried again.
     :param landed: the newest batch that had landed when it looked.
-    :param seen: the position's text as last read.
-    :param key: the batch it is after, or `BEGINNING`; `claim` is its number there.
-    :param start: what the batch begins after; `since`: the place it has heard of all before, from where it asked.
-    :param memory: places of the events received and not yet in a closed file.
+    :param seen: the position's text as last read, or as drafted.
+    :param drafts: `seen` is in no store yet, since `latest` has no replay id.
+    :param key: the batch it works on, or `BEGINNING`; `claim` is the number of its claim there.
+    :param start: what the batch begins after; `since`: it has received all up to there.
+    :param memory: places of the events in no closed file yet; `beyond`: of those past the batch.
     :param kept: the chain so far, of earlier attempts and of this one.
-    :param staged: places that lay in closed files when it looked.
-    :param text: what it is about to write, or the manifest it works on.
+    :param staged: places that were in closed files when it looked.
+    :param managed: it reads by the place that Salesforce keeps.
+    :param known: places that a managed subscription may deliver again, and that are then dropped.
+    :param goal: the step after the batch's end was committed at Salesforce.
+    :param offered: replay id to commit at Salesforce instead of the batch's end.
+    :param text: the text it is about to write, or the manifest it works on.
+    :param base: the record that the store has to hold still before `text` is written.
+    :param further: the step after a record is written.
     :param outcome: how its last attempt ended.
-    :param enough: it is a wait, and so many events are enough for it; 0: it is none.
-    :param then: once a wait has enough, the operator of its run goes on.
+    :param enough: for a wait: the number of events that end it; 0: it is a task.
+    :param then: the operator of its run follows the wait.
     """
 
     slot: str
@@ -161,14 +173,22 @@ class Worker(NamedTuple):
     area: int = 0
     landed: Landed | None = None
     seen: str = ""
+    drafts: bool = False
     key: Key = BEGINNING
     claim: int = 0
     start: str = ""
     since: int = UNKNOWN
     memory: tuple[int, ...] = ()
+    beyond: tuple[int, ...] = ()
     kept: tuple[Part, ...] = ()
     staged: frozenset[int] = frozenset()
+    managed: bool = False
+    known: frozenset[int] = frozenset()
+    goal: str = ""
+    offered: str = ""
     text: str = ""
+    base: str = ""
+    further: str = ""
     outcome: str = ""
     enough: int = 0
     then: bool = False
@@ -177,17 +197,22 @@ class Worker(NamedTuple):
     def me(self) -> tuple[str, int]:
         return self.slot, self.life
 
+    @property
+    def optional(self) -> bool:
+        """Tell whether the worker continues if the record cannot be written."""
+        return self.further in ("kept", "noted")
+
 
 class Job(NamedTuple):
-    """A Spark job; it lives on when the worker that launched it is killed.
+    """A Spark job; it continues when the worker that launched it is killed.
 
     :param at: the step it takes next; `landed` and `failed` are its ends.
     :param attempt: its folder's name.
-    :param before: what `_landed` said when it began.
+    :param before: content of `_landed` when it began.
     :param to_move: targets of the files it has still to move; `to_remove` likewise.
     :param others: attempts whose folders it clears away at the end.
     :param left_overs: the tables may hold files of the batch that this landing will not have.
-    :param text: the mark it is about to write, or the one it gives way to.
+    :param text: the mark that it is about to write, or gives way to.
     """
 
     by: tuple[str, int]
@@ -206,13 +231,16 @@ class Job(NamedTuple):
 class World(NamedTuple):
     """Everything.
 
-    :param bus: identities of the events published, in order.
+    :param bus: identities of the events published, in order; `later`: of those that may still be.
     :param delivered: how often each was delivered.
-    :param store: the position's text; empty: there is none.
-    :param ticks: a clock that only goes on where somebody notes the time.
-    :param moves: sequences to which the position was moved, in order.
-    :param kills, pauses, resets, keepalives, damages: how many of each may still happen; `later` are events that may still be published.
-    :param beginning: the place after which each event has to land; where that is `latest`, it counts from when somebody noted it down.
+    :param store: the position's text, as most readers see it; empty: there is none.
+    :param late: writes that only their writer can read back so far, with the writer.
+    :param ticks: a clock that moves only where a time is recorded.
+    :param moves: batches over which the position was moved, in order.
+    :param kept_place: the place that Salesforce keeps for a managed subscription.
+    :param gone: events up to this place have left the bus.
+    :param kills: and the fields until `refusals`: how many of each may still happen.
+    :param beginning: each event after this place has to land; `latest` counts from the pin.
     """
 
     bus: tuple[str, ...]
@@ -220,6 +248,7 @@ class World(NamedTuple):
     store: str
     areas: tuple[Area, ...]
     workers: tuple[Worker, ...]
+    late: tuple[tuple[tuple[str, int], str], ...] = ()
     table: Table = Table()
     jobs: tuple[Job, ...] = ()
     ticks: int = 0
@@ -229,8 +258,17 @@ class World(NamedTuple):
     resets: int = 0
     keepalives: int = 0
     damages: int = 0
+    delays: int = 0
+    expiries: int = 0
+    refusals: int = 0
     later: tuple[str, ...] = ()
+    kept_place: int = UNKNOWN
+    gone: int = 0
     beginning: int = 0
+
+    def read(self, reader: tuple[str, int]) -> str:
+        """The position's text as this reader sees it: its own last write, if that is late."""
+        return next((text for writer, text in self.late if writer == reader), self.store)
 
     def area(self, index: int, area: Area) -> World:
         """The world with another area in its place."""
@@ -270,21 +308,26 @@ def landed(text: str) -> Mark:
 
 @remember
 def place(replay_id: str) -> int:
-    """Where a replay id stands on the bus; `earliest` is before the first event, and where `latest` was its position does not know."""
+    """Place of a replay id on the bus; `earliest` is before the first event, `latest` has none."""
     if replay_id in _PRESETS:
         return _PRESETS[replay_id]
-    return int(replay_id.partition("~")[0], 16)
+    return int(replay_id[:2], 16)
 
 
 def of_keepalive(place: int, number: int) -> str:
-    """A replay id of the same place as that of the event before it, and another one."""
-    return f"{place:02x}~{number}"
+    """A keepalive's replay id: another one than that of the event before it, at the same place."""
+    return f"{place:02x}{number:02x}"
 
 
 def places(part: Part) -> range:
     """The events of a staged file."""
     end = place(part.end)
     return range(end - part.events + 1, end + 1)
+
+
+def staging_id(area: int) -> str:
+    """Id of a staging area."""
+    return f"area-{area}"
 
 
 def at_time(tick: int) -> str:

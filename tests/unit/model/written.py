@@ -1,4 +1,4 @@
-"""What a landing writes: files, the mark that says they are there, the receipt. With the package's own names and rules."""
+"""Writes of a landing: files, mark and receipt, by the package's own names and rules."""
 
 from __future__ import annotations
 

@@ -150,6 +150,26 @@ def test_the_job_lies_in_the_staging_area(tmp_path: Path) -> None:
         assert Path(url.removeprefix("file://")).stat().st_size > 0
 
 
+@pytest.mark.parametrize("damage", [b"import os; os.system('id')", b"", b"PK\x03\x04"])
+def test_a_job_file_that_was_changed_is_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes
+) -> None:
+    """Spark gets the files of this release, whatever is in their place; the log names each."""
+    root = staging_root(f"file://{tmp_path}")
+    job = put_job(root)
+    files = [Path(url.removeprefix("file://")) for url in (job.application, job.py_files)]
+    right = [file.read_bytes() for file in files]
+    assert put_job(root) == job
+    assert caplog.text == ""
+    for file in files:
+        file.write_bytes(damage)
+    assert put_job(root) == job
+    assert [file.read_bytes() for file in files] == right
+    assert [
+        file for file in files if f"{file} was not the file of this release" in caplog.text
+    ] == files
+
+
 @pytest.mark.parametrize(
     ("host", "extra", "arguments", "said"),
     [

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
@@ -167,6 +168,21 @@ def test_what_is_asked_otherwise_than_usual_is_told_to_the_job() -> None:
         on_type_change="quarantine",
         decoder="python",
     )
+
+
+def test_a_failing_spark_leaves_no_environment_in_its_frames(java_only: str) -> None:
+    """Airflow's hook keeps the environment, which may hold connections, in a local variable."""
+
+    def submit(env: dict[str, str]) -> None:
+        raise AirflowException(f"Cannot execute with {len(env)} variables")
+
+    with pytest.raises(AirflowException) as raised, plan(java_only).environment():
+        submit({"AIRFLOW_CONN_ORG": "s3cret"})
+    trace, found = raised.value.__traceback__, {}
+    while trace is not None:
+        found[trace.tb_frame.f_code.co_name] = dict(trace.tb_frame.f_locals)
+        trace = trace.tb_next
+    assert found["submit"] == {}
 
 
 def test_a_users_own_arguments_become_text() -> None:

@@ -237,6 +237,18 @@ def test_a_commit_ends_what_was_noted_for_the_batch() -> None:
     assert advance(position, manifest, AT, COMMIT).staging_id == "area-1"
 
 
+def test_a_position_knows_since_which_batch_its_staging_area_is_in_use() -> None:
+    """Another area counts from the coming batch; the same one, or an unknown one, changes nothing."""
+    position = begun(replay_id="0a", staging_id="area-1")
+    assert position.staging_since == 1
+    one = advance(position, batch_after(position), AT, COMMIT, "area-1")
+    assert (one.staging_id, one.staging_since) == ("area-1", 1)
+    two = advance(one, batch_after(one), AT, COMMIT, "area-2")
+    assert (two.staging_id, two.staging_since) == ("area-2", 2)
+    three = advance(two, batch_after(two), AT, COMMIT)
+    assert (three.staging_id, three.staging_since) == ("area-2", 2)
+
+
 def test_a_repeated_commit_changes_nothing() -> None:
     """A commit whose answer was lost may be tried again."""
     position = advanced(begun(), 1)

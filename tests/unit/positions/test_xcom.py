@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.opening import open_store
-from airflow_provider_sfevents.positions.xcom import newest
+from airflow_provider_sfevents.positions.xcom import KEPT_ROWS, XComStore, newest
 from tests.unit.positions.building import ORG, TOPIC, begun
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Runs:
     """XComs of all runs of a DAG, by task and key, in whatever order they come; and the state of each run's tasks."""
 
     def __init__(self) -> None:
-        self.pushed: list[tuple[str, str, str, str]] = []
+        self.pushed: list[tuple[str, str, str, Any]] = []
         self.states: dict[tuple[str, str], dict[str, str]] = {}
         self.down = False
 
@@ -36,6 +36,14 @@ class Runs:
             "ti": TaskInstance(self, run, task_id),
             "task_state_store": State(self, run, task_id),
         }
+
+    def remove(self, *, key: str, dag_id: str, run_id: str, task_id: str, map_index: int) -> None:
+        """As `XCom.delete`: a row that is not there is none to delete."""
+        assert (dag_id, map_index) == ("load", -1)
+        self.pushed = [one for one in self.pushed if one[:3] != (run_id, task_id, key)]
+
+    def positions(self, key: str = KEY) -> list[Any]:
+        return [one[3] for one in self.pushed if one[2] == key]
 
 
 class State:
@@ -50,12 +58,16 @@ class State:
 
 
 class TaskInstance:
+    dag_id = "load"
+    map_index = -1
+
     def __init__(self, runs: Runs, run: str, task_id: str) -> None:
         self.task_id = task_id
+        self.run_id = run
         self._runs = runs
         self._run = run
 
-    def xcom_push(self, key: str, value: str) -> None:
+    def xcom_push(self, key: str, value: Any) -> None:
         if self._runs.down:
             raise OSError("502")
         self._runs.pushed = [
@@ -63,13 +75,11 @@ class TaskInstance:
         ]
         self._runs.pushed.append((self._run, self.task_id, key, value))
 
-    def xcom_pull(
-        self, *, task_ids: list[str], key: str, include_prior_dates: bool
-    ) -> list[str | None]:
+    def xcom_pull(self, *, task_ids: list[str], key: str, include_prior_dates: bool) -> list[Any]:
         if self._runs.down:
             raise OSError("502")
         assert include_prior_dates
-        found: list[str | None] = []
+        found: list[Any] = []
         for task_id in task_ids:
             values = [one[3] for one in self._runs.pushed if one[1:3] == (task_id, key)]
             found.extend(values or [None])
@@ -80,6 +90,11 @@ def opened(context: dict[str, Any] | None, *tasks: str) -> PositionStore:
     return open_store(
         "xcom", org_id=ORG, consumer="load", topic=TOPIC, context=context, tasks=tasks
     )
+
+
+def pruning(runs: Runs, run: str, *tasks: str, consumer: str = "load") -> PositionStore:
+    """A store whose deletions go to these runs."""
+    return XComStore(ORG, consumer, TOPIC, runs.task(run, "load"), tasks, remove=runs.remove)
 
 
 def at(sequence: int) -> Any:
@@ -114,6 +129,53 @@ def test_a_retry_finds_what_its_first_try_pushed() -> None:
     stores.write(opened(runs.task("r1", "load")), at(0))
     assert stores.read(opened(runs.task("r1", "load"))) == at(0)
     assert stores.read(opened(runs.task("r2", "load"))) == at(0)
+
+
+def test_only_the_last_records_are_kept() -> None:
+    """A read fetches every XCom of the position there is, so each write removes the oldest ones."""
+    runs = Runs()
+    for sequence in range(3 * KEPT_ROWS):
+        stores.write(pruning(runs, f"r{sequence}"), at(sequence))
+    kept = [at(sequence).to_json() for sequence in range(2 * KEPT_ROWS, 3 * KEPT_ROWS)]
+    assert (runs.positions(), len(runs.positions(f"{KEY}.rows"))) == (kept, KEPT_ROWS)
+    assert stores.read(pruning(runs, "later")) == at(3 * KEPT_ROWS - 1)
+
+
+def test_a_run_that_writes_often_removes_no_other_record() -> None:
+    """A run has one record, whose last write counts."""
+    runs = Runs()
+    stores.write(pruning(runs, "r1"), at(0))
+    for _ in range(2 * KEPT_ROWS):
+        stores.write(pruning(runs, "r2"), at(1))
+    assert runs.positions() == [at(0).to_json(), at(1).to_json()]
+
+
+def test_records_of_another_consumer_are_left_alone() -> None:
+    """Mapped tasks push under one key; a write removes records of its own position only."""
+    runs = Runs()
+    other = replace(at(0), consumer="other")
+    stores.write(pruning(runs, "r-other", consumer="other"), other)
+    for sequence in range(2 * KEPT_ROWS):
+        stores.write(pruning(runs, f"r{sequence}"), at(sequence))
+    assert stores.read(pruning(runs, "later", consumer="other")) == other
+
+
+def test_a_write_succeeds_though_old_records_cannot_be_removed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The position is written; the next write tries to remove the old ones again."""
+    runs = Runs()
+    for sequence in range(KEPT_ROWS):
+        stores.write(pruning(runs, f"r{sequence}"), at(sequence))
+
+    def fail(**_: object) -> None:
+        raise OSError("502")
+
+    context = runs.task("failing", "load")
+    stores.write(XComStore(ORG, "load", TOPIC, context, remove=fail), at(KEPT_ROWS))
+    assert "could not be removed: 502" in caplog.text
+    stores.write(pruning(runs, "next"), at(KEPT_ROWS + 1))
+    assert len(runs.positions()) == KEPT_ROWS
 
 
 def test_in_a_chain_both_tasks_read_what_either_wrote() -> None:

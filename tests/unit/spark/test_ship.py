@@ -72,6 +72,15 @@ def test_equal_code_makes_the_same_file(tmp_path: Path) -> None:
     assert [path.name for path in one.parent.iterdir()] == [one.name]
 
 
+def test_a_zip_with_other_content_is_replaced(tmp_path: Path) -> None:
+    """Half a zip, or one that another user has changed, is not given to Spark."""
+    zipped = ship.py_files(tmp_path)
+    right = zipped.read_bytes()
+    for wrong in (right[:100], b"not a zip"):
+        zipped.write_bytes(wrong)
+        assert ship.py_files(tmp_path).read_bytes() == right
+
+
 def test_no_module_beside_the_job_hides_one_of_pythons() -> None:
     """`spark-submit` puts the job's own folder first on the path."""
     names = {path.stem for path in ship.application().parent.glob("*.py")}

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
 from airflow_provider_sfevents.staging import claims, durable
 from airflow_provider_sfevents.staging.claims import KEPT_CLAIMS, Patience, take
-from airflow_provider_sfevents.staging.holders import Verdict
+from airflow_provider_sfevents.staging.holders import LEASE_SECONDS
 from tests.unit.staging.bucket import Budget, Effect, new_bucket
 from tests.unit.staging.building import elsewhere, here
 
@@ -125,6 +125,25 @@ def test_a_holder_that_was_taken_over_finds_out(place: UPath) -> None:
             match=r"taken over by task load\.fetch of run run-0, .*\(claim 2\).*with claim 1",
         ):
             claim.check()
+
+
+def test_a_lease_that_cannot_be_renewed_within_its_length_stops_its_holder() -> None:
+    """The holder stops before it writes, although no other one is there yet; within the length it may go on."""
+    bucket, place = new_bucket()
+    watch = Watch()
+    with take(place, here(), watch.patience) as claim:
+        bucket.before = Budget(0, errno.EIO)
+        watch.now += LEASE_SECONDS
+        claim.check()
+        watch.now += 0.1
+        with pytest.raises(StagingError, match=r"could not be renewed for 30 s.*before it writes"):
+            claim.check()
+        bucket.before = Budget(99, errno.EIO)
+        claim.check()
+        bucket.before = Budget(0, errno.EIO)
+        watch.now += LEASE_SECONDS
+        claim.check()
+        bucket.before = Budget(99, errno.EIO)
 
 
 def test_a_claim_that_was_swept_away_is_found_missing(place: UPath) -> None:
@@ -282,89 +301,3 @@ def test_of_two_threads_one_has_the_batch(place: UPath) -> None:
     for claim in won:
         claim.release()
     assert [claim.number for claim in won] == [1]
-
-
-def test_nobody_has_a_batch_that_was_never_claimed(place: UPath) -> None:
-    """No claims, no holder."""
-    assert not claims.may_be_held(place)
-    assert claims.holder_of(place) is None
-
-
-def test_another_machines_unreleased_claim_may_be_held(place: UPath) -> None:
-    """What cannot be known without watching counts as held."""
-    claimed(place, 1, elsewhere())
-    assert claims.may_be_held(place)
-    number, holder = claims.holder_of(place) or pytest.fail("nobody")
-    assert (number, holder.host) == (1, "worker-2")
-
-
-def test_a_look_at_a_claim_takes_nothing(place: UPath) -> None:
-    """One look tells what can be told at once; with patience another machine's claim is watched as `take` does."""
-    assert claims.seen(place) is None
-    with take(place, here()) as claim:
-        assert claims.seen(place) == (1, claim.holder, Verdict.ALIVE)
-    assert claims.seen(place) == (1, claim.holder, Verdict.FREE)
-    claimed(place, 2, elsewhere())
-    assert claims.seen(place) == (2, elsewhere_now(place), Verdict.WATCH)
-    assert claims.seen(place, Watch().patience) == (2, elsewhere_now(place), Verdict.DEAD)
-    assert claims.claim_numbers(place) == [1, 2]
-
-
-def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
-    """The next one takes the batch without watching, and the one who held it finds that out before it acts."""
-    with take(place, here()) as claim:
-        claims.let_go(place, claim.number)
-        with take(place, here()) as other:
-            assert other.number == 2
-            with pytest.raises(BatchClaimed, match="was taken over"):
-                claim.check()
-
-
-def elsewhere_now(place: UPath) -> Holder:
-    """The holder on another machine, as its claim names it."""
-    found = claims.holder_of(place)
-    assert found is not None
-    return found[1]
-
-
-def test_glances_tell_what_watching_would(place: UPath) -> None:
-    """Of another machine's claim: not known at first, alive when its beat changes, dead after three beats without one."""
-    watch = Watch()
-    claimed(place, 1, elsewhere())
-    first = claims.glance(place, None, watch.patience)
-    assert first is not None
-    assert (first.verdict, first.may_be_alive) == (Verdict.WATCH, True)
-    watch.sleep(10)
-    durable.replace(place / "claims" / "0001.beat", b"8\n")
-    second = claims.glance(place, first, watch.patience)
-    assert second is not None
-    assert second.verdict is Verdict.ALIVE
-    watch.sleep(29)
-    third = claims.glance(place, second, watch.patience)
-    assert third is not None
-    assert third.verdict is Verdict.WATCH
-    watch.sleep(1)
-    last = claims.glance(place, third, watch.patience)
-    assert last is not None
-    assert (last.verdict, last.may_be_alive) == (Verdict.DEAD, False)
-
-
-def test_a_new_claim_is_looked_at_anew(place: UPath) -> None:
-    """The silence of a holder before says nothing of this one."""
-    watch = Watch()
-    claimed(place, 1, elsewhere())
-    first = claims.glance(place, None, watch.patience)
-    watch.sleep(60)
-    claimed(place, 2, replace(elsewhere(), token="another"))
-    second = claims.glance(place, first, watch.patience)
-    assert second is not None
-    assert (second.number, second.verdict) == (2, Verdict.WATCH)
-
-
-def test_a_batch_never_claimed_shows_nothing(place: UPath) -> None:
-    """And one that was let go nobody alive."""
-    assert claims.glance(place) is None
-    take(place, here()).release()
-    seen = claims.glance(place)
-    assert seen is not None
-    assert not seen.may_be_alive

@@ -89,6 +89,16 @@ def test_replace_replaces(place: UPath) -> None:
     assert durable.read(place / "deep" / "a") == b"2"
 
 
+def test_content_is_ensured(place: UPath) -> None:
+    """A file with other content is replaced, and that is reported; a missing one is made."""
+    assert not durable.ensure_content(place / "a", b"right")
+    assert not durable.ensure_content(place / "a", b"right")
+    for wrong in (b"wrong", b"rig", b""):
+        durable.replace(place / "a", wrong)
+        assert durable.ensure_content(place / "a", b"right")
+        assert durable.read(place / "a") == b"right"
+
+
 def test_what_is_not_there_reads_as_none(place: UPath) -> None:
     """Absence is an answer, for a file, below a missing folder and below a file."""
     durable.replace(place / "file", b"")

@@ -1,0 +1,56 @@
+"""Modes of staged files, as Airflow's configuration has them: `[sfevents] staging_mode`."""
+
+from __future__ import annotations
+
+import grp
+import os
+
+from airflow.sdk.configuration import conf
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.executors import SECTION
+from airflow_provider_sfevents.staging import modes
+
+MODE, GROUP = "staging_mode", "staging_group"
+
+
+def configured_modes() -> modes.Modes:
+    """:raises ConfigurationError: a setting is wrong, or does not fit to the other one."""
+    mode = conf.get(SECTION, MODE, fallback=modes.PRIVATE.name)
+    return modes_of(str(mode).strip(), str(conf.get(SECTION, GROUP, fallback="") or "").strip())
+
+
+def modes_of(mode: str, group: str) -> modes.Modes:
+    """Modes by the values of both settings; `configured_modes` says what it raises."""
+    if mode not in modes.NAMES:
+        raise ConfigurationError(
+            f"{modes.OPTION} = {mode} is none of {', '.join(modes.NAMES)}. Set one of these."
+        )
+    if mode != "group":
+        if group:
+            raise ConfigurationError(
+                f"[{SECTION}] {GROUP} = {group} has no effect with {modes.OPTION} = {mode}. "
+                f"Set {modes.OPTION} = group, or remove it."
+            )
+        return modes.PRIVATE if mode == "private" else modes.INHERIT
+    if not group:
+        raise ConfigurationError(
+            f"{modes.OPTION} = group needs the name of a group: set [{SECTION}] {GROUP}."
+        )
+    return modes.group(_gid(group))
+
+
+def _gid(group: str) -> int:
+    try:
+        gid = grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise ConfigurationError(
+            f"[{SECTION}] {GROUP} = {group}: this machine has no such group. Create it, or name"
+            " another one."
+        ) from None
+    if os.geteuid() and gid not in {os.getegid(), *os.getgroups()}:
+        raise ConfigurationError(
+            f"[{SECTION}] {GROUP} = {group}: the task's user (uid {os.geteuid()}) is no member of"
+            " that group. Add it, restart the worker, and run the task again."
+        )
+    return gid

@@ -1,0 +1,151 @@
+"""Tasks under Airflow's real supervisor that are ended at random moments, by its timeout and by SIGTERM."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.staging import layout
+from tests.harness import stops
+from tests.proof import invariants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from tests.harness.supervised import Attempt
+    from tests.proof.world import Stage, World
+
+pytestmark = pytest.mark.airflow
+
+TIMEOUT, TERMINATE = "timeout", "terminate"
+BUSY = 60
+"""Events that are published before each attempt: fifteen responses."""
+
+MOMENTS = (
+    # step, the most times that it is reached, the longest time after it
+    (steps.AUTHENTICATED, 1, 0.05),
+    (steps.CLAIMED, 1, 0.05),
+    *[(steps.DELIVERED, 12, 0.05)] * 4,
+    (steps.PART_CLOSED, 1, 0.02),
+    (steps.MANIFEST_NEXT, 1, 0.02),
+    (steps.MANIFEST_WRITTEN, 1, 0.02),
+    (steps.SPARK_NEXT, 1, 0.5),
+    (steps.SPARK_ENDED, 1, 0.02),
+    # until the position is set the Variable is being written
+    *[(steps.COMMIT_NEXT, 1, 0.02)] * 3,
+)
+ENDED = {
+    TIMEOUT: ("AirflowTaskTimeout",),
+    # before Spark, in Spark
+    TERMINATE: ("The task was ended", "Cannot execute: "),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Signals:
+    """Attempts of one task in one world, most of them ended by a signal.
+
+    :ivar sent: signals by how and step.
+    :ivar released: seconds from a signal to the release of the lease, as the process counted them.
+    :ivar wrong: what does not hold, in words.
+    """
+
+    world: World
+    chance: random.Random
+    sent: Counter[str] = field(default_factory=Counter)
+    released: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def send(self, how: str, moment: tuple[str, int, float]) -> None:
+        """Attempts until one of them was sent a signal at this kind of moment."""
+        step, most, seconds = moment
+        while True:
+            order = f"{step}:{self.chance.randint(1, most)}:{how}:{self.chance.uniform(0, seconds)}"
+            self.world.publish(BUSY)
+            options = {stops.SIGNAL: order, "PROOF_EXECUTION_TIMEOUT": "600"}
+            attempt = self.world.start(again=self._tries_again(), options=options)
+            attempt.wait_all_gone()
+            if attempt.told("signalled"):
+                break
+        self.sent[f"{how} {step}"] += 1
+        self.released += attempt.told("released")
+        self._look(attempt, order, how)
+
+    def _tries_again(self) -> bool:
+        """Whether the next attempt is the next try of the run that failed, or that of another run."""
+        attempts = self.world.attempts
+        return bool(attempts and attempts[-1].state == "failed" and self.chance.random() < 0.7)
+
+    def end(self) -> None:
+        """Attempts without a signal until nothing is left to do, and the reckoning."""
+        for _ in range(3):
+            if not self.world.is_quiet():
+                self.world.start(again=self._tries_again()).wait_all_gone()
+        self.wrong += [
+            *invariants.doubled(self.world),
+            *invariants.lost(self.world),
+            *invariants.misplaced(self.world),
+            *invariants.orphans(self.world),
+        ]
+
+    def _look(self, attempt: Attempt, order: str, how: str) -> None:
+        log = attempt.log.read_text(errors="replace")
+        wrong = list(self._left_behind())
+        ends = any(words in log for words in ENDED[how])
+        reached = {one.step for one in attempt.steps()}
+        # A signal that comes after Spark may let the commit end. One that comes after the end of a
+        # retry whose batch had been committed before finds nothing to end.
+        whole = steps.COMMITTED in reached or not reached & {steps.DELIVERED, steps.SPARK_NEXT}
+        if not (attempt.state == "failed" and ends) and not (attempt.state == "success" and whole):
+            wrong.append(f"ended as {attempt.state!r}:\n{log[-3000:]}")
+        self.wrong += [f"{order}: {one}" for one in wrong]
+
+    def _left_behind(self) -> Iterator[str]:
+        for batch in self.world.batches:
+            for lease in (batch / layout.CLAIMS).glob("*.json"):
+                if not lease.with_suffix(".done").exists():
+                    yield f"lease {lease} is not released"
+        for part in self.world.staging.rglob(".part-*"):
+            yield f"file {part} is not closed"
+        if doubled := invariants.doubled(self.world):
+            yield doubled[0]
+
+
+@pytest.fixture(scope="module")
+def stage(new_stage: Callable[[str], AbstractContextManager[Stage]]) -> Iterator[Stage]:
+    with new_stage("signals") as stage:
+        yield stage
+
+
+def _go_through(stage: Stage, seed: int, count: int) -> Signals:
+    signals = Signals(world=stage.world(f"seed-{seed}"), chance=random.Random(seed))  # noqa: S311
+    moments = signals.chance.sample(MOMENTS, len(MOMENTS))
+    for number in range(count):
+        how = TIMEOUT if number % 2 else TERMINATE
+        signals.send(how, moments[number // 2 % len(moments)])
+        stage.bus.wait_no_subscriber(signals.world.topic)
+    signals.end()
+    return signals
+
+
+@pytest.mark.timeout(600)
+def test_a_task_that_is_ended_at_a_random_moment_holds_nothing(stage: Stage) -> None:
+    """A dozen timeouts and SIGTERMs: the task fails, its lease is released, its files are closed, nothing is lost."""
+    signals = _go_through(stage, 7, 12)
+    assert signals.wrong == [], "\n".join(signals.wrong)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_tasks_that_are_ended_at_200_random_moments_hold_nothing(stage: Stage, seed: int) -> None:
+    """The same for 50 moments each, which are in the middle of everything that a task does."""
+    signals = _go_through(stage, seed, 50)
+    assert signals.wrong == [], "\n".join(signals.wrong)
+    assert {name.partition(" ")[2] for name in signals.sent} == {step for step, _, _ in MOMENTS}

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from airflow.executors import executor_loader
+from airflow.executors.base_executor import BaseExecutor
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.hooks.executors import (
+    names_of,
+    refuse_remote,
+    require_shared_default,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOCAL = "airflow.executors.local_executor.LocalExecutor"
+HERE = f"{__name__}.OnThisMachine"
+FAR = f"{__name__}.OnAnother"
+
+
+class OnThisMachine(BaseExecutor):  # type: ignore[misc]
+    """An executor of a user's own that starts processes of this machine."""
+
+    is_local = True
+
+
+class OnAnother(BaseExecutor):  # type: ignore[misc]
+    """An executor of a user's own that says nothing of where it starts tasks."""
+
+
+@pytest.fixture(autouse=True)
+def _fresh_loader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Airflow reads its executors once in a process; each test has a configuration of its own."""
+    monkeypatch.delenv("AIRFLOW_IS_K8S_EXECUTOR_POD", raising=False)
+    kept = (
+        executor_loader._alias_to_executors_per_team,
+        executor_loader._module_to_executors_per_team,
+        executor_loader._classname_to_executors_per_team,
+        executor_loader._team_name_to_executors,
+        executor_loader._executor_names,
+    )
+    for one in kept:
+        one.clear()
+    yield
+    for one in kept:
+        one.clear()
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, executors: str) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executors)
+
+
+@pytest.mark.parametrize(
+    ("configured", "names"),
+    [
+        ("LocalExecutor", ["LocalExecutor"]),
+        ("LocalExecutor, CeleryExecutor", ["LocalExecutor", "CeleryExecutor"]),
+        ("near:LocalExecutor,far:a.b.Far", ["near:LocalExecutor", "far:a.b.Far"]),
+        (
+            "LocalExecutor;one=CeleryExecutor;two=KubernetesExecutor,a.b.Far",
+            ["LocalExecutor", "CeleryExecutor", "KubernetesExecutor", "a.b.Far"],
+        ),
+        ("=LocalExecutor;one=CeleryExecutor", ["LocalExecutor", "CeleryExecutor"]),
+    ],
+)
+def test_every_configured_executor_may_run_the_task(
+    monkeypatch: pytest.MonkeyPatch, configured: str, names: list[str]
+) -> None:
+    """All entries of `[core] executor` count, of all teams; the task's own argument counts alone."""
+    configure(monkeypatch, configured)
+    assert names_of(None) == names
+    assert names_of("CeleryExecutor") == ["CeleryExecutor"]
+
+
+@pytest.mark.parametrize(
+    ("configured", "own"),
+    [
+        ("LocalExecutor", None),
+        (LOCAL, None),
+        (f"LocalExecutor,{HERE}", None),
+        (f"near:{HERE}", "near"),
+        ("near:LocalExecutor", None),
+        ("LocalExecutor,CeleryExecutor", "LocalExecutor"),
+        (f"LocalExecutor,{FAR}", LOCAL),
+    ],
+)
+def test_executors_of_this_machine_may_use_the_default_folder(
+    monkeypatch: pytest.MonkeyPatch, configured: str, own: str | None
+) -> None:
+    """One machine has one disk, so what a task stages there the next one sees."""
+    configure(monkeypatch, configured)
+    require_shared_default(own)
+
+
+@pytest.mark.parametrize(
+    ("configured", "own", "named", "why"),
+    [
+        (FAR, None, FAR, "may run tasks on other machines"),
+        (f"LocalExecutor,far:{FAR}", None, f"far:{FAR}", "may run tasks on other machines"),
+        (f"LocalExecutor,far:{FAR}", "far", "far", "may run tasks on other machines"),
+        ("LocalExecutor", FAR, FAR, "may run tasks on other machines"),
+        (f"LocalExecutor;one={FAR}", None, FAR, "may run tasks on other machines"),
+        ("a.b.Missing", None, "a.b.Missing", "cannot be loaded here"),
+        ("LocalExecutor,a.b.Missing", None, "a.b.Missing", "cannot be loaded here"),
+        ("LocalExecutor", "no_such_alias", "no_such_alias", "cannot be loaded here"),
+        # Where its provider is installed, it can be loaded and is not local; either way it is refused.
+        ("LocalExecutor,CeleryExecutor", None, "CeleryExecutor", "other machines|be loaded"),
+        ("KubernetesExecutor", None, "KubernetesExecutor", "other machines|be loaded"),
+    ],
+)
+def test_the_default_folder_is_refused_for_any_other_executor(
+    monkeypatch: pytest.MonkeyPatch, configured: str, own: str | None, named: str, why: str
+) -> None:
+    """The error names the executor, the reason, and both remedies; one of them is the line to copy."""
+    configure(monkeypatch, configured)
+    with pytest.raises(ConfigurationError, match=rf"'{named}'.*({why})") as raised:
+        require_shared_default(own)
+    assert "\n[sfevents] staging_shared = True\n" in str(raised.value)
+    assert "Give `staging` an object store" in str(raised.value)
+
+
+@pytest.mark.parametrize("configured", [FAR, "a.b.Missing", f"LocalExecutor,{FAR}"])
+def test_a_folder_that_all_machines_mount_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, configured: str
+) -> None:
+    """`[sfevents] staging_shared = True` says that the default folder is the same one everywhere."""
+    configure(monkeypatch, configured)
+    monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_SHARED", "True")
+    require_shared_default(None)
+
+
+def test_a_pod_of_the_kubernetes_executor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Helm chart configures LocalExecutor inside of such a pod, whose disk ends with it."""
+    configure(monkeypatch, "LocalExecutor")
+    monkeypatch.setenv("AIRFLOW_IS_K8S_EXECUTOR_POD", "True")
+    with pytest.raises(ConfigurationError, match=r"'KubernetesExecutor'.*other machines"):
+        require_shared_default(None)
+
+
+def test_the_first_executor_that_is_not_local_is_named() -> None:
+    """Of several executors the error names one that is the reason."""
+    local = {"here": True, "lost": None, "far": False}
+    refuse_remote(["here"], local.get, in_pod=False)
+    with pytest.raises(ConfigurationError, match=r"executor 'lost' cannot be loaded here"):
+        refuse_remote(["here", "lost", "far"], local.get, in_pod=False)
+    with pytest.raises(ConfigurationError, match=r"executor 'far' may run tasks"):
+        refuse_remote(["far", "lost"], local.get, in_pod=False)

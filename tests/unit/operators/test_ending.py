@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_sfevents.batches.outcome import Staged
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.operators.ending import require_committed, tell_error
+from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.staging.holders import Holder
+from tests.unit.positions.building import FETCH, TOPIC, batch_after, begun
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+
+@pytest.fixture
+def place(tmp_path: Any) -> UPath:
+    from upath import UPath
+
+    return UPath(tmp_path)
+
+
+def landed(place: UPath, *, again: bool = False, **changes: Any) -> Staged:
+    """A batch that has landed, whose fetch ended as told."""
+    manifest = batch_after(begun(), **changes)
+    topic_folder = StagingArea(place).topic(manifest.org_id, "load", TOPIC)
+    folder = topic_folder.batch(manifest.epoch, manifest.sequence)
+    return Staged(
+        manifest=manifest,
+        topic_folder=topic_folder,
+        folder=folder,
+        claim=folder.claim(Holder.here(FETCH, "")),
+        store=MappingStore({}, "load"),
+        staging_id="s1",
+        again=again,
+    )
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.WARNING, "airflow_provider_sfevents")
+    return caplog
+
+
+def test_an_outage_that_ended_the_fetch_is_a_warning(
+    place: UPath, told: pytest.LogCaptureFixture
+) -> None:
+    """The batch has landed and the next run goes on, so nothing after the task is kept back."""
+    staged = landed(place, ended_by="lost", error="upstream connect error")
+    tell_error(staged)
+    staged.release()
+    [warning] = told.messages
+    assert "the next run fetches them. upstream connect error" in warning
+
+
+def test_an_error_that_does_not_pass_fails_the_task_for_good(place: UPath) -> None:
+    """A retry would find the batch landed and the error still there."""
+    staged = landed(place, ended_by="error", error="the allowance is used up")
+    with pytest.raises(AirflowFailException, match=r"is landed and committed.*the allowance"):
+        tell_error(staged)
+    staged.release()
+
+
+@pytest.mark.parametrize("changes", [{"ended_by": "idle_seconds"}, {"ended_by": "max_events"}])
+def test_a_fetch_without_an_error_is_silent(
+    place: UPath, told: pytest.LogCaptureFixture, changes: dict[str, Any]
+) -> None:
+    """A bound is no error."""
+    staged = landed(place, **changes)
+    tell_error(staged)
+    staged.release()
+    assert told.messages == []
+
+
+def test_a_rerun_does_not_repeat_an_error_of_the_past(
+    place: UPath, told: pytest.LogCaptureFixture
+) -> None:
+    """A cleared run lands its batch once more; how its fetch ended has been told."""
+    staged = landed(place, again=True, ended_by="error", error="the allowance is used up")
+    tell_error(staged)
+    staged.release()
+    assert told.messages == []
+
+
+@pytest.mark.parametrize("sequence", [3, 4, 9])
+def test_a_batch_that_was_swept_after_its_commit_needs_none(sequence: int) -> None:
+    """A commit that is retried late finds the position at or beyond its batch."""
+    store = MappingStore({"load": begun(sequence=sequence, replay_id="0a").to_json()}, "load")
+    require_committed({"batch_id": "e1-3", "sequence": 3, "manifest": "file:///m"}, store)
+
+
+@pytest.mark.parametrize(
+    "position",
+    [None, begun(sequence=2, replay_id="0a"), begun(sequence=9, replay_id="0a", epoch="e2")],
+    ids=["none", "before the batch", "of another epoch"],
+)
+def test_a_batch_that_is_gone_before_its_commit_is_an_error(position: Any) -> None:
+    """Nothing says that the batch was committed, so its events may have to be fetched again."""
+    records = {} if position is None else {"load": position.to_json()}
+    with pytest.raises(
+        StagingError, match=r"No batch is staged at file:///m.*not passed batch e1-3"
+    ):
+        require_committed(
+            {"batch_id": "e1-3", "sequence": 3, "manifest": "file:///m"},
+            MappingStore(records, "load"),
+        )

@@ -1,0 +1,136 @@
+"""Looks at a batch's lease that take nothing: may it be held, and by which process."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import BatchClaimed
+from airflow_provider_sfevents.staging import claims, durable, holders
+from airflow_provider_sfevents.staging.claims import Patience, take
+from airflow_provider_sfevents.staging.holders import Verdict
+from tests.unit.staging.building import elsewhere, here
+from tests.unit.staging.test_claims import Watch, claimed
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+    from airflow_provider_sfevents.staging.holders import Holder
+
+
+def test_nobody_has_a_batch_that_was_never_claimed(place: UPath) -> None:
+    """No claims, no holder."""
+    assert not claims.may_be_held(place)
+    assert claims.holder_of(place) is None
+
+
+def test_another_machines_unreleased_claim_may_be_held(place: UPath) -> None:
+    """What cannot be known without watching counts as held."""
+    claimed(place, 1, elsewhere())
+    assert claims.may_be_held(place)
+    number, holder = claims.holder_of(place) or pytest.fail("nobody")
+    assert (number, holder.host) == (1, "worker-2")
+
+
+def test_a_look_at_a_claim_takes_nothing(place: UPath) -> None:
+    """One look tells what can be told at once; with patience another machine's claim is watched as `take` does."""
+    assert claims.seen(place) is None
+    with take(place, here()) as claim:
+        assert claims.seen(place) == (1, claim.holder, Verdict.ALIVE)
+    assert claims.seen(place) == (1, claim.holder, Verdict.FREE)
+    claimed(place, 2, elsewhere())
+    assert claims.seen(place) == (2, elsewhere_now(place), Verdict.WATCH)
+    assert claims.seen(place, Watch().patience) == (2, elsewhere_now(place), Verdict.DEAD)
+    assert claims.claim_numbers(place) == [1, 2]
+
+
+def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
+    """The next one takes the batch without watching, and the one who held it finds that out before it acts."""
+    with take(place, here()) as claim:
+        claims.let_go(place, claim.number)
+        with take(place, here()) as other:
+            assert other.number == 2
+            with pytest.raises(BatchClaimed, match="was taken over"):
+                claim.check()
+
+
+def elsewhere_now(place: UPath) -> Holder:
+    """The holder on another machine, as its claim names it."""
+    found = claims.holder_of(place)
+    assert found is not None
+    return found[1]
+
+
+def test_glances_tell_what_watching_would(place: UPath) -> None:
+    """Of another machine's claim: not known at first, alive when its beat changes, dead after three beats without one."""
+    watch = Watch()
+    claimed(place, 1, elsewhere())
+    first = claims.glance(place, None, watch.patience)
+    assert first is not None
+    assert (first.verdict, first.may_be_alive) == (Verdict.WATCH, True)
+    watch.sleep(10)
+    durable.replace(place / "claims" / "0001.beat", b"8\n")
+    second = claims.glance(place, first, watch.patience)
+    assert second is not None
+    assert second.verdict is Verdict.ALIVE
+    watch.sleep(29)
+    third = claims.glance(place, second, watch.patience)
+    assert third is not None
+    assert third.verdict is Verdict.WATCH
+    watch.sleep(1)
+    last = claims.glance(place, third, watch.patience)
+    assert last is not None
+    assert (last.verdict, last.may_be_alive) == (Verdict.DEAD, False)
+
+
+def test_a_new_claim_is_looked_at_anew(place: UPath) -> None:
+    """The silence of a holder before says nothing of this one."""
+    watch = Watch()
+    claimed(place, 1, elsewhere())
+    first = claims.glance(place, None, watch.patience)
+    watch.sleep(60)
+    claimed(place, 2, replace(elsewhere(), token="another"))
+    second = claims.glance(place, first, watch.patience)
+    assert second is not None
+    assert (second.number, second.verdict) == (2, Verdict.WATCH)
+
+
+def test_another_holder_of_the_same_number_is_looked_at_anew(place: UPath) -> None:
+    """After somebody emptied the area, numbers begin again; the beat of the earlier holder does not count."""
+    watch = Watch()
+    claimed(place, 1, elsewhere())
+    first = claims.glance(place, None, watch.patience)
+    durable.remove(place / "claims" / "0001.json")
+    claimed(place, 1, replace(elsewhere(), token="another"), beat=b"8\n")
+    second = claims.glance(place, first, watch.patience)
+    assert second is not None
+    assert (second.verdict, second.since) == (Verdict.WATCH, watch.now)
+
+
+def test_received_events_add_up(place: UPath) -> None:
+    """The heartbeat tells how many events the holder has received in all its deliveries."""
+    with take(place, here(), Patience(lease_seconds=-1)) as claim:
+        claim.note_received(2)
+        claim.note_received(3)
+        claim.check()  # renews the lease, which is over
+        assert claims.received(place) == {1: 5}
+
+
+def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> None:
+    """A token is remembered only while its claim is held, so the process never takes itself for a holder."""
+    second = replace(here(), token="second")
+    with take(place, here()):
+        with pytest.raises(BatchClaimed):
+            take(place, second)
+        assert holders.is_alive(second) is False
+
+
+def test_a_batch_never_claimed_shows_nothing(place: UPath) -> None:
+    """And one that was let go nobody alive."""
+    assert claims.glance(place) is None
+    take(place, here()).release()
+    seen = claims.glance(place)
+    assert seen is not None
+    assert not seen.may_be_alive

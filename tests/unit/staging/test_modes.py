@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import grp
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from upath import UPath
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.staging import durable, modes
+from airflow_provider_sfevents.staging.part_file import PartFile
+from airflow_provider_sfevents.staging.places import usable
+from airflow_provider_sfevents.staging.reads import ReadFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    """The mode and the umask of this process as they were."""
+    before, umask = modes.in_use(), os.umask(0o022)
+    yield
+    modes.use(before)
+    os.umask(umask)
+
+
+def own_group() -> int:
+    """A group that this user may give files to; another one than its first, where it has one."""
+    others = [one.gr_gid for one in grp.getgrall()] if not os.geteuid() else os.getgroups()
+    return next((gid for gid in others if gid != os.getegid()), os.getegid())
+
+
+def found(folder: Path) -> dict[str, str]:
+    """Modes of all that is in a folder and of itself, by their paths."""
+    paths = [folder, *folder.rglob("*")]
+    return {str(path.relative_to(folder)): f"{path.stat().st_mode & 0o7777:o}" for path in paths}
+
+
+def stage_all_kinds(root: UPath) -> None:
+    """Leave a file by each way in which this package writes one."""
+    durable.create_once(root / "claims" / "0001.json", b"")
+    durable.replace(root / "landed.json", b"")
+    durable.ensure_content(root / "_jobs" / "land.py", b"")
+    part = PartFile(root / "attempts", 0)
+    part._parquet.close()
+    part._sink.close()
+    assert part._hidden is not None
+    durable.reveal(part._hidden, root / "attempts" / "part")
+    with ReadFolder(root / "read").part(1, "json") as file:
+        file.write(b"")
+
+
+EXPECTED = {
+    "private": (modes.PRIVATE, "700", "600"),
+    "group": (modes.group(own_group()), "2750", "640"),
+    "inherit": (modes.INHERIT, "755", "644"),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_everything_staged_has_the_mode(name: str, tmp_path: Path) -> None:
+    """Leases, parts, receipts, job files and reads are as closed as the setting says."""
+    wanted, folder, file = EXPECTED[name]
+    modes.use(wanted)
+    stage_all_kinds(UPath(tmp_path) / "staging")
+    below = tmp_path / "staging"
+    for path, mode in found(below).items():
+        assert (path, mode) == (path, folder if (below / path).is_dir() else file)
+    assert len([path for path in below.rglob("*") if path.is_file()]) == 5
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077, 0o277])
+@pytest.mark.parametrize("name", ["private", "group"])
+def test_the_umask_changes_nothing(name: str, umask: int, tmp_path: Path) -> None:
+    """A wide umask opens nothing and a narrow one closes nothing."""
+    wanted, folder, file = EXPECTED[name]
+    modes.use(wanted)
+    os.umask(umask)
+    durable.replace(UPath(tmp_path) / "a" / "b", b"")
+    assert (found(tmp_path)["a"], found(tmp_path)["a/b"]) == (folder, file)
+
+
+def test_a_group_owns_what_is_made(tmp_path: Path) -> None:
+    """Folders and files belong to the named group, also in a folder of another one."""
+    modes.use(modes.group(own_group()))
+    durable.replace(UPath(tmp_path) / "a" / "b", b"")
+    durable.replace(UPath(tmp_path) / "c", b"")
+    assert {path.stat().st_gid for path in tmp_path.rglob("*")} == {own_group()}
+
+
+@pytest.mark.parametrize("first", EXPECTED)
+@pytest.mark.parametrize("second", EXPECTED)
+def test_a_second_try_under_another_mode(first: str, second: str, tmp_path: Path) -> None:
+    """The area works on, and the readers that the second mode lets in reach what the first made."""
+    root = UPath(tmp_path) / "staging"
+    modes.use(EXPECTED[first][0])
+    assert usable(root)
+    durable.replace(root / "org" / "batch" / "manifest.json", b"1")
+    modes.use(EXPECTED[second][0])
+    assert usable(root)
+    assert not durable.create_once(root / "org" / "batch" / "manifest.json", b"2")
+    durable.replace(root / "org" / "batch" / "landed.json", b"3")
+    if second == "group":
+        below = [path for path in (tmp_path / "staging").rglob("*") if path.is_dir()]
+        assert all(path.stat().st_mode & 0o050 == 0o050 for path in below)
+        manifest = tmp_path / "staging" / "org" / "batch" / "manifest.json"
+        assert manifest.stat().st_mode & 0o040
+        assert {path.stat().st_gid for path in below} == {own_group()}
+
+
+@pytest.mark.parametrize(
+    ("root", "org", "reported"),
+    [
+        pytest.param(0o700, 0o755, None, id="a closed root closes all"),
+        pytest.param(0o755, 0o700, None, id="a mount point"),
+        pytest.param(0o755, 0o755, "org", id="made before"),
+        pytest.param(0o750, 0o750, "org", id="open to a group"),
+        pytest.param(0o777, 0o700, "", id="others could exchange it"),
+    ],
+)
+def test_wider_folders_are_found(root: int, org: int, reported: str | None, tmp_path: Path) -> None:
+    """Folders that let in users that the mode keeps out are found and left as they are."""
+    (tmp_path / "org").mkdir()
+    (tmp_path / "org").chmod(org)
+    tmp_path.chmod(root)
+    assert modes.wider(tmp_path) == (None if reported is None else tmp_path / reported)
+    assert found(tmp_path) == {".": f"{root:o}", "org": f"{org:o}"}
+    modes.use(modes.INHERIT)
+    assert modes.wider(tmp_path) is None
+
+
+def test_a_system_that_refuses_a_mode_is_named() -> None:
+    """The refusal names path, mode and setting; /proc lets no user change its modes."""
+    with pytest.raises(ConfigurationError) as raised:
+        modes.apply_to_folder(Path("/proc/self"))
+    assert "/proc/self cannot be given the mode 700 of [sfevents] staging_mode = private" in str(
+        raised.value
+    )
+    assert "set [sfevents] staging_mode = inherit" in str(raised.value)
