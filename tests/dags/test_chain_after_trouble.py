@@ -113,7 +113,7 @@ def test_a_fetch_that_is_ended_keeps_what_came(story: Story) -> None:
     """SIGTERM closes the stream; the task fails, the position stays, and what was delivered is staged."""
     seen = story.seen["ended"]
     assert seen.run.tasks["fetch"] == "failed", seen.run.log
-    assert "4 events stay staged for the next try" in seen.run.log
+    assert "(4 events) stays staged for the next try" in seen.run.log
     assert seen.position == story.seen["landed"].position
 
 
