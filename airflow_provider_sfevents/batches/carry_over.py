@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
 from airflow_provider_sfevents.staging import excess
 from airflow_provider_sfevents.staging.holders import Holder
@@ -41,11 +42,13 @@ async def carry_over(
     try:
         kept = await _keep_in(folder, manifest.end, beyond, run)
     except (BatchClaimed, StagingError) as error:
-        log.warning("%d events beyond the batch cannot be kept: %s", events, error)
+        log.warning("%s beyond the batch cannot be kept: %s", counted(events, "event"), error)
         kept = False
     if kept:
         log.info(
-            "%d events came beyond the batch; batch %s begins with them.", events, folder.batch_id
+            "%s came beyond the batch; batch %s begins with what came.",
+            counted(events, "event"),
+            folder.batch_id,
         )
         return
     batch = topic_folder.batch(manifest.epoch, manifest.sequence)

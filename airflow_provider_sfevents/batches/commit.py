@@ -20,7 +20,7 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.reconnect import longest_wait
+from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:
@@ -89,10 +89,14 @@ def check_before_landing(staged: Staged) -> None:
         manifest.sequence,
         manifest.position_start,
     ):
-        stands = f"{position.epoch}-{position.sequence}" if position else "nowhere"
+        stands = "is gone"
+        if position is not None:
+            at = f"batch {position.epoch}-{position.sequence}"
+            stands = f"is at {at} ({position.replay_id}) by now"
         raise PositionConflict(
-            f"Batch {manifest.batch_id} was staged, but {staged.store.where} is at {stands} by now: it was moved or reset "
-            "meanwhile. Nothing is landed; the next run goes on from where the position is."
+            f"Batch {manifest.batch_id} was staged after {manifest.position_start}, but "
+            f"{staged.store.where} {stands}: it was moved or reset meanwhile. Nothing is landed; the "
+            "next run continues from where the position is."
         )
 
 
@@ -140,7 +144,7 @@ def _commit_in_time(
         except LeaseGoneError:
             raise
         except (TransportError, StagingError) as error:
-            pause = longest_wait(tries) * (1 + clock.chance()) / 2
+            pause = pause_seconds(tries, clock.chance())
             if clock.monotonic() + pause > give_up_at:
                 raise
             log.warning(

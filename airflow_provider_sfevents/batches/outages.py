@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import SfEventsError, Stopped
 from airflow_provider_sfevents.pubsub.errors import is_transient
-from airflow_provider_sfevents.pubsub.reconnect import longest_wait
+from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ async def outlast(call: Callable[[], Awaitable[T]], deadline: float, stopping: a
         try:
             return await call()
         except SfEventsError as error:
-            pause = longest_wait(tries) * (1 + random.random()) / 2  # noqa: S311 - spreads load
+            pause = pause_seconds(tries, random.random())  # noqa: S311 - spreads load
             if not is_transient(error) or loop.time() + pause > deadline:
                 raise
             log.warning("Trying again in %.0f s: %s", pause, error)

@@ -135,7 +135,7 @@ class _Claimed:
     """A batch that this task has claimed.
 
     :param position: it comes after; None for a batch of the past, which has no next.
-    :param is_draft: the position is in no store yet; see `Pin`.
+    :param stored: the position as it is in the store; None: it is in none.
     """
 
     position: Position | None
@@ -144,7 +144,7 @@ class _Claimed:
     claim: Claim
     store: PositionStore
     staging_id: str
-    is_draft: bool = False
+    stored: Position | None = None
 
 
 async def _claim_own(
@@ -200,7 +200,7 @@ async def _claim_next(
                 claim=claim,
                 store=store,
                 staging_id=staging_id,
-                is_draft=opened.is_draft,
+                stored=opened.stored,
             )
         claim.release()
         position = now_at
@@ -324,7 +324,7 @@ def _batch_fetch(
     if plan.ask == LATEST:
         pin = Pin(
             draft=position,
-            stored=None if claimed.is_draft else claimed.position,
+            stored=claimed.stored,
             store=claimed.store,
             folder=claimed.topic_folder,
             staging_id=claimed.staging_id,

@@ -50,6 +50,15 @@ def next_step(
     return Again(wait_seconds=chance * longest_wait(tries))
 
 
+def pause_seconds(tries: int, chance: float) -> float:
+    """Seconds to wait before a call is repeated: at least half of the longest wait.
+
+    :param tries: failures in a row, the last one not counted.
+    :param chance: from 0 up to 1; spreads the clients that failed together.
+    """
+    return longest_wait(tries) * (1 + chance) / 2
+
+
 def longest_wait(tries: int) -> float:
     """Seconds to wait at most after so many failures in a row."""
     return min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(tries, 16))

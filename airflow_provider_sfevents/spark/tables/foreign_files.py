@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import unquote
 
+from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, StagingError
 from airflow_provider_sfevents.spark import envelope, publish
 
@@ -145,7 +146,7 @@ class ForeignFiles:
             if own_name.fullmatch(path):
                 if row["own"] < row["rows"]:
                     others = row["rows"] - row["own"]
-                    why = f"holds {others} rows of other batches, which would be lost"
+                    why = f"holds {counted(others, 'row')} of other batches, which would be lost"
                     self._refuse(path, batch_id, why, "Give the file another name")
             elif row["own"]:
                 yield path, _Found(row["rows"], row["own"])
@@ -154,7 +155,7 @@ class ForeignFiles:
         """Write the rows of other batches into a file; its name, empty where there are none."""
         take_out = f"Take the rows of {envelope.BATCH_ID} = '{batch_id}' out of it"
         if not self._can_replace:
-            why = f"holds {found.own} rows of it, and this store cannot replace a file in one step"
+            why = f"holds {counted(found.own, 'row')} of it, and this store cannot replace a file in one step"
             self._refuse(path, batch_id, why, take_out)
         if found.own == found.rows:
             return ""
