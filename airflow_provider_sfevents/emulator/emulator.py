@@ -212,7 +212,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         """HTTP/2 connections of clients open now; a client opens another one when it has too many streams for one."""
         return self._here().network(lambda relay: relay.connections)
 
-    def wait_open_streams(self, count: int, timeout: float = 10.0) -> None:
+    def wait_open_streams(self, count: int, timeout: float = 60.0) -> None:
         """Wait until exactly so many streams are open, each at its place.
 
         A server sees a client leave a moment after it left.

@@ -11,7 +11,7 @@ from tests.harness.airflow_runs import wait_until
 if TYPE_CHECKING:
     from tests.airflow.conftest import Deployment, Topic
 
-pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("task", ["spark", "commit"])

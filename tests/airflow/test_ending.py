@@ -13,7 +13,7 @@ from tests.harness.airflow_runs import wait_until
 if TYPE_CHECKING:
     from tests.airflow.conftest import Deployment, Topic
 
-pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_a_fetch_ends_in_time_to_land(here: Deployment) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.airflow.conftest import Deployment
 
-pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

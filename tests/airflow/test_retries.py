@@ -12,7 +12,7 @@ from tests.harness.airflow_runs import wait_until
 if TYPE_CHECKING:
     from tests.airflow.conftest import Deployment
 
-pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_a_retry_adopts_what_the_first_try_staged(here: Deployment) -> None:

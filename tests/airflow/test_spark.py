@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.full,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
 ]
 
 DAG = "with_spark"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tests.airflow.conftest import Deployment, Topic
 
-pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_killed_while_it_waits(here: Deployment) -> None:

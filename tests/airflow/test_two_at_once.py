@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tests.airflow.conftest import Deployment, Topic
     from tests.harness.airflow_runs import Run
 
-pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 def test_of_two_runs_one_lands_and_the_other_gives_way(here: Deployment) -> None:

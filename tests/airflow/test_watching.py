@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.airflow.conftest import Deployment, Topic
     from tests.harness.airflow_runs import Run
 
-pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.airflow, pytest.mark.full, pytest.mark.timeout(900)]
 
 
 MEND = "The consumer secret is wrong"

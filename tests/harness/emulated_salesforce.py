@@ -193,7 +193,7 @@ class EmulatedSalesforce:
         """Events of a topic delivered so far, by this process and by those before it."""
         return self._delivered_before.get(topic, 0) + self._counts().get(topic, 0)
 
-    def wait_no_subscriber(self, topic: str, timeout_seconds: float = 30) -> None:
+    def wait_no_subscriber(self, topic: str, timeout_seconds: float = 120) -> None:
         """Until nobody is subscribed any more: a killed client's stream ends when the server notices."""
         until = time.monotonic() + timeout_seconds
         while self._topic(topic)["subscribers"]:

@@ -179,7 +179,7 @@ def test_a_twin_that_lands_the_whole_batch_in_between(
 
 def test_twins_at_the_same_time(spark: Any, order: Order, lake: Lake) -> None:
     """Both write, then both publish at once; whoever comes second gives way or does the same again."""
-    both_written = threading.Barrier(2, timeout=60)
+    both_written = threading.Barrier(2)
     failures: list[BaseException] = []
 
     def twin() -> None:
@@ -195,6 +195,7 @@ def test_twins_at_the_same_time(spark: Any, order: Order, lake: Lake) -> None:
             land(spark, order, step)
         except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
             failures.append(failure)
+            both_written.abort()
 
     twins = [threading.Thread(target=twin) for _ in range(2)]
     for thread in twins:

@@ -88,7 +88,7 @@ def test_twins_that_commit_at_the_same_time_leave_every_row_once(
 ) -> None:
     """Both are ready to commit a first landing before either does; whoever comes second sees it, looks again, and does the same again."""
     manifest = staging.write([staging.order(n, day=n % 2) for n in range(50)], per_part=20)
-    both_ready = threading.Barrier(2, timeout=120)
+    both_ready = threading.Barrier(2)
     failures: list[BaseException] = []
 
     def twin() -> None:
@@ -104,6 +104,7 @@ def test_twins_that_commit_at_the_same_time_leave_every_row_once(
             tables.land(manifest, step)
         except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
             failures.append(failure)
+            both_ready.abort()
 
     twins = [threading.Thread(target=twin) for _ in range(2)]
     for thread in twins:
@@ -123,7 +124,7 @@ def test_two_batches_that_commit_at_the_same_time_both_land(
         staging.write([staging.order(n) for n in range(5)], sequence=1),
         staging.write([staging.order(n) for n in range(5, 10)], sequence=2),
     ]
-    both_ready = threading.Barrier(2, timeout=120)
+    both_ready = threading.Barrier(2)
     failures: list[BaseException] = []
 
     def one(manifest: str) -> None:
@@ -131,6 +132,7 @@ def test_two_batches_that_commit_at_the_same_time_both_land(
             tables.land(manifest, at(landing_steps.MOVE, both_ready.wait))
         except BaseException as failure:  # noqa: BLE001 - as above
             failures.append(failure)
+            both_ready.abort()
 
     both = [threading.Thread(target=one, args=(manifest,)) for manifest in manifests]
     for thread in both:

@@ -99,8 +99,8 @@ class ForeignFiles:
         folders = {_folder(path) for path in (*rows, *(attempt.before or ()))}
         standing = {folder: self._names(folder) for folder in sorted(folders)}
         there = {path: n for path, n in rows.items() if _name(path) in standing[_folder(path)]}
-        counted = self._counted(there)
-        changed = [path for path, number in there.items() if counted.get(path, number) != number]
+        row_counts = self._row_counts(there)
+        changed = [path for path, number in there.items() if row_counts.get(path, number) != number]
         made: list[publish.Replacement] = []
         for folder in folders_in_doubt(standing, attempt.before, changed):
             for path, found in self._found(folder, batch_id):
@@ -115,17 +115,17 @@ class ForeignFiles:
         names = self._files.names(self._url(folder))
         return [name for name in names if not name.startswith(("_", "."))]
 
-    def _counted(self, paths: Iterable[str]) -> dict[str, int | None]:
+    def _row_counts(self, paths: Iterable[str]) -> dict[str, int | None]:
         """Rows by file; without those of files that are damaged, which the landing replaces."""
         urls = {self._url(path): path for path in paths}
-        counted: dict[str, int | None] = {}
+        counts: dict[str, int | None] = {}
         try:
-            counted = self._files.row_counts(urls)
+            counts = self._files.row_counts(urls)
         except StagingError:
             for url in urls:
                 with suppress(StagingError):
-                    counted |= self._files.row_counts([url])
-        return {urls[url]: number for url, number in counted.items()}
+                    counts |= self._files.row_counts([url])
+        return {urls[url]: number for url, number in counts.items()}
 
     def _found(self, folder: str, batch_id: str) -> Iterator[tuple[str, _Found]]:
         """Files of others that hold rows of the batch."""
@@ -134,11 +134,11 @@ class ForeignFiles:
         own_name = publish.names_of(batch_id)
         rows = self._spark.read.schema(f"{envelope.BATCH_ID} string").parquet(self._url(folder))
         is_own = F.col(envelope.BATCH_ID).eqNullSafe(F.lit(batch_id))
-        counted = rows.groupBy(F.col("_metadata.file_name").alias("name")).agg(
+        per_file = rows.groupBy(F.col("_metadata.file_name").alias("name")).agg(
             F.count("*").alias("rows"), F.count_if(is_own).alias("own")
         )
         try:
-            found = counted.orderBy("name").collect()
+            found = per_file.orderBy("name").collect()
         except _spark_errors() as error:
             self._refuse(folder, batch_id, f"cannot be read ({_first_line(error)})", "Mend it")
         for row in found:

@@ -21,11 +21,13 @@ from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Receipt, Run
+from tests.harness.process_time import process_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,6 +77,11 @@ class Consumer:
             plaintext=True,
         )
 
+    def client(self, *, share_streams: bool = False) -> PubSubClient:
+        """A client for which no time passes while this process stands still."""
+        clock = Clock(monotonic=process_time)
+        return PubSubClient(self.settings, clock=clock, share_streams=share_streams)
+
     def stage(self) -> Staged | Empty:
         return asyncio.run(self.stage_until(asyncio.Event()))
 
@@ -90,7 +97,7 @@ class Consumer:
             backfill=self.backfill,
             learn_seconds=5,
         )
-        async with PubSubClient(self.settings) as client:
+        async with self.client() as client:
             area = StagingArea(UPath(self.root))
             return await stage_batch(request, client, area, lambda _: self.store, stopping)
 
@@ -143,7 +150,7 @@ class Waiter:
         return asyncio.run(self.poke_until(asyncio.Event()))
 
     async def poke_until(self, stopping: asyncio.Event) -> Pending:
-        async with PubSubClient(self.consumer.settings) as client:
+        async with self.consumer.client() as client:
             return await poke(
                 self.request,
                 self.min_events,
@@ -155,7 +162,7 @@ class Waiter:
 
     def find(self, told: Heard | None = None) -> Pending:
         async def run() -> Pending:
-            async with PubSubClient(self.consumer.settings) as client:
+            async with self.consumer.client() as client:
                 return await find(
                     self.request,
                     self.min_events,
@@ -175,7 +182,7 @@ class Waiter:
 
     async def wait(self, coming: Coming) -> Heard:
         """As in a triggerer of its own."""
-        async with PubSubClient(self.consumer.settings, share_streams=True) as client:
+        async with self.consumer.client(share_streams=True) as client:
             return await self.wait_with(client, coming)
 
     async def wait_with(self, client: PubSubClient, coming: Coming) -> Heard:
@@ -195,7 +202,7 @@ def waiter(consumer: Consumer) -> Waiter:
     return Waiter(consumer=consumer)
 
 
-async def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+async def until(true: Callable[[], object], seconds: float = 100.0) -> None:
     """Wait for something that another thread or task brings about."""
     async with asyncio.timeout(seconds):
         while not true():  # noqa: ASYNC110 - the emulator works in another thread

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.staging.area import StagingArea
+from tests.harness.process_time import process_time
 from tests.integration.batches.conftest import TOPIC, Consumer, Waiter
 
 if TYPE_CHECKING:
@@ -57,10 +57,11 @@ class ManagedConsumer(Consumer):
     def topic_folder(self) -> TopicFolder:
         return StagingArea(UPath(self.root)).topic(self.bus.org.org_id, "orders", self.topic)
 
+    @override
     def client(self, **more: Any) -> PubSubClient:
         return PubSubClient(
             self.settings,
-            clock=Clock(chance=lambda: 0.0, monotonic=lambda: time.monotonic() + self.later),
+            clock=Clock(chance=lambda: 0.0, monotonic=lambda: process_time() + self.later),
             patience=self.patience,
             **more,
         )

@@ -21,7 +21,6 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.batches.waiting import Heard
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 
@@ -78,7 +77,7 @@ def test_what_cannot_be_staged_is_reported_all_the_same(
 
 async def listened(bus: Emulator, waiter: Waiter, coming: Coming, *, until_enough: bool) -> Heard:
     """A listener for three events that gives the first one a moment; the third comes when that is long over."""
-    async with PubSubClient(waiter.consumer.settings) as client:
+    async with waiter.consumer.client() as client:
         plan, bounds = waiting.sight(coming, waiter.area).plan, Bounds(max_events=3)
         listening = asyncio.create_task(
             waiting.listen(

@@ -81,7 +81,7 @@ class Client:
 
     async def take_again(self, topic: str, count: int, **start: Any) -> list[Any]:
         """The first events of a stream that is opened after a cut; gRPC may offer the dead connection once more."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             while True:
                 try:
                     return await (await self.subscribe(topic, **start)).take(count)

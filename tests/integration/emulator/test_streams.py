@@ -193,7 +193,7 @@ def test_half_close_ends_with_ok_and_no_more_events(talk: Talk) -> None:
 
         response, status, took = talk(bus, scenario)
         assert (response, status) == (aio.EOF, "OK")
-        assert 0.3 <= took < 2
+        assert took >= 0.3
 
 
 def test_a_client_that_goes_away_is_noticed(talk: Talk) -> None:

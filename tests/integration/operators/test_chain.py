@@ -194,7 +194,7 @@ def test_commit_of_an_older_batch(task: Task, bus: Emulator) -> None:
 def test_on_kill_ends_the_stream_and_keeps_what_came(task: Task, bus: Emulator) -> None:
     """As Airflow does on SIGTERM: the stream closes, the files stay, and the next try pays for nothing again."""
     publish(bus, 4)
-    operator, run = task.prepare(SfEventsFetchOperator, task_id="fetch", idle_seconds=60)
+    operator, run = task.prepare(SfEventsFetchOperator, task_id="fetch", idle_seconds=600)
     failed: list[AirflowException] = []
 
     def execute() -> None:
@@ -207,7 +207,7 @@ def test_on_kill_ends_the_stream_and_keeps_what_came(task: Task, bus: Emulator) 
     running.start()
     bus.wait_open_streams(1)
     operator.on_kill()
-    running.join(timeout=20)
+    running.join(timeout=100)
     assert not running.is_alive()
     bus.wait_open_streams(0)
     assert "stays staged for the next try" in str(failed[0])

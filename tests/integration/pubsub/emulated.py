@@ -14,6 +14,7 @@ from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
 from airflow_provider_sfevents.pubsub.secret import Secret
 from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from tests.harness.process_time import process_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -55,7 +56,7 @@ def client_of(
         settings_of(bus),
         sessions=SessionCache(),
         schemas=SchemaCache(),
-        clock=Clock(chance=lambda: chance),
+        clock=Clock(monotonic=process_time, chance=lambda: chance),
         patience=patience,
         share_streams=share_streams,
     )

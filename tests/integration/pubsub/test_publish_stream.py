@@ -329,4 +329,4 @@ async def test_leaving_early_leaves_nothing_open() -> None:
         results = client.publishing.stream(TOPIC, [{"City__c": "a"}] * 2000)
         assert (await anext(results)).number == 1
         await results.aclose()
-        await asyncio.wait_for(gone.wait(), 10)
+        await asyncio.wait_for(gone.wait(), 100)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 120.0
 QUICK = Rules(max_wait=0.1)
 
 

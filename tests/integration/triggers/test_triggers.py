@@ -42,7 +42,7 @@ def airflow(
 
 
 def waits(
-    consumer: Consumer, min_events: int = 1, seconds: float = 20, **over: Any
+    consumer: Consumer, min_events: int = 1, seconds: float = 120, **over: Any
 ) -> SfEventsTrigger:
     """A trigger for the batch after a position that stands at the beginning."""
     coming = {
