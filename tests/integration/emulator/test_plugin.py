@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -54,6 +55,10 @@ def test_a_defect_fails_the_users_test(tmp_path: Path) -> None:
         "    sfevents_emulator._state.defect(RuntimeError('inside'))\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    # `make test` may have been given options for its own pytest.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
+    )
     assert "2 passed, 1 error" in done.stdout
     assert "errors in the emulator, first RuntimeError('inside')" in done.stdout

@@ -112,8 +112,8 @@ class SeenStream:
                     self.requests.append(request)
                     self.highest_credit = max(self.highest_credit, self.credit)
                     self._changed.notify_all()
-        except (grpc.aio.UsageError, grpc.aio.AbortError):
-            return  # what the server's own side of an ended call raises
+        except grpc.aio.BaseError:
+            return  # what the server's own side of an ended call raises, or a server that stops
         async with self._changed:
             self.half_closed = True
             self._changed.notify_all()
