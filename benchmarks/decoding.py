@@ -2,8 +2,8 @@
 
 The peer does what a job of one's own does: fastavro's `schemaless_reader` makes a dict of each payload, and columns of the dicts are
 built with the table's types; it looks for no bytes left over and leaves bitmaps as they are. First in one process, then through
-`mapInArrow` into nothing on `local[2]`, where Spark's own `from_avro` stands beside them. One payload in a hundred being corrupt (cut
-short, longer than it should be, a wrong byte at its start, a flipped bit, in turn) may at most double the time.
+`mapInArrow` into nothing on `local[2]`. One payload in a hundred being corrupt (cut short, longer than it should be, a wrong byte at its
+start, a flipped bit, in turn) may at most double the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from airflow_provider_sfevents.spark import decoding
 from airflow_provider_sfevents.spark.columns import build_columns
-from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS, OnExecutor
 from airflow_provider_sfevents.spark.decoders.on_executor import payload_decoder
 from airflow_provider_sfevents.spark.executor import Task
 from airflow_provider_sfevents.spark.java import find_java
@@ -35,7 +34,6 @@ from airflow_provider_sfevents.spark.plan import plan_batch
 from airflow_provider_sfevents.spark.staged import STAGED_SQL
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.part_file import COMPRESSION
-from tests.harness.jars import Jars, NoJars
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -212,28 +210,23 @@ def in_turn(runs: dict[str, Callable[[], object]]) -> dict[str, float]:
 def in_one_process(kind: EventType) -> dict[str, float]:
     whole = payloads(ROWS)
     corrupt = one_in_a_hundred_corrupt(whole)
-    arrow, python = (payload_decoder(name, *_of(kind)) for name in _both())
+    accelerated, reference = (
+        payload_decoder(kind.schemas["bench"], kind.columns_of("bench"), accelerated=one)
+        for one in (True, False)
+    )
     return in_turn(
         {
             "peer": lambda: peer(kind, whole),
-            "arrow": lambda: arrow(whole),
-            "arrow, 1 % corrupt": lambda: arrow(corrupt),
-            "python": lambda: python(whole),
-            "python, 1 % corrupt": lambda: python(corrupt),
+            "accelerator": lambda: accelerated(whole),
+            "accelerator, 1 % corrupt": lambda: accelerated(corrupt),
+            "reference": lambda: reference(whole),
+            "reference, 1 % corrupt": lambda: reference(corrupt),
         }
     )
 
 
-def _both() -> tuple[OnExecutor, OnExecutor]:
-    return "arrow", "python"
-
-
-def _of(kind: EventType) -> tuple[str, Any]:
-    return kind.schemas["bench"], kind.columns_of("bench")
-
-
 def in_spark(kind: EventType, folder: Path) -> dict[str, float]:
-    spark, has_avro = session()
+    spark = session()
     whole = staged(spark, folder / "whole", payloads(ROWS))
     corrupt = staged(spark, folder / "corrupt", one_in_a_hundred_corrupt(payloads(ROWS)))
     sql = ", ".join(f"{column.name} {column.type.sql()}" for column in kind.columns)
@@ -243,17 +236,13 @@ def in_spark(kind: EventType, folder: Path) -> dict[str, float]:
         refused={},
         names={"bench": kind.name},
         first_ordinals=tuple(range(0, ROWS * FILES, ROWS)),
-        decoder="arrow",
+        accelerated=True,
     )
     runs: dict[str, Callable[[], object]] = {
         "peer": lambda: into_nothing(whole.mapInArrow(functools.partial(peer_batches, kind), sql)),
-        "arrow": lambda: into_nothing(decoding.decoded(whole, task, jvm=False)),
-        "arrow, 1 % corrupt": lambda: into_nothing(decoding.decoded(corrupt, task, jvm=False)),
+        "accelerator": lambda: into_nothing(decoding.decoded(whole, task)),
+        "accelerator, 1 % corrupt": lambda: into_nothing(decoding.decoded(corrupt, task)),
     }
-    if has_avro:
-        # As a landing does it: in one pass without Python, and where rows are lacking then, with both.
-        runs["jvm"] = lambda: into_nothing(decoding.quickly_decoded(whole, task))
-        runs["jvm, 1 % corrupt"] = lambda: into_nothing(decoding.decoded(corrupt, task, jvm=True))
     took = in_turn(runs)
     spark.stop()
     return took
@@ -263,21 +252,14 @@ def into_nothing(rows: Any) -> None:
     rows.write.format("noop").mode("overwrite").save()
 
 
-def session() -> tuple[Any, bool]:
-    """A Spark of two cores, and whether it has spark-avro."""
+def session() -> Any:
+    """A Spark of two cores."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["JAVA_HOME"] = find_java().home
-    try:
-        avro = ",".join(map(str, Jars().spark_avro))
-    except NoJars as reason:
-        print(f"  without spark-avro: {reason}")
-        avro = ""
-    spark = (
+    return (
         SparkSession.builder.master("local[2]")
-        .config("spark.jars", avro)
-        .config("spark.driver.defaultJavaOptions", LIMITS_JAVA_OPTIONS)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")
@@ -287,7 +269,6 @@ def session() -> tuple[Any, bool]:
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS))
         .getOrCreate()
     )
-    return spark, bool(avro)
 
 
 def staged(spark: Any, folder: Path, some: Sequence[bytes]) -> Any:
@@ -315,12 +296,12 @@ def report(took: dict[str, float], rows: int, times: float) -> bool:
     """Print each beside the peer; whether the accelerator is within both limits."""
     for name, seconds in took.items():
         print(
-            f"  {name:20} {rows / seconds:10,.0f} rows/s  {took['peer'] / seconds:5.1f} x the peer"
+            f"  {name:25} {rows / seconds:10,.0f} rows/s  {took['peer'] / seconds:5.1f} x the peer"
         )
-    gained = took["peer"] / took["arrow"]
-    slower = took["arrow, 1 % corrupt"] / took["arrow"]
-    print(f"  arrow: {gained:.1f} x the peer (limit: at least {times:g})")
-    print(f"  arrow, 1 % corrupt: {slower:.2f} x the time (limit: at most {TIMES_CORRUPT:g})")
+    gained = took["peer"] / took["accelerator"]
+    slower = took["accelerator, 1 % corrupt"] / took["accelerator"]
+    print(f"  accelerator: {gained:.1f} x the peer (limit: at least {times:g})")
+    print(f"  accelerator, 1 % corrupt: {slower:.2f} x the time (limit: at most {TIMES_CORRUPT:g})")
     return gained >= times and slower <= TIMES_CORRUPT
 
 

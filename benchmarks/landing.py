@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 from fastavro import parse_schema, schemaless_writer
 
 from airflow_provider_sfevents.spark import ship
-from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 from airflow_provider_sfevents.spark.java import find_java
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.spark.tables import delta, naming
@@ -35,7 +34,7 @@ from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
 from airflow_provider_sfevents.staging.part_file import COMPRESSION
 from airflow_provider_sfevents.staging.writer import PART_EVENTS
-from tests.harness.jars import Jars, NoJars
+from tests.harness.jars import Jars
 from tests.harness.spark import environment
 
 if TYPE_CHECKING:
@@ -161,21 +160,15 @@ def _replay_id(ordinal: int) -> bytes:
 
 
 def settings(table_format: str) -> dict[str, str]:
-    """What both jobs run with; spark-avro, where it can be had, decodes in Spark's own processes."""
+    """What both jobs run with."""
     found = {
-        "spark.driver.defaultJavaOptions": LIMITS_JAVA_OPTIONS,
         "spark.driver.memory": "2g",
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    jars = Jars()
-    try:
-        paths = list(jars.spark_avro)
-    except NoJars as missing:
-        print(f"  (without spark-avro: {missing})")
-        paths = []
+    jars, paths = Jars(), list[Path]()
     if table_format == naming.DELTA:
         paths += jars.delta
         found |= delta.from_the_start({})

@@ -20,7 +20,6 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.spark import masters, preflight, submitting
-from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 from airflow_provider_sfevents.spark.ordering import check_order
 from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.staging.durable import is_local
@@ -43,11 +42,6 @@ BATCH_KEY = "sfevents_batch_id"
 
 QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 """Else every task log holds some hundred lines of Spark's own, each logged again by Airflow."""
-
-LIMITS = {
-    f"spark.{process}.defaultJavaOptions": LIMITS_JAVA_OPTIONS for process in ("driver", "executor")
-}
-"""So that Spark's own decoder can be used where its jar is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +67,11 @@ class Submission:
 
         :param events: that the job will land; None for a user's own job, of which nothing is known.
         """
-        limits = {} if events is None else LIMITS
         if self.deploy_mode == submitting.CLUSTER:
-            return {**limits, **given}
+            return dict(given)
         quick = {} if events is None else preflight.quick_start(self.master, events, given)
         python = submitting.drivers_python(given, self.env.get(DRIVERS_PYTHON, ""))
-        return {**QUIET, **limits, **quick, **python, **given}
+        return {**QUIET, **quick, **python, **given}
 
     def job_root(self, staging: str | None) -> ObjectStoragePath:
         """Below which folder the job's files go: the staging area where the driver runs elsewhere, else one of this machine.
@@ -130,7 +123,6 @@ class Wanted:
     keep_payload: bool
     decimals: Mapping[str, str] | None
     on_type_change: str
-    decoder: str
 
     def check(self, application: str) -> None:
         """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
@@ -150,7 +142,6 @@ class Wanted:
             self.partition_by,
             self.decimals or {},
             self.on_type_change,
-            self.decoder,
         )
 
     def arguments(self) -> list[str]:
@@ -165,7 +156,6 @@ class Wanted:
             ("--landing-folder", self.landing_folder or "", ""),
             ("--decimals", json.dumps(dict(self.decimals or {})), "{}"),
             ("--on-type-change", self.on_type_change, "new_column"),
-            ("--decoder", self.decoder, "auto"),
         ):
             said += [] if value == usual else [option, value]
         return said

@@ -80,7 +80,6 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
     :param keep_payload: keep each event's raw bytes in the column `raw_payload`.
     :param decimals: numbers to land as decimals, by field: `{"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}`.
     :param on_type_change: what becomes of a field that changes in kind: `new_column`, or `quarantine` for its events.
-    :param decoder: `jvm`, `arrow`, `python`, or `auto`: the quickest that is there.
     :param max_quarantined: how many events of a batch may fail to decode before the task fails instead of landing it.
         Default: fail when no event of the batch decodes.
     :param current_state: root URL of the tables that equal the org, one for each entity, or the name of a namespace; its own, and only with
@@ -121,7 +120,6 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         keep_payload: bool = False,
         decimals: Mapping[str, str] | None = None,
         on_type_change: str = "new_column",
-        decoder: str = "auto",
         current_state: str | None = None,
         deletions: str = "delete",
         new_entities: str = "unseeded",
@@ -141,7 +139,6 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         self.keep_payload = keep_payload
         self.decimals = decimals
         self.on_type_change = on_type_change
-        self.decoder = decoder
         self.current_state = current_state
         self.deletions = deletions
         self.new_entities = new_entities
@@ -184,7 +181,6 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
             keep_payload=self.keep_payload,
             decimals=self.decimals,
             on_type_change=self.on_type_change,
-            decoder=self.decoder,
         )
 
     def _followed(self) -> Followed:

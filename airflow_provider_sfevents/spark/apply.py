@@ -59,7 +59,6 @@ def job_of(arguments: Sequence[str] | None) -> Job:
         landing_folder=landing.landing_folder,
         decimals=landing.decimals,
         on_type_change=landing.on_type_change,
-        decoder=landing.decoder,
     )
     return (
         landing.table_format,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
     from airflow_provider_sfevents.spark.decoders.reference import Decoded, PayloadDecoder
     from airflow_provider_sfevents.spark.plan import EventType
 
@@ -42,7 +41,7 @@ class Task:
     :param names: event type by schema id.
     :param first_ordinals: of each split of the batch, ascending.
     :param left_out: ordinals of events to pass over as if they were not there.
-    :param decoder: which one decodes; `arrow` and `python` give the same.
+    :param accelerated: whether executors have the accelerator, which gives the same rows sooner.
     """
 
     types: tuple[EventType, ...]
@@ -51,7 +50,7 @@ class Task:
     first_ordinals: tuple[int, ...]
     keep_payload: bool = False
     left_out: frozenset[int] = frozenset()
-    decoder: OnExecutor = "python"
+    accelerated: bool = False
 
 
 def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -97,7 +96,7 @@ class _Decoding:
     """The decoders of one task, made when the first row asks for them."""
 
     def __init__(self, task: Task) -> None:
-        check_wheels(task.decoder)
+        check_wheels(accelerated=task.accelerated)
         self._task = task
         self._types = {schema_id: kind for kind in task.types for schema_id in kind.schemas}
         self._decoders: dict[str, PayloadDecoder] = {}
@@ -125,7 +124,9 @@ class _Decoding:
         if schema_id not in self._decoders:
             kind = self._types[schema_id]
             self._decoders[schema_id] = payload_decoder(
-                self._task.decoder, kind.schemas[schema_id], kind.columns_of(schema_id)
+                kind.schemas[schema_id],
+                kind.columns_of(schema_id),
+                accelerated=self._task.accelerated,
             )
         return self._decoders[schema_id]
 

@@ -122,12 +122,6 @@ def parser() -> argparse.ArgumentParser:
         help="what becomes of a field that changes in kind: new_column or quarantine (default: %(default)s)",
     )
     parser.add_argument(
-        "--decoder",
-        default="auto",
-        metavar="WHICH",
-        help="jvm, arrow, python, or auto: the quickest that is there (default: %(default)s)",
-    )
-    parser.add_argument(
         "--max-quarantined",
         type=int,
         metavar="N",
@@ -167,7 +161,6 @@ def landing_of(options: argparse.Namespace) -> Order:
         keep_payload=options.keep_payload,
         decimals=decimals_of(options.decimals),
         on_type_change=options.on_type_change,
-        decoder=options.decoder,
     )
     check_order(
         order.table,
@@ -175,7 +168,6 @@ def landing_of(options: argparse.Namespace) -> Order:
         order.partition_by,
         order.decimals,
         order.on_type_change,
-        order.decoder,
     )
     return order
 

@@ -26,7 +26,7 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.attempt import LandingAttempt
 from airflow_provider_sfevents.spark.decimals import read_decimals
-from airflow_provider_sfevents.spark.decoding import chosen
+from airflow_provider_sfevents.spark.decoding import has_accelerator
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.staged import (
     StagedBatch,
@@ -66,7 +66,6 @@ class Order:
     :param keep_payload: keep each event's raw bytes as a column.
     :param decimals: numbers that are to be decimals, by field (`decimals.read_decimals`).
     :param on_type_change: what becomes of a field that no column of the table can hold: `new_column` or `quarantine`.
-    :param decoder: `auto`, `jvm`, `arrow` or `python`.
     """
 
     manifest_url: str
@@ -78,7 +77,6 @@ class Order:
     keep_payload: bool = False
     decimals: Mapping[str, str] = field(default_factory=dict)
     on_type_change: OnTypeChange = "new_column"
-    decoder: str = "auto"
 
 
 def land(
@@ -127,7 +125,7 @@ def _landed(
 ) -> tuple[StagedBatch, Receipt]:
     """Plan and land; once more from the start where another landing has recorded columns of a table meanwhile."""
     decimals = read_decimals(order.decimals)
-    decoder = chosen(spark, order.decoder)
+    accelerated = has_accelerator(spark)
     for _ in range(_PLANS):
         types = TypeRecords(files, tables.root, partial(found_in, tables))
         batch = open_batch(
@@ -137,7 +135,7 @@ def _landed(
             recorded=types,
             decimals=decimals,
             on_type_change=order.on_type_change,
-            decoder=decoder,
+            accelerated=accelerated,
         )
         try:
             attempt = LandingAttempt(

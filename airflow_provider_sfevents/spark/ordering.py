@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.decimals import read_decimals
-from airflow_provider_sfevents.spark.decoders.choice import checked
 from airflow_provider_sfevents.spark.evolution import ON_TYPE_CHANGE
 from airflow_provider_sfevents.spark.tables.naming import check_tables
 
@@ -21,7 +20,6 @@ def check_order(
     partition_by: str,
     decimals: Mapping[str, str],
     on_type_change: str,
-    decoder: str,
 ) -> None:
     """Parameters as of `landing.Order`.
 
@@ -29,7 +27,6 @@ def check_order(
     """
     check_tables(table, table_format, partition_by)
     read_decimals(decimals)
-    checked(decoder)
     if on_type_change not in ON_TYPE_CHANGE:
         raise ConfigurationError(
             f"on_type_change={on_type_change!r} is not known; give {' or '.join(ON_TYPE_CHANGE)}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
 from airflow_provider_sfevents.spark import envelope, publish
-from airflow_provider_sfevents.spark.decoding import chosen
+from airflow_provider_sfevents.spark.decoding import has_accelerator
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.staged import StagedBatch, open_batch, write_receipt_file
@@ -38,18 +38,16 @@ def read_batch(
     event_type: str | None = None,
     *,
     keep_payload: bool = False,
-    decoder: str = "auto",
 ) -> DataFrame:
     """Read the decoded events of a staged batch: the columns `land.py` would land, in no particular order.
 
     Events that cannot be decoded are left out; `read_undecodable` has them.
 
     :param event_type: which one, where the batch holds several.
-    :param decoder: `jvm`, `arrow`, `python`, or `auto`: the quickest that is there.
     :raises ConfigurationError: the batch holds several event types and none was named, or not this one.
     :raises StagingError: the batch is not whole.
     """
-    batch = open_batch(spark, Files(spark), manifest_url, decoder=chosen(spark, decoder))
+    batch = open_batch(spark, Files(spark), manifest_url, accelerated=has_accelerator(spark))
     return batch.decoded(spark, _chosen(batch, event_type), keep_payload=keep_payload).drop(
         envelope.SPLIT
     )
@@ -57,7 +55,7 @@ def read_batch(
 
 def read_undecodable(spark: SparkSession, manifest_url: str) -> DataFrame:
     """Read the events of a staged batch that cannot be decoded, with their raw payload and the reason."""
-    batch = open_batch(spark, Files(spark), manifest_url)
+    batch = open_batch(spark, Files(spark), manifest_url, accelerated=has_accelerator(spark))
     return batch.undecodable(spark).drop(envelope.SPLIT)
 
 

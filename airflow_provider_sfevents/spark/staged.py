@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import decoding, envelope, executor
-from airflow_provider_sfevents.spark.decoders.choice import PYTHON, Choice
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.plan import (
     BatchPlan,
@@ -50,7 +49,7 @@ class StagedBatch:
     :param url: of its manifest.
     :param text: the manifest as it was read.
     :param splits: its files as `AttemptWriter` takes them.
-    :param decoder: which decodes its events; the result is the same with each.
+    :param accelerated: whether executors have the accelerator (`decoding.has_accelerator`); the result is the same without it.
     """
 
     url: str
@@ -58,7 +57,7 @@ class StagedBatch:
     manifest: Manifest
     plan: BatchPlan
     splits: tuple[Split, ...]
-    decoder: Choice = PYTHON
+    accelerated: bool = False
 
     @property
     def folder(self) -> str:
@@ -100,30 +99,21 @@ class StagedBatch:
         keep_payload: bool,
         left_out: frozenset[int] = frozenset(),
         splits: Iterable[Split] | None = None,
-        quickly: bool = False,
     ) -> DataFrame:
         """Decode the events of one type, as rows of their table, and the split each comes from.
 
         :param left_out: ordinals of events to pass over.
         :param splits: those to decode (`rows`).
-        :param quickly: only what `from_avro` is sure of (`is_quick`): rows may be missing.
         """
         task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
         rows = self.rows(spark, event_type.schemas, splits)
-        if quickly:
-            found = decoding.quickly_decoded(rows, task)
-        else:
-            found = decoding.decoded(rows, task, jvm=self.decoder.jvm)
+        found = decoding.decoded(rows, task)
         own = [column.name for column in event_type.columns] + (
             [envelope.RAW_PAYLOAD] if keep_payload else []
         )
         return found.select(
             *self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.SPLIT
         )
-
-    def is_quick(self, event_type: EventType) -> bool:
-        """Whether Spark's own processes can decode all events of this type, unless one is out of the ordinary."""
-        return self.decoder.jvm and decoding.is_quick(event_type)
 
     def undecodable(
         self,
@@ -138,7 +128,7 @@ class StagedBatch:
         """
         task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
         rows = self.rows(spark, self.manifest.schemas, splits)
-        found = decoding.undecodable(rows, task, jvm=self.decoder.jvm)
+        found = decoding.undecodable(rows, task)
         own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
         return found.select(*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT)
 
@@ -164,7 +154,7 @@ class StagedBatch:
             first_ordinals=tuple(split.first_ordinal for split in self.splits),
             keep_payload=keep_payload,
             left_out=left_out,
-            decoder=self.decoder.on_executor,
+            accelerated=self.accelerated,
         )
 
     def _envelope(self) -> list[Column]:
@@ -197,7 +187,7 @@ def open_batch(
     recorded: Callable[[str], Recorded] = nothing_recorded,
     decimals: Mapping[str, FieldType] | None = None,
     on_type_change: OnTypeChange = "new_column",
-    decoder: Choice = PYTHON,
+    accelerated: bool = False,
 ) -> StagedBatch:
     """Read a manifest and make sure that what it names is there, complete.
 
@@ -219,7 +209,7 @@ def open_batch(
         manifest=manifest,
         plan=BatchPlan(types=(), refused={}, names={}),
         splits=splits_of(manifest.parts),
-        decoder=decoder,
+        accelerated=accelerated,
     )
     schemas, unknown = _schemas(files, folder, manifest.schemas)
     plan = plan_batch(

@@ -1,8 +1,7 @@
 """What an attempt writes into its own folder before anything is published: tables, quarantine, and how many rows each has.
 
-Where Spark decodes by itself (`decoding.quickly_decoded`) a table is first written in one pass, with the rows that it is sure of. What
-was written is counted by split, the staged files that one task reads. Where rows are lacking, and only there, the split is decoded once
-more with care, by Python too, and what was written of it is replaced; what is lacking then goes to quarantine.
+What was written is counted by split, the staged files that one task reads. Where rows are lacking, and only
+there, the split is read once more, for the quarantine.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 from airflow_provider_sfevents.spark.tables.sessions import SETTLED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Set as AbstractSet
+    from collections.abc import Mapping, Set as AbstractSet
 
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.hadoop import Files
     from airflow_provider_sfevents.spark.plan import EventType
-    from airflow_provider_sfevents.spark.splits import Split
     from airflow_provider_sfevents.spark.staged import StagedBatch
 
 logger = logging.getLogger(__name__)
@@ -63,7 +61,6 @@ class AttemptWriter:
         self._step = step
         self._left_out: frozenset[int] = frozenset()
         self._lacking: list[int] = []
-        self._with_care: frozenset[int] = frozenset()
         self._written: dict[str, dict[str, int]] = {}
 
     def first_reason(self) -> str:
@@ -92,9 +89,7 @@ class AttemptWriter:
 
     def write(self) -> None:
         for kind in self._batch.plan.types:
-            self._write(kind.name, self._rows_of(kind), in_order=self._is_in_order(kind))
-        if lacking := self._splits_lacking():
-            self._write_with_care(frozenset(lacking))
+            self._write_type(kind)
         self._lacking = self._splits_lacking()
         if self._lacking:
             self._write(publish.QUARANTINE, self._quarantined())
@@ -110,50 +105,23 @@ class AttemptWriter:
             self._files.remove(f"{self._folder}/{table}")
             self._written.pop(table, None)
             if kind := kinds.get(table):
-                self._write(table, self._rows_of(kind), in_order=self._is_in_order(kind))
+                self._write_type(kind)
             else:
                 self._write(table, self._quarantined())
 
-    def _write_with_care(self, splits: frozenset[int]) -> None:
-        """Write anew what was decoded quickly of splits that hold more: events that are out of the ordinary, or spoilt."""
-        self._with_care = splits
-        for kind in self._batch.plan.types:
-            careful = [one for one in self._careful_splits() if one.schemas & set(kind.schemas)]
-            if careful and self._batch.is_quick(kind):
-                for path in [
-                    path for path in self._written[kind.name] if publish.split_of(path) in splits
-                ]:
-                    self._files.remove(f"{self._folder}/{path}")
-                self._write(kind.name, self._decoded(kind, careful, quickly=False))
+    def _write_type(self, kind: EventType) -> None:
+        """Write all of an event type.
 
-    def _rows_of(self, kind: EventType) -> DataFrame:
-        """All of an event type, as quickly as its splits allow."""
-        if not self._batch.is_quick(kind):
-            return self._decoded(kind, self._batch.splits, quickly=False)
-        careful = self._careful_splits()
-        others = [split for split in self._batch.splits if split not in careful]
-        quick = self._decoded(kind, others, quickly=True)
-        return quick.unionAll(self._decoded(kind, careful, quickly=False)) if careful else quick
-
-    def _is_in_order(self, kind: EventType) -> bool:
-        """Whether each task has a split's events as they are there: none is sent elsewhere, nor put with others of its schema."""
-        unmoved = not self._batch.decoder.jvm or (
-            self._batch.is_quick(kind) and not self._with_care
-        )
-        return unmoved and len(kind.schemas) == 1
-
-    def _careful_splits(self) -> list[Split]:
-        return [self._batch.splits[index] for index in sorted(self._with_care)]
-
-    def _decoded(self, kind: EventType, splits: Sequence[Split], *, quickly: bool) -> DataFrame:
-        return self._batch.decoded(
+        Rows of one schema come as they are staged; those of several come schema by schema, and are sorted.
+        """
+        rows = self._batch.decoded(
             self._spark,
             kind,
             keep_payload=self._keep_payload,
             left_out=self._left_out,
-            splits=splits,
-            quickly=quickly,
+            splits=self._batch.splits,
         )
+        self._write(kind.name, rows, in_order=len(kind.schemas) == 1)
 
     def _quarantined(self) -> DataFrame:
         splits = [self._batch.splits[index] for index in self._lacking]

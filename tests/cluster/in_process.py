@@ -49,7 +49,7 @@ class InProcess:
                 position_store=self.positions,
                 driver_memory="512m",
                 executor_memory="512m",
-                **{"decoder": "python", **self.arguments},
+                **self.arguments,
             )
         context: Any = {
             "ti": FakeTaskInstance(task_id="land", try_number=1 + clear_number),

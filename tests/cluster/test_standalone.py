@@ -137,7 +137,6 @@ def test_executors_in_an_environment_that_travels_with_the_job(
             "archives": f"{archive}#env",
             "conf": {"spark.pyspark.python": "./env/bin/python"},
             "total_executor_cores": 1,
-            "decoder": "arrow",
         },
     )
     here.publish(5)

@@ -23,7 +23,6 @@ from airflow_provider_sfevents.spark.tables import coordinates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SPARK_AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
 
 _DEPENDENCY = """
@@ -62,10 +61,6 @@ class Jars:
     @cached_property
     def iceberg(self) -> list[Path]:
         return self.resolved(coordinates.ICEBERG)
-
-    @cached_property
-    def spark_avro(self) -> list[Path]:
-        return self.resolved(SPARK_AVRO)
 
     @cached_property
     def hadoop_aws(self) -> list[Path]:

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
-from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 from airflow_provider_sfevents.spark.java import find_java
 from airflow_provider_sfevents.spark.preflight import quick_start
 from airflow_provider_sfevents.spark.splits import SPLIT_BYTES
@@ -61,7 +60,6 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "OFF")
-        .config("spark.driver.defaultJavaOptions", LIMITS_JAVA_OPTIONS)
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         .config(map=_with_jars(jars))
         .getOrCreate()
@@ -72,7 +70,7 @@ def spark(jars: Jars, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]
 
 def _with_jars(jars: Jars) -> dict[str, str]:
     try:
-        paths = [*jars.delta, *jars.iceberg, *jars.spark_avro]
+        paths = [*jars.delta, *jars.iceberg]
     except NoJars:
         return {}  # whoever needs them asks for them, and is skipped
     return {"spark.jars": ",".join(map(str, paths)), EXTENSIONS: delta.EXTENSION}

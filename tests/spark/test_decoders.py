@@ -1,24 +1,20 @@
-"""Every decoder makes the same rows of the same payloads, well-formed or not."""
+"""The accelerator and the reference make the same rows of the same payloads, well-formed or not."""
 
 from __future__ import annotations
 
 import json
 import random
-from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import decoding
-from airflow_provider_sfevents.spark.decoders import jvm
 from airflow_provider_sfevents.spark.executor import Task
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.spark.plan import plan_batch
 from airflow_provider_sfevents.spark.staged import STAGED_SQL
-from tests.harness.jars import NoJars
 from tests.spark.conftest import RECEIVED_AT
 from tests.unit.spark.decoders import shapes
 
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from airflow_provider_sfevents.spark.plan import BatchPlan
-    from tests.harness.jars import Jars
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -43,16 +38,6 @@ SCHEMAS = {
     "reading": json.dumps(shapes.READING),
 }
 PER_PART = 400
-
-
-@pytest.fixture
-def spark_avro(spark: Any, jars: Jars) -> Any:
-    """The session, with spark-avro."""
-    try:
-        assert jars.spark_avro
-    except NoJars as reason:
-        pytest.skip(str(reason))
-    return spark
 
 
 def staged(spark: Any, folder: Path, events: list[tuple[str, bytes]]) -> DataFrame:
@@ -86,7 +71,7 @@ def task(plan: BatchPlan, count: int, **more: Any) -> Task:
 
 
 def outcome(
-    rows: DataFrame, plan: BatchPlan, count: int, decoder: str, *, jvm: bool = False, **more: Any
+    rows: DataFrame, plan: BatchPlan, count: int, *, accelerated: bool, **more: Any
 ) -> dict[str, Any]:
     """Every decoded row and every reason, and the columns' types."""
     from pyspark.sql import functions as F  # noqa: N812
@@ -94,14 +79,13 @@ def outcome(
     found: dict[str, Any] = {}
     for kind in plan.types:
         own = rows.where(F.col("schema_id").isin(sorted(kind.schemas)))
-        made = decoding.decoded(
-            own, task(plan, count, types=(kind,), refused={}, decoder=decoder, **more), jvm=jvm
-        )
+        of_type = task(plan, count, types=(kind,), refused={}, accelerated=accelerated, **more)
+        made = decoding.decoded(own, of_type)
         found[kind.name] = sorted(map(repr, made.toArrow().to_pylist()))
         found[f"{kind.name} columns"] = [
             (field.name, field.dataType.simpleString()) for field in made.schema.fields
         ]
-    bad = decoding.undecodable(rows, task(plan, count, decoder=decoder, **more), jvm=jvm)
+    bad = decoding.undecodable(rows, task(plan, count, accelerated=accelerated, **more))
     found["undecodable"] = sorted(map(repr, bad.toArrow().to_pylist()))
     return found
 
@@ -120,129 +104,55 @@ def poisoned(seed: int, count: int) -> list[tuple[str, bytes]]:
 def test_the_accelerator_and_the_reference_make_the_same_rows(
     spark: Any, tmp_path: Path, seed: int
 ) -> None:
-    """Values, types, reasons; of well-formed and of spoiled payloads."""
+    """Values, types, reasons; of well-formed and of spoiled payloads; whatever the session's time zone."""
     rows = staged(spark, tmp_path, poisoned(seed, 1200))
     plan = plan_batch(SCHEMAS, dict)
+    left_out = frozenset({1, 5, 1000})
+    elsewhere = spark.newSession()
+    elsewhere.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    there = elsewhere.read.schema(STAGED_SQL).parquet(str(tmp_path))
 
-    reference = outcome(rows, plan, 1200, "python")
+    reference = outcome(rows, plan, 1200, accelerated=False, left_out=left_out)
 
     assert len(reference["undecodable"]) > 50
-    assert outcome(rows, plan, 1200, "arrow") == reference
+    assert outcome(rows, plan, 1200, accelerated=True, left_out=left_out) == reference
+    assert outcome(there, plan, 1200, accelerated=True, left_out=left_out) == reference
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("seed", [20261, 20263])
-def test_from_avro_and_the_reference_make_the_same_rows(
-    spark_avro: Any, tmp_path: Path, seed: int
-) -> None:
-    """The same in Spark's own processes: bytes left over and text that is none are corrupt there, too."""
-    rows = staged(spark_avro, tmp_path, poisoned(seed, 1200))
-    plan = plan_batch(SCHEMAS, dict)
-    left_out = frozenset({1, 5, 1000})
-
-    reference = outcome(rows, plan, 1200, "python", left_out=left_out)
-
-    assert outcome(rows, plan, 1200, "python", jvm=True, left_out=left_out) == reference
-
-
-@pytest.mark.full
+@pytest.mark.parametrize("accelerated", [True, False])
 def test_a_claimed_length_beyond_all_reason_ends_no_executor(
-    spark_avro: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, accelerated: bool
 ) -> None:
-    """Avro would reserve what a corrupt payload claims, and Spark die of it; the limits refuse that."""
-    assert decoding.chosen(spark_avro, "jvm").jvm
+    """A corrupt payload claims gigabytes that it does not have: it alone does not decode."""
     good = shapes.event(random.Random(1), 1, "account")  # noqa: S311
     claims = [b"\xec\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x04", b"\xff" * 9 + b"\x01"]
     events = [good, *(("account", claim + good[1]) for claim in claims)]
-    rows = staged(spark_avro, tmp_path, events)
+    rows = staged(spark, tmp_path, events)
+    plan = plan_batch({"account": SCHEMAS["account"]}, dict)
 
-    found = outcome(
-        rows, plan_batch({"account": SCHEMAS["account"]}, dict), len(events), "python", jvm=True
-    )
+    found = outcome(rows, plan, len(events), accelerated=accelerated)
 
     assert (len(found["AccountChangeEvent"]), len(found["undecodable"])) == (1, 3)
 
 
-@pytest.mark.full
-def test_two_halves_of_a_character_in_two_fields_are_no_text(
-    spark_avro: Any, tmp_path: Path
-) -> None:
-    """`from_avro` takes any bytes for text; all texts of an event are looked at together, and stay apart."""
-    fields = [("CreatedDate", "long"), ("Text1__c", "string"), ("Text2__c", "string")]
-    schema = {
-        "type": "record",
-        "name": "Halved__e",
-        "fields": [{"name": name, "type": kind} for name, kind in fields],
-    }
-    payloads = [b"\x00\x02a\x02b", b"\x00\x02\xc3\x02\xa9"]
-    rows = staged(spark_avro, tmp_path, [("halved", payload) for payload in payloads])
-    plan = plan_batch({"halved": json.dumps(schema)}, dict)
-
-    found = outcome(rows, plan, 2, "python", jvm=True)
-
-    assert (len(found["Halved__e"]), len(found["undecodable"])) == (1, 1)
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 64, 65, 300])
-def test_from_avro_tells_which_split_an_event_is_of(spark: Any, count: int) -> None:
-    """However many there are, at its first event and behind it."""
-    starts = [number * (number + 5) for number in range(count)]
-    some = sorted({ordinal for start in starts for ordinal in (start, start + 1, start + 4)})
-    rows = spark.createDataFrame([(ordinal,) for ordinal in some], "ordinal bigint")
-
-    found = rows.selectExpr(f"{jvm.split_sql('ordinal', starts)} AS split").collect()
-
-    assert [row.split for row in found] == [bisect_right(starts, ordinal) - 1 for ordinal in some]
-
-
-@pytest.mark.full
-def test_from_avro_gives_the_same_whatever_the_sessions_time_zone(
-    spark_avro: Any, tmp_path: Path
-) -> None:
-    """Dates, days of partitions and times of day are UTC."""
-    chance = random.Random(7)  # noqa: S311
-    rows_in = [shapes.event(chance, number) for number in range(60)]
-    plan = plan_batch(SCHEMAS, dict)
-    there = spark_avro.newSession()
-    there.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
-    rows = staged(there, tmp_path, rows_in)
-
-    reference = outcome(rows, plan, 60, "python")
-
-    assert outcome(rows, plan, 60, "python", jvm=True) == reference
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("decoder", ["jvm", "arrow", "python"])
-def test_a_batch_lands_the_same_with_each(
-    spark_avro: Any, staging: Staging, lake: Lake, decoder: str
-) -> None:
+def test_a_batch_of_two_schemas_lands_in_order(spark: Any, staging: Staging, lake: Lake) -> None:
     """One file for each staged file and date, the rest in quarantine."""
     orders = [staging.order(number, day=number % 2) for number in range(6)]
     orders[2] = (orders[2][0], orders[2][1] + b"\x00")
     manifest = staging.write([*orders, staging.event("order2", CreatedDate=0, CreatedById="005A")])
 
-    receipt = land(spark_avro, Order(manifest_url=manifest, table=str(lake.root), decoder=decoder))
+    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root)))
 
     assert receipt.quarantined == 1
     assert lake.ordinals("Order__e") == [0, 1, 3, 4, 5, 6]
     assert len([path for path in lake.files() if path.startswith("Order__e/event_date=")]) == 3
 
 
-def test_auto_takes_the_first_that_is_there_and_says_which(
-    spark: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_says_what_decodes(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     """One line for a batch."""
     with caplog.at_level("INFO", logger="airflow_provider_sfevents"):
-        choice = decoding.chosen(spark)
+        assert decoding.has_accelerator(spark)
 
-    assert choice.on_executor == "arrow"
-    assert [record.message.split(" (")[0] for record in caplog.records] == [
-        f"Decoder: {choice.name}"
+    assert [record.message for record in caplog.records] == [
+        "Decoding with pyruhvro; fastavro decides what it is not sure of."
     ]
-
-
-def test_a_decoder_of_no_known_name_is_refused(spark: Any) -> None:
-    """With the names there are."""
-    with pytest.raises(ConfigurationError, match=r"'fast'.*auto, jvm, arrow, python"):
-        decoding.chosen(spark, "fast")

@@ -58,8 +58,7 @@ def manifest(staging: Staging) -> str:
 
 @pytest.fixture
 def order(manifest: str, lake: Lake) -> Order:
-    # Spark's own decoder writes a table with a spoilt event in two steps; whether it can be had should not matter here.
-    return Order(manifest_url=manifest, table=str(lake.root), decoder="python")
+    return Order(manifest_url=manifest, table=str(lake.root))
 
 
 def kill_at(step_name: str) -> Step:

@@ -11,12 +11,10 @@ from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import event_types, read_undecodable
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.staging import layout
-from tests.harness.jars import or_skip
 from tests.spark.conftest import SCHEMAS
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Receipt
-    from tests.harness.jars import Jars
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -180,33 +178,3 @@ def test_each_kind_of_poison_is_put_aside_with_its_reason(
         assert said in reason
         assert event_type == "AccountChangeEvent"
     assert receipt.quarantined == 4
-
-
-def test_only_staged_files_with_a_spoilt_event_are_decoded_again(
-    spark: Any, jars: Jars, staging: Staging, lake: Lake
-) -> None:
-    """Where Spark decodes itself: what it is sure of is written at once, and stays where nothing of a staged file is lacking."""
-    or_skip(lambda: jars.spark_avro)
-    orders = [staging.order(number) for number in range(5)]
-    manifest = staging.write([*orders[:2], orders[2], ("order", b""), orders[4]], per_part=2)
-    written: list[tuple[str, dict[str, str]]] = []
-
-    def look(step: str, about: str) -> None:
-        parts = sorted(lake.root.glob("_landing/*/*/Order__e/*/staged_split=*/*.parquet"))
-        written.append((f"{step} {about}", {path.parent.name: path.name for path in parts}))
-
-    order = Order(manifest_url=manifest, table=str(lake.root), decoder="jvm")
-    receipt = land(spark, order, look)
-
-    steps = [(step, files) for step, files in written if "write" in step or "compare" in step]
-    assert [step for step, _ in steps] == [
-        *["landing-write Order__e"] * 2,
-        "landing-write _quarantine",
-        "landing-compare 0f3c-1",
-    ]
-    before, after = steps[1][1], steps[-1][1]
-    assert sorted(before) == ["staged_split=0", "staged_split=2"]
-    assert sorted(after) == ["staged_split=0", "staged_split=1", "staged_split=2"]
-    assert before.items() <= after.items()
-    assert lake.ordinals("Order__e") == [0, 1, 2, 4]
-    assert receipt.quarantined == 1

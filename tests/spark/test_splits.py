@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark.decoding import chosen
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.spark.staged import open_batch
@@ -44,14 +43,11 @@ def test_the_files_of_a_split_are_one_task_in_the_batchs_order(
     assert [row.ordinal for row in rows.collect()] == list(range(sum(SIZES)))
 
 
-@pytest.mark.parametrize("decoder", ["auto", "python"])
-def test_they_land_as_one_file_for_each_date(
-    spark: Any, staging: Staging, lake: Lake, decoder: str
-) -> None:
+def test_they_land_as_one_file_for_each_date(spark: Any, staging: Staging, lake: Lake) -> None:
     """As if the fetch had made one file of them."""
     manifest = written(staging, days=2)
 
-    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root), decoder=decoder))
+    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root)))
 
     files = [path for path in lake.files() if path.startswith("Order__e/")]
     assert files == [
@@ -64,14 +60,13 @@ def test_they_land_as_one_file_for_each_date(
     assert sum(receipt.tables.values()) == sum(SIZES)
 
 
-@pytest.mark.parametrize("decoder", ["auto", "python"])
 def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(
-    spark: Any, staging: Staging, lake: Lake, decoder: str
+    spark: Any, staging: Staging, lake: Lake
 ) -> None:
-    """The others of its split are decoded once more, and land once."""
+    """The others of its split land once."""
     manifest = written(staging, spoilt=7)
 
-    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root), decoder=decoder))
+    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root)))
 
     assert lake.ordinals("_quarantine") == [7]
     assert lake.ordinals("Order__e") == [n for n in range(sum(SIZES)) if n != 7]
@@ -82,7 +77,7 @@ def test_what_is_decoded_does_not_depend_on_how_files_go_together(
     spark: Any, staging: Staging
 ) -> None:
     """Users' own jobs read a batch as Spark likes; a landing by its splits."""
-    batch = open_batch(spark, Files(spark), written(staging), decoder=chosen(spark))
+    batch = open_batch(spark, Files(spark), written(staging), accelerated=True)
     (kind,) = batch.plan.types
 
     together = batch.decoded(reading_session(spark), kind, keep_payload=True, splits=batch.splits)

@@ -41,7 +41,7 @@ from airflow_provider_sfevents.spark.changes.source import (
 )
 from airflow_provider_sfevents.spark.changes.transactions import SILENCE
 from airflow_provider_sfevents.spark.decimals import read_decimals
-from airflow_provider_sfevents.spark.decoding import chosen
+from airflow_provider_sfevents.spark.decoding import has_accelerator
 from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.staged import open_batch
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
@@ -183,7 +183,7 @@ def _opened(state: StateTables, order: ApplyOrder) -> StagedBatch:
         recorded=recorded,
         decimals=read_decimals(order.decimals),
         on_type_change=order.on_type_change,
-        decoder=chosen(state.spark, order.decoder, for_python=True),
+        accelerated=has_accelerator(state.spark),
     )
 
 

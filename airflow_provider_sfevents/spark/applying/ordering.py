@@ -31,7 +31,7 @@ class ApplyOrder:
     :param history: keep a table of all states too, with the times from which and until which they held.
     :param settle: no new events: silence came after the batch, which has been applied; release what is held.
     :param landing_folder: URL of the folder for files on their way and columns' types. Default: the root, or the namespace's location.
-    :param decimals: as of a landing; so are `on_type_change` and `decoder`.
+    :param decimals: as of a landing; so is `on_type_change`.
     """
 
     manifest_url: str
@@ -44,7 +44,6 @@ class ApplyOrder:
     landing_folder: str = ""
     decimals: Mapping[str, str] = field(default_factory=dict)
     on_type_change: OnTypeChange = "new_column"
-    decoder: str = "auto"
 
 
 def check_apply(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from airflow_provider_sfevents.spark.decoders.choice import ACCELERATOR
+from airflow_provider_sfevents.spark.decoders.needs import ACCELERATOR
 from airflow_provider_sfevents.spark.decoders.reference import Decoded, Reference
 from airflow_provider_sfevents.spark.fieldtypes import without_logical_types
 from airflow_provider_sfevents.spark.walk import readable

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.decoders.choice import (
+from airflow_provider_sfevents.spark.decoders.needs import (
     ACCELERATOR,
     EXECUTORS_NEED,
     wheels_missing,
@@ -19,7 +19,6 @@ from airflow_provider_sfevents.spark.decoders.choice import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
     from airflow_provider_sfevents.spark.decoders.reference import PayloadDecoder
     from airflow_provider_sfevents.spark.fieldtypes import Column
 
@@ -44,24 +43,24 @@ def lacking(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in names if find_spec(name) is None)
 
 
-def check_wheels(decoder: OnExecutor) -> None:
+def check_wheels(*, accelerated: bool) -> None:
     """Fail in one line, with the remedy, where decoding could only fail in many.
 
     :raises ConfigurationError: an executor's Python lacks what decoding needs.
     """
-    more = (ACCELERATOR,) if decoder == "arrow" else ()
+    more = (ACCELERATOR,) if accelerated else ()
     missing = wheels_missing(sys.executable, lacking((*EXECUTORS_NEED, *more)))
     if missing:
         raise ConfigurationError(missing)
 
 
 def payload_decoder(
-    decoder: OnExecutor, schema_json: str, columns: Sequence[Column]
+    schema_json: str, columns: Sequence[Column], *, accelerated: bool
 ) -> PayloadDecoder:
     """Make the decoder of a schema: the accelerator where it is wanted and fits the schema, otherwise the reference."""
     from airflow_provider_sfevents.spark.decoders.reference import Reference
 
-    if decoder == "python":
+    if not accelerated:
         return Reference(schema_json, columns)
     from airflow_provider_sfevents.spark.decoders.accelerated import Accelerated
     from airflow_provider_sfevents.spark.decoders.conversion import left_to_reference

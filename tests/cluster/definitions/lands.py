@@ -28,15 +28,12 @@ def dag(name: str) -> DAG:
 
 
 with dag("shared"):
-    SfEventsToSparkOperator(
-        **LANDING, staging=os.environ["TEST_STAGING"], staging_shared=True, decoder="python"
-    )
+    SfEventsToSparkOperator(**LANDING, staging=os.environ["TEST_STAGING"], staging_shared=True)
 
 with dag("delta_on_s3"):
     SfEventsToSparkOperator(
         **LANDING | {"table": "s3a://lake/delta", "table_format": "delta"},
         staging="s3://store@lake/staging",
-        decoder="python",
         env_vars={
             "AWS_ACCESS_KEY_ID": "{{ conn.store.login }}",
             "AWS_SECRET_ACCESS_KEY": "{{ conn.store.password }}",

@@ -197,7 +197,6 @@ def test_bounds_that_cannot_be_are_refused_when_the_dag_is_parsed(
         ({"partition_by": "none"}, "partition_by='none' is not possible.*give 'event_date'"),
         ({"on_type_change": "drop"}, "on_type_change='drop' is not known; give new_column or"),
         ({"decimals": {"Amount__c": "money"}}, "decimals gives Amount__c the type 'money'"),
-        ({"decoder": "java"}, "decoder is 'java'; it has to be one of auto, jvm"),
         ({"max_quarantined": -1}, "max_quarantined=-1 is below 0"),
     ],
 )

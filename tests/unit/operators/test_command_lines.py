@@ -17,7 +17,6 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import Job, put_job, staging_root
 from airflow_provider_sfevents.operators import landing
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
-from airflow_provider_sfevents.spark.decoders.choice import LIMITS_JAVA_OPTIONS
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
 JOB = Job(
@@ -25,10 +24,6 @@ JOB = Job(
     py_files="s3a://lake/staging/_jobs/sfevents-1.zip",
 )
 OURS = ["--manifest", "s3a://lake/staging/m.json", "--table", "s3a://lake/salesforce"]
-LIMITS = [
-    *("--conf", f"spark.driver.defaultJavaOptions={LIMITS_JAVA_OPTIONS}"),
-    *("--conf", f"spark.executor.defaultJavaOptions={LIMITS_JAVA_OPTIONS}"),
-]
 YARN = {"queue": "etl", "yarn_resourcemanager_webapp_address": "http://rm:8088"}
 KUBERNETES = {"namespace": "etl"}
 
@@ -79,7 +74,6 @@ def test_yarn_in_cluster_mode(spark: Connected) -> None:
     assert command == [
         "spark-submit",
         *("--master", "yarn"),
-        *LIMITS,
         *("--conf", "spark.executorEnv.PYSPARK_PYTHON=./env/bin/python"),
         *("--conf", "spark.yarn.submit.waitAppCompletion=false"),
         *("--conf", "spark.yarn.appMasterEnv.PYSPARK_PYTHON=./env/bin/python"),
@@ -104,7 +98,6 @@ def test_yarn_in_client_mode_tells_other_machines_nothing_of_this_one(spark: Con
         *("--master", "yarn"),
         *("--conf", "spark.log.level=WARN"),
         *("--conf", "spark.ui.showConsoleProgress=false"),
-        *LIMITS,
         *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
         *("--conf", "spark.pyspark.python=/opt/env/bin/python"),
         *("--py-files", JOB.py_files),
@@ -127,7 +120,6 @@ def test_kubernetes_in_cluster_mode(spark: Connected) -> None:
     assert command == [
         "spark-submit",
         *("--master", "k8s://https://k8s.example:443"),
-        *LIMITS,
         *("--conf", "spark.kubernetes.container.image=registry/spark-sfevents:1"),
         *("--conf", f"{secret}=lake:key"),
         *("--conf", "spark.kubernetes.driverEnv.AWS_REGION=eu-central-1"),

@@ -91,7 +91,7 @@ def test_cluster_mode_is_left_alone(java_only: str) -> None:
     submission = plan(java_only, master="yarn", deploy_mode="cluster", durable=False, shared=True)
     assert [name for name in submission.env if name.startswith("PYSPARK")] == []
     assert submission.conf({"a": 1}, None) == {"a": 1}
-    assert submission.conf({"a": 1}, 10) == {"a": 1, **landing.LIMITS}
+    assert submission.conf({"a": 1}, 10) == {"a": 1}
 
 
 def test_where_the_job_lies(java_only: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,6 @@ WANTED = landing.Wanted(
     keep_payload=False,
     decimals=None,
     on_type_change="new_column",
-    decoder="auto",
 )
 
 
@@ -152,7 +151,6 @@ def test_what_is_asked_otherwise_than_usual_is_told_to_the_job() -> None:
         keep_payload=True,
         decimals={"Amount__c": "decimal(18,2)"},
         on_type_change="quarantine",
-        decoder="python",
     )
 
     order = land.order_of(["--manifest", "s3a://m.json", *wanted.arguments()])
@@ -166,7 +164,6 @@ def test_what_is_asked_otherwise_than_usual_is_told_to_the_job() -> None:
         keep_payload=True,
         decimals={"Amount__c": "decimal(18,2)"},
         on_type_change="quarantine",
-        decoder="python",
     )
 
 

@@ -15,7 +15,6 @@ USUAL: dict[str, Any] = {
     "partition_by": "event_date",
     "decimals": {},
     "on_type_change": "new_column",
-    "decoder": "auto",
 }
 
 
@@ -28,7 +27,6 @@ def test_the_usual_is_taken() -> None:
     ("asked", "said"),
     [
         ({"on_type_change": "ignore"}, "on_type_change='ignore'.*give new_column or quarantine"),
-        ({"decoder": "avro"}, "decoder is 'avro'"),
         ({"decimals": {"A__c": "decimal(99,2)"}}, "precision has to be 1 to 38"),
         ({"table": "lake.shop"}, "reads like a name in a catalog"),
     ],

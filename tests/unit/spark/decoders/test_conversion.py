@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.spark.decoders import jvm
 from airflow_provider_sfevents.spark.decoders.conversion import left_to_reference, unfit
 from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType, Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TEXT = FieldType(kind="string")
 PERSON = FieldType(kind="struct", members=(("FirstName", TEXT),))
@@ -68,10 +63,7 @@ def test_what_it_leaves_to_the_reference(own: FieldType, wanted: FieldType) -> N
     assert "field A" in unfit((("A", own),), [Column(name="a", field="A", type=wanted)])
 
 
-@pytest.mark.parametrize("decide", [left_to_reference, jvm.unfit])
-def test_a_list_of_items_without_bytes_is_left_to_the_reference(
-    decide: Callable[..., str],
-) -> None:
+def test_a_list_of_items_without_bytes_is_left_to_the_reference() -> None:
     """Only the reference counts the items before it makes them."""
     schema = {
         "type": "record",
@@ -83,8 +75,8 @@ def test_a_list_of_items_without_bytes_is_left_to_the_reference(
     }
     columns = [Column(name="A", field="A", type=TEXT)]
 
-    assert "items that take no bytes" in decide(json.dumps(schema), columns)
-    assert decide(json.dumps({**schema, "fields": schema["fields"][:1]}), columns) == ""
+    assert "items that take no bytes" in left_to_reference(json.dumps(schema), columns)
+    assert left_to_reference(json.dumps({**schema, "fields": schema["fields"][:1]}), columns) == ""
 
 
 def test_a_column_that_no_field_fills_is_easily_made() -> None:

@@ -20,28 +20,27 @@ from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.spark.decoders.choice import OnExecutor
-
 
 TEXTS = FieldType(kind="array", item=FieldType(kind="string"))
 
 
 @pytest.mark.parametrize(
-    ("decoder", "avro", "kind", "made"),
+    ("accelerated", "avro", "kind", "made"),
     [
-        ("python", "string", FieldType(kind="string"), Reference),
-        ("arrow", "string", FieldType(kind="string"), Accelerated),
-        ("arrow", "bytes", FieldType(kind="binary"), Reference),
-        ("arrow", {"type": "array", "items": "null"}, TEXTS, Reference),
+        (False, "string", FieldType(kind="string"), Reference),
+        (True, "string", FieldType(kind="string"), Accelerated),
+        (True, "bytes", FieldType(kind="binary"), Reference),
+        (True, {"type": "array", "items": "null"}, TEXTS, Reference),
     ],
 )
 def test_the_accelerator_decodes_what_it_is_fit_for(
-    decoder: OnExecutor, avro: Any, kind: FieldType, made: type
+    accelerated: bool, avro: Any, kind: FieldType, made: type
 ) -> None:
     """Decided once for a schema, from its shape alone."""
     schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": avro}]}
 
-    decode = payload_decoder(decoder, json.dumps(schema), [Column(name="A", field="A", type=kind)])
+    columns = [Column(name="A", field="A", type=kind)]
+    decode = payload_decoder(json.dumps(schema), columns, accelerated=accelerated)
 
     assert type(decode) is made
 
