@@ -78,7 +78,7 @@ async def hand_over(delivery: Delivery, writer: PartWriter) -> None:
 
 async def _keep_in(folder: BatchFolder, start: str, beyond: tuple[Delivery, ...], run: Run) -> bool:
     holder = Holder.here(run, datetime.now(UTC).isoformat())
-    claim = await asyncio.to_thread(folder.claim, holder)
+    claim = await folder.claim_in_thread(holder)
     try:
         if await asyncio.to_thread(lambda: folder.read_manifest() or folder.parts()):
             return False

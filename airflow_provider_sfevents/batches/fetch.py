@@ -255,11 +255,20 @@ class BatchFetch:
         """
         self._first = self._first or delivery
         pinned_here, start = self._pin is not None, self._plan.resume
-        if pinned_here:
-            await self._pin_to(delivery.replay_ids[0].hex(), record.EVENT)
-        if self._writer is None:
-            if self._request.managed:
+        try:
+            if pinned_here:
+                await self._pin_to(delivery.replay_ids[0].hex(), record.EVENT)
+            if self._writer is None and self._request.managed:
                 await asyncio.to_thread(require_unchanged, self._store, self._position)
+        except BatchClaimed:
+            log.warning(
+                "%s of %s came to this task in vain, as another one has begun the position; deliveries "
+                "count against the org's daily allowance, and no batch has these in its `excess`.",
+                counted(len(delivery), "event"),
+                self._request.topic,
+            )
+            raise
+        if self._writer is None:
             self._writer = await self._files.enter_async_context(
                 self._folder.writer(self._claim, start, self._plan.events)
             )

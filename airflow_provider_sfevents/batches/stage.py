@@ -208,7 +208,7 @@ async def _claim_next(
 
 async def _claim(request: BatchRequest, batch: BatchFolder) -> Claim:
     holder = Holder.here(request.run, datetime.now(UTC).isoformat())
-    claim = await asyncio.to_thread(batch.claim, holder)
+    claim = await batch.claim_in_thread(holder)
     steps.reached(steps.CLAIMED, batch.batch_id)
     return claim
 

@@ -11,9 +11,10 @@ from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import position_writes, restart
 from airflow_provider_sfevents.batches.coming import Coming, look
 from airflow_provider_sfevents.batches.heard import HELD, MOVED, OVERTAKEN, Heard
-from airflow_provider_sfevents.exceptions import BatchClaimed, SfEventsError
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import BatchClaimed, SfEventsError, StagingError
 from airflow_provider_sfevents.positions import stores
-from airflow_provider_sfevents.staging import claims
+from airflow_provider_sfevents.staging import claims, excess
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.marks import Anchor
 
@@ -133,6 +134,15 @@ class WaitsBatch:
         self._pin = None
         self.coming = Coming.after(position, self.coming.managed)
         return position.start
+
+    def note_heard_twice(self, events: int) -> None:
+        """Count events that came to this wait and that another process has delivered to it, too. Blocks."""
+        if not events or claims.holder_of(self.folder.folder) is None:
+            return  # nothing of the batch is here; it was swept, or is in another staging area
+        try:
+            self.folder.note_excess({excess.HEARD_TWICE: events})
+        except StagingError as error:
+            log.warning("%s heard twice cannot be counted: %s", counted(events, "event"), error)
 
     def leave_to_holder(self) -> None:
         """Another process works on the batch: its name is the result of the wait."""

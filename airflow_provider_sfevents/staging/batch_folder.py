@@ -5,7 +5,9 @@ Airflow imports this in every process that parses a DAG, so Arrow is imported wh
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -55,6 +57,32 @@ class BatchFolder:
             claim.release()
             raise
         return claim
+
+    async def claim_in_thread(self, holder: Holder) -> claims.Claim:
+        """As `claim`, beside an event loop; one that is made after its caller was cancelled is released.
+
+        :raises BatchClaimed: another holder is alive.
+        """
+        lock, is_wanted = threading.Lock(), True
+        made: list[claims.Claim] = []
+
+        def take() -> claims.Claim:
+            claim = self.claim(holder)
+            with lock:
+                made.append(claim)
+                is_late = not is_wanted
+            if is_late:
+                claim.release()
+            return claim
+
+        try:
+            return await asyncio.to_thread(take)
+        except asyncio.CancelledError:  # the thread goes on: a store may take seconds to write
+            with lock:
+                is_wanted = False
+            for claim in made:
+                claim.release()
+            raise
 
     def writer(
         self, claim: claims.Claim, start: str, first_ordinal: int, limits: Limits | None = None

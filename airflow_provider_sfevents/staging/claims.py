@@ -95,6 +95,7 @@ class Claim:
         self._renewed_at = patience.monotonic()
         self._count = 0
         self._received = 0
+        self._told = 0
         self._stop = threading.Event()
         self._beats = threading.Thread(
             target=self._beat, name=f"sfevents-claim-{number}", daemon=True
@@ -134,6 +135,8 @@ class Claim:
         self._beats.join(timeout=self._beat_seconds)
         try:
             if self._is_ours():  # otherwise the staging area was emptied, and nothing belongs there
+                if self._received != self._told:  # what could not be written is paid for as well
+                    self._try_to_beat()
                 durable.replace(
                     _file(self.folder, self.number, "done"), _released(self.holder, "in good order")
                 )
@@ -172,14 +175,12 @@ class Claim:
             )
 
     def _write_beat(self) -> None:
-        if self._count and not self._is_ours():
-            return  # a folder that was removed must not come back empty
-        durable.replace(
-            _file(self.folder, self.number, "beat"),
-            f"{self._count} {self._received}\n".encode(),
-            durable=False,
-        )
+        if self._count and not self._is_ours():  # a removed folder must not come back empty
+            return
+        received, file = self._received, _file(self.folder, self.number, "beat")
+        durable.replace(file, f"{self._count} {received}\n".encode(), durable=False)
         self._count += 1
+        self._told = received
         self._renewed_at = self._patience.monotonic()
 
     def _renew(self) -> None:
@@ -284,9 +285,8 @@ def let_go(folder: UPath, number: int) -> None:
 
     :raises StagingError: the store does not answer.
     """
-    durable.replace(
-        _file(folder, number, "done"), _released(_read_holder(folder, number), "by hand")
-    )
+    said = _released(_read_holder(folder, number), "by hand")
+    durable.replace(_file(folder, number, "done"), said)
 
 
 def claim_numbers(folder: UPath) -> list[int]:

@@ -29,6 +29,9 @@ SET_ASIDE = "set_aside"
 UNASKED = "unasked"
 """Delivered beyond the batch and not kept for the next one; left out, and delivered again."""
 
+HEARD_TWICE = "heard_twice"
+"""Delivered to a wait after another task had taken the batch over, which has them delivered as well. At least."""
+
 STAGED_ELSEWHERE = "staged_elsewhere"
 """Staged by a wait in another staging area, which this task does not see; delivered again. At least."""
 

@@ -15,6 +15,7 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import ReplayIdRefused
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging import claims
+from airflow_provider_sfevents.staging.excess import HEARD_TWICE
 from tests.integration.batches.conftest import (
     TOPIC,
     expire,
@@ -212,7 +213,7 @@ def test_a_batch_committed_meanwhile_is_for_a_worker_to_look_at(
 def test_what_somebody_else_took_first_is_left_to_him(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """A task began to fetch while the wait was listening: the wait's own copy is dropped, and it waits for what he makes of it."""
+    """A task began to fetch while the wait was listening: the wait's own copy is dropped and counted, and it waits for what he makes of it."""
     coming = waiter.coming()
     fetching = replace(consumer, bounds=Bounds(idle_seconds=0.6))
 
@@ -230,6 +231,7 @@ def test_what_somebody_else_took_first_is_left_to_him(
     assert isinstance(staged, Staged)
     assert (len(staged.manifest.parts), staged.manifest.events) == (1, 1)
     assert (heard.ended_by, heard.events) == ("staged", 1)
+    assert (staged.excess(), bus.deliveries(TOPIC)) == ({HEARD_TWICE: 1}, 2)
 
 
 def test_a_wait_leaves_a_refused_replay_id_to_a_worker(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -200,6 +201,31 @@ def test_trouble_after_the_claim_lets_go_of_it() -> None:
         batch.claim(here())
     assert claims.claim_numbers(batch.folder) == [1, 2]
     assert not claims.may_be_held(batch.folder)
+
+
+def test_a_claim_that_nobody_waits_for_any_more_is_released() -> None:
+    """Its task was cancelled while a slow store was writing it."""
+    bucket, place = new_bucket()
+    batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
+    writing, go_on = threading.Event(), threading.Event()
+
+    def slow(_effect: Effect) -> None:
+        writing.set()
+        go_on.wait()
+
+    async def run() -> None:
+        bucket.before = slow
+        claiming = asyncio.create_task(batch.claim_in_thread(here()))
+        await asyncio.to_thread(writing.wait)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        go_on.set()
+
+    asyncio.run(run())
+    assert claims.claim_numbers(batch.folder) == [1]
+    assert not claims.may_be_held(batch.folder)
+    batch.claim(here()).release()
 
 
 def test_a_batch_knows_where_it_is(batch: BatchFolder) -> None:

@@ -67,6 +67,13 @@ def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
     assert "`consumer`" in str(caught.value)
 
 
+def test_a_release_says_how_much_was_received(place: UPath) -> None:
+    """Also what could not be written since the last sign of life: it is paid for."""
+    with take(place, here()) as claim:
+        claim.note_received(7)
+    assert claims.received(place) == {1: 7}
+
+
 def test_a_released_batch_is_free_at_once(place: UPath) -> None:
     """Nobody watches a claim that was let go."""
     take(place, here()).release()
