@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tests.harness import stops
+from tests.harness import skew, stops
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -139,6 +139,7 @@ def _attempt(order: Mapping[str, Any]) -> int:
     _open_database()
     stops.install(order["report"], order["stop_at"])
     stops.install_signal(order["report"], os.environ.get(stops.SIGNAL, ""))
+    skew.install(float(os.environ.get(skew.SECONDS, "0")))
     if program := order.get("program"):
         return int(import_module(program).main(order["report"]))
     state = _supervise(order)

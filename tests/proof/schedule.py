@@ -35,6 +35,9 @@ NOBODY, TASK, SUPERVISOR, WORKER, JOB, EVERYTHING = (
 TERMINATED = "terminated"  # the task, by SIGTERM
 SLEEPER = "sleeper"  # the worker; its job sleeps on, and wakes up in a later round
 NOTHING, KILLED, FROZEN = "", "emulator killed", "emulator frozen"
+OUTAGE = "unreachable for two minutes"
+OUTLASTS_SECONDS = 200.0
+"""`max_seconds` of a task that waits such an outage out."""
 ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "connections reset": ("drop_connections", {"how": "reset"}),
     "connections told to go away": ("drop_connections", {"how": "goaway"}),
@@ -44,6 +47,7 @@ ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "unreachable for a second": ("away", {"seconds": 1.0}),
     "unreachable for five seconds": ("away", {"seconds": 5.0}),
     "unreachable for longer than max_seconds": ("away", {"seconds": 40.0}),
+    OUTAGE: ("away", {"seconds": 120.0}),
     "a trickle": ("trickle", {"bytes_per_second": 2_000}),
     "unavailable in mid-stream": (
         "fail_next",
@@ -90,8 +94,11 @@ class Round:
     :param enough: events that are enough for it.
     :param front_seconds: how long it may wait.
     :param front_killed: it is killed, at `front_stop_at`, or when its time is over.
+    :param front_terminated: that is done by SIGTERM.
     :param staging: which attempts share a staging area; each kind has worlds of its own.
     :param timeout_seconds: `execution_timeout` of the first attempt; 0: none.
+    :param skew_seconds: by which the clock of the first attempt's machine is ahead.
+    :param compacts: another program makes one file of each date's files, before all else.
     """
 
     number: int
@@ -114,9 +121,12 @@ class Round:
     enough: int = 1
     front_seconds: float = 0.0
     front_killed: bool = False
+    front_terminated: bool = False
     front_stop_at: str = ""
     staging: str = SHARED
     timeout_seconds: float = 0.0
+    skew_seconds: float = 0.0
+    compacts: bool = False
 
     @property
     def job(self) -> str:
@@ -136,7 +146,8 @@ class Round:
         twin = "" if self.twin_seconds is None else "a twin"
         timeout = "execution_timeout" * bool(self.timeout_seconds)
         staging = self.staging * (self.staging != SHARED)
-        front = f"{self.front.value} killed" if self.front_killed else ""
+        ended = "terminated" if self.front_terminated else "killed"
+        front = f"{self.front.value} {ended}" if self.front_killed else ""
         watcher = "a watcher" if self.front is Front.WATCH else ""
         told = filter(None, (front or watcher, killed, self.fault, twin, timeout, staging))
         return " and ".join(told) or "nothing"
@@ -149,11 +160,14 @@ class Round:
         said += ["one of 1 MB"] * self.big + ["one undecodable"] * self.poison
         if self.front is not Front.NOBODY:
             said += [f"{self.front.value} for {self.enough} before it"]
-            said += [f"killed at {self.front_stop_at or 'its end'}"] * self.front_killed
+            ended = "terminated" if self.front_terminated else "killed"
+            said += [f"{ended} at {self.front_stop_at or 'its end'}"] * self.front_killed
         said += [f"{self.victim} killed at {where}"] * (self.victim != NOBODY)
         said += [] if self.twin_seconds is None else [f"a twin after {self.twin_seconds:.2f} s"]
         said += [f"{self.fault} at {self.fault_seconds:.2f} s"] * bool(self.fault)
         said += [f"execution_timeout {self.timeout_seconds:.2f} s"] * bool(self.timeout_seconds)
+        said += [f"clock {self.skew_seconds:+.0f} s"] * bool(self.skew_seconds)
+        said += ["files compacted"] * self.compacts
         said += [self.staging] * (self.staging != SHARED)
         said += ["sleepers wake up"] * self.wakes
         said += [f"{self.hours:.0f} hours later"] * bool(self.hours)
@@ -173,7 +187,7 @@ def plan_round(seed: int, number: int, spark_every: int) -> Round:
     )[0]
     steps_of = JOB_STEPS if victim in {JOB, SLEEPER} else (*STEPS, *IN_MEMORY)
     at_a_step = victim in {JOB, SLEEPER} or dice.random() < 0.6
-    fault = dice.choices(FAULTS, (12, 4, 4, *(1 for _ in ORDERS)))[0]
+    fault = dice.choices(FAULTS, (12, 4, 4, *(0.5 if one == OUTAGE else 1 for one in ORDERS)))[0]
     found = Round(
         number=number,
         world=SPARK if real else dice.choice(list(STORES)),
@@ -191,6 +205,8 @@ def plan_round(seed: int, number: int, spark_every: int) -> Round:
         again=dice.random() < 0.4,
         wakes=dice.random() < 0.4,
         hours=dice.choice((0.0,) * 9 + (5.0,)),
+        skew_seconds=dice.uniform(-3600, 3600) if dice.random() < 0.3 else 0.0,
+        compacts=real and dice.random() < 0.7,
     )
     return _with_staging(_with_front(found, dice), dice)
 
@@ -216,11 +232,14 @@ def _with_front(found: Round, dice: random.Random) -> Round:
     if front is Front.WATCH and found.world != OWN:
         front = Front.POKE
     killed = front is not Front.NOBODY and dice.random() < 0.4
+    terminated = killed and dice.random() < 0.4
+    stops = ("",) if terminated else ("", *LISTENING, f"{steps.DELIVERED}:2")
     return replace(
         found,
         front=front,
         enough=dice.choice((1, 1, 3, 6)),
         front_seconds=dice.uniform(0.5, 2),
         front_killed=killed,
-        front_stop_at=dice.choice(("", *LISTENING, f"{steps.DELIVERED}:2")) if killed else "",
+        front_terminated=terminated,
+        front_stop_at=dice.choice(stops) if killed else "",
     )

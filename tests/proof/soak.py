@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tests.harness import skew
 from tests.proof import invariants, schedule
 from tests.proof.schedule import Round, plan_round
 from tests.proof.soak_fronts import RUNS_OF_THEIR_OWN, SoakFront
@@ -107,6 +108,8 @@ class Soak:
         if plan.hours and self._hours + plan.hours <= schedule.MOST_HOURS:
             self._hours += plan.hours
             world.bus.advance(plan.hours)
+        if plan.compacts and not self._sleepers.get(world.name):  # no batch is landing
+            world.compact()
         _publish(world, plan)
         if plan.wakes:
             self._wake(world)
@@ -114,10 +117,7 @@ class Soak:
         front.wait()
         self.kills += front.kills
         again = plan.again or plan.front in RUNS_OF_THEIR_OWN
-        limit = (
-            {"PROOF_EXECUTION_TIMEOUT": str(plan.timeout_seconds)} if plan.timeout_seconds else {}
-        )
-        first = world.start(again=again, stop_at=plan.stop_at, options=limit)
+        first = world.start(again=again, stop_at=plan.stop_at, options=_options(plan))
         twins = self._let_happen(plan, world, first)
         if plan.stop_at and (held := first.wait_stopped()):
             self._kill(plan, world, first, held)
@@ -231,6 +231,16 @@ def _land_all(world: World) -> str:
         attempt.wait()
         said = attempt.said()
     return said
+
+
+def _options(plan: Round) -> dict[str, str]:
+    """Of the first attempt."""
+    options = {skew.SECONDS: str(plan.skew_seconds)}
+    if plan.timeout_seconds:
+        options["PROOF_EXECUTION_TIMEOUT"] = str(plan.timeout_seconds)
+    if plan.fault == schedule.OUTAGE:
+        options["PROOF_MAX_SECONDS"] = str(schedule.OUTLASTS_SECONDS)
+    return options
 
 
 def _faults(plan: Round, world: World) -> list[tuple[float, Callable[[], object]]]:

@@ -80,7 +80,12 @@ class SoakFront:
         until = time.monotonic() + self.plan.front_seconds
         while time.monotonic() < until and not any(step.stopped for step in one.steps()):
             time.sleep(POLL_SECONDS)
-        one.kill(*one.processes())
+        if not self.plan.front_terminated:
+            one.kill(*one.processes())
+        elif self.plan.front is Front.POKE:
+            one.terminate_task(*one.task_now())
+        else:
+            one.terminate()
         one.wait_all_gone()
 
     def _has_fired(self, one: Attempt) -> bool:

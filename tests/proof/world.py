@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sfevents import steps
@@ -232,6 +233,19 @@ class World:
     def landed(self) -> list[str]:
         """Ids of the events in the tables, as often as they are there."""
         return [one for path in self._landed_files() for one in _column(path, layout.EVENT_ID)]
+
+    def compact(self) -> None:
+        """Make one file of the files of each date, as a program against small files does."""
+        for folder in sorted({path.parent for path in self._landed_files()}):
+            files = sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")
+            if len(files) < 2:
+                continue
+            whole = pa.concat_tables(
+                [pq.ParquetFile(path).read() for path in files], promote_options="default"
+            )
+            pq.write_table(whole, folder / f"compacted-{uuid.uuid4().hex}.parquet")
+            for path in files:
+                path.unlink()
 
     def note_kept(self) -> set[str]:
         """Replay ids of what has been in a closed file at this or an earlier look, and need not be delivered again."""
