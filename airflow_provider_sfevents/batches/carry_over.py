@@ -83,7 +83,7 @@ async def _keep_in(folder: BatchFolder, start: str, beyond: tuple[Delivery, ...]
         if await asyncio.to_thread(lambda: folder.read_manifest() or folder.parts()):
             return False
         steps.reached(steps.CARRY_OVER_CLAIMED, folder.batch_id)
-        async with folder.writer(claim, start, 0) as writer:
+        async with folder.writer(claim, start, 0, is_billed=False) as writer:
             for delivery in beyond:
                 await hand_over(delivery, writer)
             await writer.close()

@@ -85,9 +85,19 @@ class BatchFolder:
             raise
 
     def writer(
-        self, claim: claims.Claim, start: str, first_ordinal: int, limits: Limits | None = None
+        self,
+        claim: claims.Claim,
+        start: str,
+        first_ordinal: int,
+        limits: Limits | None = None,
+        *,
+        is_billed: bool = True,
     ) -> PartWriter:
-        """A writer for this claim's attempt, going on after `start`."""
+        """A writer for this claim's attempt, which continues after `start`.
+
+        :param is_billed: the claim says how much it was given (`Claim.note_received`); otherwise its
+            caller counts what cannot be written.
+        """
         from airflow_provider_sfevents.staging.writer import PartWriter
 
         return PartWriter(
@@ -96,7 +106,7 @@ class BatchFolder:
             start=start,
             first_ordinal=first_ordinal,
             limits=limits,
-            received=claim.note_received,
+            received=claim.note_received if is_billed else None,
         )
 
     def parts(self) -> list[Part]:

@@ -136,6 +136,22 @@ def test_a_held_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> None
     assert bus.deliveries(TOPIC) == 1 + 4 + 3
 
 
+def test_what_cannot_be_written_is_counted_once(bus: Emulator, consumer: Consumer) -> None:
+    """Events beyond a batch that the staging area does not take are counted with that batch alone."""
+    publish(bus, 1, 1)
+    first = run(consumer)
+    ids = publish(bus, 2, 4)
+    in_the_way = first.topic_folder.batch(first.manifest.epoch, 3).folder / "attempts"
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("no folder")
+    second = run(replace(consumer, bounds=ONE_EVENT))
+    in_the_way.unlink()
+    third = run(consumer)
+    assert (second.excess(), third.excess()) == ({UNASKED: 3}, {})
+    assert staged_ids(consumer, third) == ids[1:]
+    assert bus.deliveries(TOPIC) == 1 + 4 + 3
+
+
 def carry(staged: Staged, *numbers: int) -> None:
     """Carry events with these replay ids over from a staged batch."""
     events = [
