@@ -2,7 +2,7 @@
 
     claims/0001.json   who; created exclusively
     claims/0001.beat   a counter, written again every `beat_seconds` while the holder lives; and how many events it has received
-    claims/0001.done   let go in good order, by the holder of this token: the next one need not watch
+    claims/0001.done   let go in good order, by the holder of this token: the next one need not watch; with the last count
 
 A claim is not a lock. A holder that was taken for dead and wakes up again finds a higher number when it
 calls `Claim.check`, which it does before everything that cannot be undone (manifest, landing, commit),
@@ -44,7 +44,7 @@ KEPT_CLAIMS = 5
 
 _CLAIM = re.compile(r"(\d+)\.json")
 _LEFTOVER = re.compile(r"\.(\d+)\.")
-_BEAT = re.compile(rb"\d+ (\d+)\n")
+_RECEIVED = re.compile(rb".* (\d+) received\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,6 @@ class Claim:
         self._renewed_at = patience.monotonic()
         self._count = 0
         self._received = 0
-        self._told = 0
         self._stop = threading.Event()
         self._beats = threading.Thread(
             target=self._beat, name=f"sfevents-claim-{number}", daemon=True
@@ -135,11 +134,8 @@ class Claim:
         self._beats.join(timeout=self._beat_seconds)
         try:
             if self._is_ours():  # otherwise the staging area was emptied, and nothing belongs there
-                if self._received != self._told:  # what could not be written is paid for as well
-                    self._try_to_beat()
-                durable.replace(
-                    _file(self.folder, self.number, "done"), _released(self.holder, "in good order")
-                )
+                said = _released(self.holder, f"in good order, {self._received} received")
+                durable.replace(_file(self.folder, self.number, "done"), said)
         except StagingError as error:
             log.warning(
                 "Claim %d of batch %s could not be released: %s", self.number, self.folder, error
@@ -177,10 +173,9 @@ class Claim:
     def _write_beat(self) -> None:
         if self._count and not self._is_ours():  # a removed folder must not come back empty
             return
-        received, file = self._received, _file(self.folder, self.number, "beat")
-        durable.replace(file, f"{self._count} {received}\n".encode(), durable=False)
+        said = f"{self._count} beats, {self._received} received\n".encode()
+        durable.replace(_file(self.folder, self.number, "beat"), said, durable=False)
         self._count += 1
-        self._told = received
         self._renewed_at = self._patience.monotonic()
 
     def _renew(self) -> None:
@@ -296,10 +291,13 @@ def claim_numbers(folder: UPath) -> list[int]:
 
 
 def received(folder: UPath) -> dict[int, int]:
-    """How many events each claim's holder had received when it last showed life, by number of the claim."""
-    beats = {one: durable.read(_file(folder, one, "beat")) for one in claim_numbers(folder)}
-    found = {one: _BEAT.fullmatch(beat or b"") for one, beat in beats.items()}
-    return {one: int(match[1]) for one, match in found.items() if match}
+    """How many events each claim's holder had received when it let go or last showed life, by number of the claim."""
+    found = {}
+    for number in claim_numbers(folder):
+        said = (durable.read(_file(folder, number, suffix)) or b"" for suffix in ("beat", "done"))
+        if counts := [int(match[1]) for match in map(_RECEIVED.fullmatch, said) if match]:
+            found[number] = max(counts)
+    return found
 
 
 def _create(folder: UPath, holder: Holder, patience: Patience) -> int:

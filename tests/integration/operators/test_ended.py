@@ -94,7 +94,7 @@ def hold_from_another_machine(staging: Path) -> Path:
     holder = Holder.here(Run(dag="orders", run="r0", task="land"), "")
     elsewhere = replace(holder, host="host-b", pid_space="another boot", token="b")
     (claims / "0002.json").write_text(elsewhere.to_json())
-    (claims / "0002.beat").write_text("7 0\n")
+    (claims / "0002.beat").write_text("7 beats, 0 received\n")
     return claims
 
 
