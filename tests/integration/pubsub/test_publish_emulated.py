@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from typing_extensions import override
 
-from airflow_provider_sfevents.exceptions import PublishInterrupted, QuotaExceeded
+from airflow_provider_sfevents.exceptions import (
+    PublishInterrupted,
+    QuotaExceeded,
+    TransportError,
+)
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.pubsub.publish_stream import Pace, send_all, stream_records
@@ -164,6 +168,9 @@ async def test_a_service_that_stays_away() -> None:
         made = iter(await asyncio.to_thread(checked, encoder, numbered(records(3))))
         publisher = client.publishing.publisher(encoder, AT_ONCE)
         bus.away()
+        # What is written into a connection that is not known to be gone may have arrived, for all one can tell.
+        with pytest.raises(TransportError, match="Looking up"):
+            await client.get_topic(TOPIC)
         with pytest.raises(PublishInterrupted, match="Connection refused") as raised:
             [one async for one in send_all(publisher, made, encoder.schema_id)]
         assert (raised.value.uncertain, list(raised.value.unsent)) == ({}, [1, 2, 3])
