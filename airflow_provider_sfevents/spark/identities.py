@@ -1,7 +1,9 @@
 """Which events of a batch have landed before: no event is to be in a table twice, whichever batch brought it.
 
-An event's identity is its id; of a change event without one it is transaction, number in it, entity and records. An event that has
-neither (one without id that cannot be decoded) is never taken for another. The replay id is no identity: it is given anew.
+An event is known by its id; a change event also by what it says of itself: entity, transaction, number in it, kind of change, records.
+(The kind belongs to it: the overflow event of an entity may bear the number of its last normal event.) Two events are one where either is
+equal; so a change that is delivered again with another id, or with none, is the same. An event that has neither (one without id that
+cannot be decoded) is never taken for another. The replay id is no identity: it is given anew.
 
 What was just written is compared with what stands in the tables, as late as can be. An event that is delivered again has the same
 bytes, so the same time, so the same `event_date`; only where an event has no time of its own does its date come from when it was
@@ -42,12 +44,16 @@ _DAYS_AROUND = 1
 _DAYS_AROUND_RECEIPT = 4  # the bus keeps events for 72 hours; a day more for the borders of days
 
 _NATURAL = {
+    "entityName": ("string",),
     "transactionKey": ("string",),
     "sequenceNumber": ("int", "long"),
-    "entityName": ("string",),
+    "changeType": ("string",),
     "recordIds": ("array",),
 }
-_HEADER_SQL = f"{HEADER} struct<transactionKey: string, sequenceNumber: bigint, entityName: string, recordIds: array<string>>"
+_HEADER_SQL = (
+    f"{HEADER} struct<entityName: string, transactionKey: string, sequenceNumber: bigint, changeType: string, "
+    "recordIds: array<string>>"
+)
 _ROW_SQL = (
     f"{envelope.EVENT_ID} string, {envelope.ORG_ID} string, {envelope.TOPIC} string, "
     f"{envelope.BATCH_ID} string, {envelope.ORDINAL} bigint"
@@ -200,7 +206,7 @@ class Comparison:
 def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:
     """Those of the events that are known already, or come after one of the same identity.
 
-    :param rows: ordinal and identity of each event that has one.
+    :param rows: ordinal and identity of each event that has one; an event with two comes twice.
     """
     seen = set(known)
     found = {}
@@ -225,18 +231,19 @@ def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str
 
 
 def _identified(rows: DataFrame, *, natural: bool) -> DataFrame:
-    """Rows that have an identity, with it."""
+    """Rows that have an identity, once with each."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    identity = F.when(F.col(envelope.EVENT_ID) != "", F.col(envelope.EVENT_ID))
+    identities = [F.when(F.col(envelope.EVENT_ID) != "", F.col(envelope.EVENT_ID))]
     if natural:
         members = [F.col(HEADER)[name] for name in _NATURAL]
         whole = reduce(lambda one, other: one & other, [part.isNotNull() for part in members])
         text = F.to_json(
             F.struct(*(part.alias(name) for part, name in zip(members, _NATURAL, strict=True)))
         )
-        identity = F.coalesce(identity, F.when(whole, text))
-    return rows.withColumn(_IDENTITY, identity).where(F.col(_IDENTITY).isNotNull())
+        identities.append(F.when(whole & (F.col(HEADER)["transactionKey"] != ""), text))
+    each = F.explode(F.array_compact(F.array(*identities)))
+    return rows.select("*", each.alias(_IDENTITY))
 
 
 def _source(kind: EventType) -> Source:

@@ -180,12 +180,12 @@ class Staging:
             Due__c=FIRST_DAY_MS,
         )
 
-    def change(self, number: int, *records: str) -> tuple[str, bytes]:
+    def change(self, number: int, *records: str, kind: str = "CREATE") -> tuple[str, bytes]:
         """A change event of these records, the n-th of its transaction."""
         header = {
             "entityName": "Account",
             "recordIds": list(records),
-            "changeType": "CREATE",
+            "changeType": kind,
             "transactionKey": "00033c92",
             "sequenceNumber": number,
             "commitTimestamp": 1_685_217_197_000,

@@ -89,20 +89,35 @@ def test_a_publishers_retry_lands_once(staging: Staging, lake: Lake, land_in: La
 def test_change_events_without_an_id_are_known_by_what_they_say(
     staging: Staging, lake: Lake, land_in: Land
 ) -> None:
-    """Transaction, number, entity and records; another record, or another number, is another event."""
+    """Transaction, number, entity, kind and records; another record, number or kind is another event."""
     land_in(staging.write([staging.change(1, "001A"), staging.change(2, "001A")], ids=["", ""]))
     events = [
         staging.change(2, "001A"),
         staging.change(2, "001A", "001B"),
         staging.change(3, "001A"),
         staging.change(3, "001A"),
+        staging.change(3, "001A", kind="UPDATE"),
     ]
 
-    receipt = land_in(staging.write(events, ids=[""] * 4, sequence=2))
+    receipt = land_in(staging.write(events, ids=[""] * 5, sequence=2))
 
     assert receipt.duplicates == 2
     numbers = "ChangeEventHeader.sequenceNumber, len(ChangeEventHeader.recordIds)"
-    assert lake.rows("AccountChangeEvent", numbers) == [(1, 1), (2, 1), (2, 2), (3, 1)]
+    assert lake.rows("AccountChangeEvent", numbers) == [(1, 1), (2, 1), (2, 2), (3, 1), (3, 1)]
+
+
+@pytest.mark.parametrize("anew", ["another", ""])
+def test_a_change_delivered_again_under_another_id_lands_once(
+    staging: Staging, lake: Lake, land_in: Land, anew: str
+) -> None:
+    """Or under none: what it says of itself is enough; and so is its id alone, where a batch brings both at once."""
+    land_in(staging.write([staging.change(1, "001A")], ids=["first"]))
+    events = [staging.change(1, "001A"), staging.change(2, "001A"), staging.change(2, "001A")]
+
+    receipt = land_in(staging.write(events, ids=[anew, "second", "third"], sequence=2))
+
+    assert receipt.duplicates == 2
+    assert lake.rows("AccountChangeEvent", "event_id") == [("first",), ("second",)]
 
 
 def test_events_without_an_identity_are_never_left_out(

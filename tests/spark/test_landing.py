@@ -114,8 +114,10 @@ def test_a_change_event_lands_with_names_in_place_of_bitmaps(
     }
     body = {"LastModifiedDate": 1_685_217_197_000, "NumberOfEmployees": 3, "IsActive": None}
     events = [
-        staging.event("account", ChangeEventHeader=header, Name=name, **body)
-        for name in ("Acme", {"FirstName": None, "LastName": "Lovelace"})
+        staging.event(
+            "account", ChangeEventHeader={**header, "sequenceNumber": number}, Name=name, **body
+        )
+        for number, name in enumerate(("Acme", {"FirstName": None, "LastName": "Lovelace"}), 1)
     ]
 
     land_in(spark, lake, staging.write(events))

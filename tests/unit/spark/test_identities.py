@@ -37,9 +37,14 @@ def header(**members: Any) -> dict[str, Any]:
     }
 
 
-WHOLE = header(
-    transactionKey="string", sequenceNumber="int", entityName="string", recordIds=STRINGS
-)
+MEMBERS = {
+    "entityName": "string",
+    "transactionKey": "string",
+    "sequenceNumber": "int",
+    "changeType": "string",
+    "recordIds": STRINGS,
+}
+WHOLE = header(**MEMBERS)
 
 
 def test_events_are_compared_with_those_of_their_table_around_their_date() -> None:
@@ -61,15 +66,7 @@ def test_events_without_a_time_are_compared_over_as_long_as_the_bus_keeps_them()
     [
         (WHOLE, True),
         (header(entityName="string", recordIds=STRINGS), False),
-        (
-            header(
-                transactionKey="string",
-                sequenceNumber="string",
-                entityName="string",
-                recordIds=STRINGS,
-            ),
-            False,
-        ),
+        (header(**MEMBERS | {"sequenceNumber": "string"}), False),
     ],
     ids=["whole", "members missing", "of another type"],
 )
@@ -114,6 +111,14 @@ def test_of_events_of_one_identity_the_first_stays_unless_it_is_known() -> None:
     assert repetitions(rows, set()) == {3: "a", 4: "b"}
     assert repetitions(rows, {"a", "d", "z"}) == {2: "a", 3: "a", 4: "b", 5: "d"}
     assert repetitions([], {"a"}) == {}
+
+
+def test_an_event_of_two_identities_is_known_by_either() -> None:
+    """And so is what comes after it with the other one."""
+    rows = [(0, "id 1"), (0, "change 1"), (1, "id 2"), (1, "change 1"), (2, "id 2"), (3, "id 3")]
+
+    assert repetitions(rows, set()).keys() == {1, 2}
+    assert repetitions(rows, {"id 1"}).keys() == {0, 1, 2}
 
 
 def test_of_many_events_only_those_in_doubt_are_looked_at() -> None:
