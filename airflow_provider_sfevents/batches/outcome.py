@@ -9,7 +9,7 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.batches.settling import Settling
     from airflow_provider_sfevents.positions.record import Position
@@ -116,7 +116,8 @@ def result(
     """What a task tells those after it; plain JSON, without a secret.
 
     :param excess: deliveries that brought the batch nothing, by cause.
-    :param receipt: of the landed batch; without one nothing is said of tables. Of one that was applied, too, the counts are there.
+    :param receipt: of the landed batch; without one nothing is said of tables and of their columns. Of one that was applied, too, the
+        counts are there.
     """
     return _result(
         manifest,
@@ -130,6 +131,7 @@ def result(
         duplicates=receipt.duplicates if receipt else 0,
         tables=receipt.tables if receipt else {},
         applied=receipt.applied if receipt else None,
+        drift=receipt.drift if receipt else [],
         losses=manifest.losses,
         excess=excess,
         adopted=adopted,
@@ -150,6 +152,7 @@ def _result(
     duplicates: int = 0,
     tables: dict[str, int] | None = None,
     applied: dict[str, int] | None = None,
+    drift: Sequence[Mapping[str, Any]] = (),
     losses: tuple[LossWindow, ...] = (),
     excess: Mapping[str, int] | None = None,
     adopted: bool = False,
@@ -168,6 +171,7 @@ def _result(
         "quarantined": quarantined,
         "duplicates": duplicates,
         "tables": dict(tables or {}),
+        "drift": [dict(change) for change in drift],
         "losses": [asdict(window) for window in losses],
         "excess": dict(excess or {}),
         "adopted": adopted,

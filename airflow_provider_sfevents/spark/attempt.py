@@ -273,6 +273,7 @@ class LandingAttempt:
             writer=WRITER,
             application_id=str(self._spark.sparkContext.applicationId),
             end=landed.end or self._batch.manifest.end,
+            drift=[dict(change) for change in landed.drift],
         )
 
 

@@ -162,6 +162,8 @@ class Receipt:
     :param writer: which job wrote it.
     :param applied: by `spark/apply.py`: what became of the events in the tables of records, counted: `applied`, `kept`, `held`, `repeated`,
         `unapplied`, `marked_records`, `marked_entities`. None: the batch was landed, and not applied.
+    :param drift: what changed in the tables' columns with it: a new table or column, a field that changed its kind
+        (`spark.drift.Drift.to_dict`).
     """
 
     batch_id: str
@@ -174,6 +176,7 @@ class Receipt:
     duplicates: int = 0
     end: str = ""
     applied: dict[str, int] | None = None
+    drift: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def held(self) -> int:

@@ -84,7 +84,7 @@ def test_the_result_says_what_the_run_did(story: Story) -> None:
         result = story.result(run)
         assert set(result) == {
             "batch_id", "sequence", "manifest", "events", "bytes", "ended_by", "quarantined",
-            "duplicates", "tables", "losses", "excess", "adopted", "again", "topic", "consumer",
+            "duplicates", "tables", "drift", "losses", "excess", "adopted", "again", "topic", "consumer",
             "org_id",
         }  # fmt: skip
         assert result["batch_id"] == f"{story.positions[0]['epoch']}-{sequence}"
@@ -95,6 +95,7 @@ def test_the_result_says_what_the_run_did(story: Story) -> None:
             False,
         )
         assert sum(result["tables"].values()) == events
+        assert [change["what"] for change in result["drift"]] == ["new_table"][: 2 - sequence]
         assert result["bytes"] > 0
         assert result["excess"] == {}  # one delivery for each event
         assert result["manifest"].startswith(f"file://{story.here.airflow.folder}/sfevents/")

@@ -251,7 +251,7 @@ def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
     ]
 
 
-def test_the_mark_says_what_changed_in_the_tables_columns(
+def test_mark_and_receipt_say_what_changed_in_the_tables_columns(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
     """It still does when the batch is landed again, and nothing changes any more."""
@@ -260,10 +260,11 @@ def test_the_mark_says_what_changed_in_the_tables_columns(
     manifest = staging.write([newer], sequence=2)
 
     for _ in range(2):
-        land_in(spark, lake, manifest)
+        receipt = land_in(spark, lake, manifest)
 
         said = json.loads((lake.root / "_landed/0f3c-2.json").read_text())["drift"]
         assert [one["column"] for one in said if one["what"] == "added"] == ["Size__c"]
+        assert receipt.drift == said
 
 
 def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> None:
