@@ -13,7 +13,7 @@ from airflow_provider_sfevents.exceptions import NotLanded, StagingError
 from airflow_provider_sfevents.spark import landing_steps, publish
 from airflow_provider_sfevents.spark.drift import drift_report
 from airflow_provider_sfevents.spark.fence import LEFT_OVERS, Fence, OtherFormLanded, older, twins
-from airflow_provider_sfevents.spark.identities import Comparison
+from airflow_provider_sfevents.spark.identities import DAYS_AROUND_RECEIPT, Comparison, dates_around
 from airflow_provider_sfevents.spark.staged import ensure_unchanged
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from airflow_provider_sfevents.spark.tables.schema_records import SchemaRecords
@@ -21,7 +21,7 @@ from airflow_provider_sfevents.spark.writing import AttemptWriter, reading_sessi
 from airflow_provider_sfevents.staging.manifest import Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -174,6 +174,7 @@ class LandingAttempt:
                 landed=landed,
                 left_overs=looks_for_others,
                 before=None if has_died or before is None else before.files,
+                dates=None if has_died else self._dates_it_may_have(before, writer),
                 step=self._step,
                 fence=self._before_effect,
             )
@@ -181,6 +182,18 @@ class LandingAttempt:
         self._step(landing_steps.CLEAN, self._batch_id)
         self._clean((*others, LEFT_OVERS))
         return landed
+
+    def _dates_it_may_have(
+        self, before: publish.Landed | None, writer: AttemptWriter
+    ) -> Mapping[str, Sequence[str]]:
+        """Dates by table on which rows of this batch may be, where no attempt has died.
+
+        Without a mark there are none, unless a user has deleted the mark: then those rows are of about the same time.
+        """
+        if before is not None:
+            return before.dates
+        around = publish.dates_of(writer.written).items()
+        return {table: dates_around(dates, DAYS_AROUND_RECEIPT) for table, dates in around}
 
     def _record(self) -> tuple[Mapping[str, Any], ...]:
         """Record columns and schemas; what has changed in them.
@@ -260,6 +273,7 @@ class LandingAttempt:
             start=manifest.start,
             end=manifest.end,
             drift=drift,
+            dates=publish.dates_of(writer.written),
         )
 
     def _receipt(self, landed: publish.Landed) -> Receipt:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DAYS_AROUND = 1
-_DAYS_AROUND_RECEIPT = 4  # the bus keeps events for 72 hours; a day more for the borders of days
+DAYS_AROUND_RECEIPT = 4  # the bus keeps events for 72 hours; a day more for the borders of days
 
 _NATURAL = {
     "entityName": ("string",),
@@ -89,12 +89,12 @@ def sources(plan: BatchPlan, table: str, topic: str) -> tuple[Source, ...]:
         Source(
             table=name,
             natural=name in kinds and _is_natural(kinds[name]),
-            days=_DAYS_AROUND_RECEIPT,
+            days=DAYS_AROUND_RECEIPT,
         )
         for name in names
     )
     return (
-        Source(table=publish.QUARANTINE, natural=False, days=_DAYS_AROUND_RECEIPT),
+        Source(table=publish.QUARANTINE, natural=False, days=DAYS_AROUND_RECEIPT),
         *tables,
     )
 
@@ -251,7 +251,7 @@ def _source(kind: EventType) -> Source:
     return Source(
         table=kind.name,
         natural=_is_natural(kind),
-        days=_DAYS_AROUND if timed else _DAYS_AROUND_RECEIPT,
+        days=_DAYS_AROUND if timed else DAYS_AROUND_RECEIPT,
     )
 
 

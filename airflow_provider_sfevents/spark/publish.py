@@ -19,14 +19,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 LANDED = "_landed"
 LANDING = "_landing"
@@ -71,6 +71,7 @@ class Landed:
         releases that did not tell forms apart.
     :param start: of that manifest, as is `end`.
     :param drift: what changed in the tables' columns with it (`drift.Drift.to_dict`).
+    :param dates: ISO-8601, by table: the event dates of its rows, quarantine's too.
     """
 
     batch_id: str
@@ -88,6 +89,7 @@ class Landed:
     start: str = ""
     end: str = ""
     drift: tuple[Mapping[str, Any], ...] = ()
+    dates: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """One line, so that Spark and DuckDB read the folder as it is."""
@@ -140,6 +142,14 @@ def table_of(written: str) -> str:
 
 def date_of(written: str) -> str:
     return _parsed(written)["date"]
+
+
+def dates_of(written: Iterable[str]) -> dict[str, list[str]]:
+    """Event dates of written files, by table, sorted."""
+    found: dict[str, set[str]] = {}
+    for path in written:
+        found.setdefault(table_of(path), set()).add(date_of(path))
+    return {table: sorted(dates) for table, dates in sorted(found.items())}
 
 
 def names_of(batch_id: str) -> re.Pattern[str]:

@@ -165,6 +165,7 @@ def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
         landed=landed,
         left_overs=True,
         before=landed.files,
+        dates=landed.dates,
         step=landing_steps.no_step,
         fence=lambda: None,
     )

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import random
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.applying import merges, places
 from airflow_provider_sfevents.spark.applying.folding import DROP
 from airflow_provider_sfevents.spark.applying.frames import local_rows, once, together
@@ -23,7 +19,7 @@ from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.envelope import GONE
 from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
+from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.marks import Mark
 
-logger = logging.getLogger(__name__)
 
 COMMIT = "apply-commit"
 """The step before a table's commit; about: the name in `tables.APPLY_ORDER`, and the table's own where it is another."""
@@ -43,7 +38,6 @@ COMMITTED = "apply-committed"
 
 _KEY = ["entity_name", tables.RECORD_ID]
 _ORDER = ["event_generation", "event_sequence", "event_ordinal"]
-_TRIES = 10
 _ANSWERED = "_answered"
 
 
@@ -277,18 +271,13 @@ class Commits:
 
         :raises StagingError: there is no end of them.
         """
-        for tried in range(_TRIES):
+
+        def fenced() -> None:
             self._run.fence()
-            try:
-                write()
-            except Exception as error:
-                if not is_conflict(error):
-                    raise
-                logger.info("Another job committed at the same moment; trying again.")
-                time.sleep(min(5.0, 0.2 * 2**tried) * random.uniform(0.5, 1.5))  # noqa: S311
-            else:
-                return
-        raise StagingError(
+            write()
+
+        retry_conflicts(
+            fenced,
             f"Other jobs kept committing to the tables of {self._state.root}; what is written so far stays, and counts when the task is run "
-            "again. One job at a time may write them."
+            "again. One job at a time may write them.",
         )

@@ -1,8 +1,24 @@
-"""Whether a commit failed because another one came first. The formats say so by exceptions of their own, which Spark wraps in others."""
+"""Commits that fail because another writer's commit came first, and their retries.
+
+The formats report a conflict by exceptions of their own, which Spark wraps in others.
+"""
 
 from __future__ import annotations
 
+import logging
+import random
 import re
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow_provider_sfevents.exceptions import StagingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 _CONFLICT = re.compile(
     r"io\.delta\.exceptions\.\w*Concurrent\w*Exception|delta\.\w*Concurrent\w*Exception|MetadataChangedException|ProtocolChangedException"
@@ -10,6 +26,31 @@ _CONFLICT = re.compile(
     r"|iceberg\.exceptions\.(?:AlreadyExists|CommitFailed|Validation)Exception"
 )
 _MOST_CAUSES = 20
+_TRIES = 20
+_LONGEST_PAUSE = 5.0
+
+
+class ConflictsError(StagingError):
+    """Other writers committed first, each time that a commit was tried."""
+
+
+def retry_conflicts(act: Callable[[], T], gave_up: str) -> T:
+    """Commit, and try again where another writer's commit came first.
+
+    :param act: reads what the commit depends on anew each time.
+    :param gave_up: message of the error: what happened, what stays, what to do.
+    :raises ConflictsError: each of the tries met a conflict.
+    """
+    for tried in range(_TRIES):
+        try:
+            return act()
+        except Exception as error:
+            if not is_conflict(error):
+                raise
+            logger.info("Another job committed to the table at the same moment; trying again.")
+            # A random pause, so that two writers do not meet again.
+            time.sleep(min(_LONGEST_PAUSE, 0.2 * 2**tried) * random.uniform(0.5, 1.5))  # noqa: S311
+    raise ConflictsError(gave_up)
 
 
 def is_conflict(error: BaseException) -> bool:

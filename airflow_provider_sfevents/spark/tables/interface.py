@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -29,6 +29,7 @@ class Attempt:
     :param left_overs: whether other tables, too, may hold rows of this batch.
     :param before: files of the batch by its mark, if it has landed before and no attempt has died
         since; paths relative to the root of the tables.
+    :param dates: ISO-8601, by table: event dates on which rows of the batch may be; None: any dates, since an attempt has died.
     :param step: called before each effect.
     :param fence: called right before each effect; raises where this landing must not go on.
     """
@@ -38,6 +39,7 @@ class Attempt:
     landed: Landed
     left_overs: bool
     before: tuple[str, ...] | None
+    dates: Mapping[str, Sequence[str]] | None
     step: Step
     fence: Callable[[], None]
 

@@ -14,7 +14,6 @@ it do not last.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -24,7 +23,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, 
 from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables import statements
-from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
+from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
 from airflow_provider_sfevents.spark.tables.projection import taken
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TRIES = 20
-_LONGEST_PAUSE = 5.0
 _NEEDED = (envelope.BATCH_ID, envelope.ORDINAL, envelope.EVENT_DATE)
 _SOURCE = "sfevents_source"
 
@@ -125,13 +122,11 @@ class MergedTables:
         self._files.make_folder(f"{self.root}/{publish.LANDED}")
         mark = f"{attempt.folder}/landed.json"
         self._files.write_in_place(mark, landed.to_json())
-        dates: dict[str, set[str]] = {}
-        for path in attempt.written:
-            dates.setdefault(publish.table_of(path), set()).add(publish.date_of(path))
-        for table in sorted(dates):
+        dates = publish.dates_of(attempt.written)
+        for table in dates:
             # All tables before the first commit: whoever may not make them should find out while nothing can be seen.
             self._again(partial(self._make_ready, table, attempt.folder))
-        for table in sorted(dates):
+        for table in dates:
             self._again(partial(self._merge, table, dates[table], attempt))
         if attempt.left_overs:
             # Many catalogs give names back in lower case.
@@ -148,7 +143,8 @@ class MergedTables:
         expected = dict(landed.tables)
         if landed.quarantined:
             expected[publish.QUARANTINE] = landed.quarantined
-        if wrong := self._differences(landed.batch_id, expected):
+        dates = {table: landed.dates.get(table) for table in expected}
+        if wrong := self._differences(landed.batch_id, expected, dates):
             raise NotLanded(
                 f"{self.root}/{publish.landed_name(landed.batch_id)} says that batch {landed.batch_id} has landed in its form of "
                 f"{landed.staged_at}, but {wrong}. Somebody has changed the table or set it back. Delete the mark and run the task again, "
@@ -168,24 +164,10 @@ class MergedTables:
         return self.spark.sql(f"SELECT * FROM {self._dialect.identifier(table)}")  # noqa: S608 - a quoted name
 
     def _again(self, act: Callable[[], None]) -> None:
-        """Act, and again where another landing's commit came in between.
-
-        :raises StagingError: there is no end of them.
-        """
-        for tried in range(_TRIES):
-            try:
-                act()
-            except Exception as error:
-                if not is_conflict(error):
-                    raise
-                logger.info("Another landing committed at the same moment; looking again.")
-                # Two that collide should not collide once more.
-                time.sleep(min(_LONGEST_PAUSE, 0.2 * 2**tried) * random.uniform(0.5, 1.5))  # noqa: S311
-            else:
-                return
-        raise StagingError(
-            f"Other landings kept committing to the tables below {self.root} {_TRIES} times over; nothing more was landed. Run the task "
-            "again."
+        """:raises StagingError: other landings committed first, each time."""
+        retry_conflicts(
+            act,
+            f"Other landings kept committing to the tables below {self.root}; nothing more was landed. Run the task again.",
         )
 
     def _make_ready(self, table: str, folder: str) -> None:
@@ -219,7 +201,7 @@ class MergedTables:
     def _is_ours(self, table: str) -> bool:
         return set(_NEEDED).issubset(self._rows(table).columns)
 
-    def _merge(self, table: str, dates: set[str], attempt: Attempt) -> None:
+    def _merge(self, table: str, dates: Collection[str], attempt: Attempt) -> None:
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
         began = time.monotonic()
@@ -233,7 +215,7 @@ class MergedTables:
             .select(*map(quoted, schema.names))
         )
         source = rows.withColumn(envelope.GONE, F.lit(False))
-        before = self._dates_of(table, batch_id)
+        before = self._dates_of(table, attempt)
         if before and (gone := self._gone(table, rows, batch_id, before)):
             lost = self.spark.createDataFrame(
                 [(ordinal, True) for ordinal in gone],
@@ -246,9 +228,15 @@ class MergedTables:
         self.spark.sql(said)
         logger.info("%s: committed in %.1f s.", self.label(table), time.monotonic() - began)
 
-    def _dates_of(self, table: str, batch_id: str) -> set[str]:
-        """Dates on which the table has rows of a batch."""
-        rows = self._rows(table).where(f"{envelope.BATCH_ID} = {statements.text(batch_id)}")
+    def _dates_of(self, table: str, attempt: Attempt) -> set[str]:
+        """Dates on which the table has rows of a batch.
+
+        By `batch_id` alone all files of a compacted table would be read, since each of them has rows of many batches.
+        """
+        condition = f"{envelope.BATCH_ID} = {statements.text(attempt.landed.batch_id)}"
+        if (within := _dates_within(table, attempt)) is not None:
+            condition += f" AND {statements.on_dates(within)}"
+        rows = self._rows(table).where(condition)
         return {str(row[0]) for row in rows.select(envelope.EVENT_DATE).distinct().collect()}
 
     def _gone(
@@ -263,8 +251,10 @@ class MergedTables:
     def _remove(self, table: str, attempt: Attempt) -> None:
         if not self._is_ours(table):
             return
+        if _dates_within(table, attempt) == set():
+            return
         batch_id = attempt.landed.batch_id
-        if dates := self._dates_of(table, batch_id):
+        if dates := self._dates_of(table, attempt):
             attempt.step(landing_steps.REMOVE, table)
             attempt.fence()
             self.spark.sql(statements.delete(self._dialect.identifier(table), batch_id, dates))
@@ -274,20 +264,45 @@ class MergedTables:
         for path, rows in attempt.written.items():
             table = publish.table_of(path)
             expected[table] = expected.get(table, 0) + rows
-        if wrong := self._differences(attempt.landed.batch_id, expected):
+        within = {table: _dates_within(table, attempt) for table in expected}
+        if wrong := self._differences(attempt.landed.batch_id, expected, within):
             attempt.fence()
             raise StagingError(
                 f"Batch {attempt.landed.batch_id} was committed, but {wrong}: another commit took its place. It does not count as landed. "
                 "Run the task again."
             )
 
-    def _differences(self, batch_id: str, expected: Mapping[str, int]) -> str:
-        """What is wrong with the rows that are there of a batch; empty where all is right."""
+    def _differences(
+        self,
+        batch_id: str,
+        expected: Mapping[str, int],
+        dates: Mapping[str, Collection[str] | None],
+    ) -> str:
+        """What is wrong with the rows that are there of a batch; empty where all is right.
+
+        :param dates: by table, on which they are counted; None: on all.
+        """
         for table, rows in sorted(expected.items()):
             found = 0
             if self._dialect.exists(table):
                 ours = f"{envelope.BATCH_ID} = {statements.text(batch_id)}"
+                if (within := dates[table]) is not None:
+                    ours += f" AND {statements.on_dates(within)}"
                 found = self._rows(table).where(ours).count()
             if found != rows:
                 return f"{self.label(table)} holds {counted(found, 'row')} of it instead of {rows}"
         return ""
+
+
+def _dates_within(table: str, attempt: Attempt) -> set[str] | None:
+    """Dates on which rows of the batch may be in a table, its own included; None: any. Catalogs may give names in lower case."""
+    if attempt.dates is None:
+        return None
+    known = (attempt.dates, publish.dates_of(attempt.written))
+    return {
+        date
+        for by_table in known
+        for name, dates in by_table.items()
+        if name.casefold() == table.casefold()
+        for date in dates
+    }
