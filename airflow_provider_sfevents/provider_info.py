@@ -35,6 +35,7 @@ def get_provider_info() -> dict[str, Any]:
             _modules(
                 "airflow_provider_sfevents.operators.sfevents",
                 "airflow_provider_sfevents.operators.resolve",
+                "airflow_provider_sfevents.operators.maintain",
                 "airflow_provider_sfevents.operators.publish",
             )
         ],

@@ -126,7 +126,7 @@ def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
     Spark runs these files as the user of the job, so each call compares them with this release and
     replaces what differs: half a file, or one that another user has changed.
 
-    :param name: `land`, `apply`, `resolve` or `probe`.
+    :param name: `land`, `apply`, `resolve`, `maintain` or `probe`.
     :raises StagingError: it cannot be written.
     """
     folder = root / layout.JOBS

@@ -27,7 +27,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip can name
 def application(job: str = "land") -> Path:
     """Path of a job, for `spark-submit`.
 
-    :param job: `land`, `apply` or `resolve`.
+    :param job: `land`, `apply`, `resolve` or `maintain`.
     """
     return Path(str(files(PACKAGE))) / "spark" / f"{job}.py"
 

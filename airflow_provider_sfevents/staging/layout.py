@@ -38,6 +38,7 @@ MANAGED = "_managed"  # beside the orgs: which consumer a managed subscription d
 JOBS = "_jobs"  # beside the orgs: the Spark job as it is shipped
 PROBES = "_probes"  # beside the orgs: files that Spark reads before the first delivery
 STATES = "_states"  # beside the orgs: claims of who writes tables of records
+UPKEEP = "_upkeep"  # beside the orgs: reports of upkeep, until their task has read them
 READS = "_reads"  # beside the orgs: full records on their way to `spark/resolve.py`
 PUBLISHED = "_published"  # beside the orgs: which events a task has published; see `published`
 

@@ -32,6 +32,7 @@ pytestmark = [
 ]
 
 FOLLOW, RESOLVE = "salesforce_records", "salesforce_records_resolve"
+UPKEEP = "salesforce_records_upkeep"
 OBJECTS = ("Account", "Contact", "Opportunity")
 TOPIC = "/data/ChangeEvents"
 
@@ -52,6 +53,13 @@ class Story:
 
     def resolve(self, name: str, **conf: Any) -> None:
         self._run(name, RESOLVE, self.here.next_date(), conf or None)
+
+    def maintain(self, name: str) -> None:
+        """A run of the DAG of upkeep."""
+        run = self._run(name, UPKEEP, self.here.next_date(), None)
+        found = self.here.airflow.xcom(UPKEEP, run.run_id, "maintain")
+        assert isinstance(found, dict), run.log
+        self.results[name] = found
 
     def replay(self, name: str, of: str) -> None:
         """Land and apply a run's batch once more, by hand: the job that the run would start if it were cleared."""
@@ -98,9 +106,9 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(deploy: Deploy) -> Iterator[Story]:
-    """Records of before; the tables filled; changes of every kind; the same batch again; marked records read again."""
+    """Records of before; the tables filled; changes of every kind; upkeep; the same batch again; marked records read again."""
     jars = ",".join(map(str, or_skip(lambda: Jars().delta)))
-    with deploy(f"{FOLLOW}.py", f"{RESOLVE}.py", sample=False) as here:
+    with deploy(f"{FOLLOW}.py", f"{RESOLVE}.py", f"{UPKEEP}.py", sample=False) as here:
         # Tables of a few rows in as many pieces as Spark likes take most of their time to begin and end.
         # Not by a `spark-defaults.conf`: with its folder on the classpath Java leaves the shared classes alone.
         options = f"{classes.options()} -Dspark.sql.shuffle.partitions=2"
@@ -113,6 +121,7 @@ def story(deploy: Deploy) -> Iterator[Story]:
         story.resolve("seeded")
         change(bus, records)
         story.follow("changed")
+        story.maintain("maintained")
         story.replay("again", of="changed")
         marked = [row["record_id"] for row in story.seen["changed"]["resync"]]
         story.resolve("resolved", entities=["Account"], record_ids=marked)
@@ -240,6 +249,16 @@ def test_the_gap_marks_its_record_and_no_other(story: Story) -> None:
     wanted.pop(mark["record_id"])
     assert followed == wanted
     assert story.results["changed"]["applied"]["marked_records"] == 1
+
+
+def test_upkeep_changes_no_row(story: Story) -> None:
+    """The tables are in fewer files, in the result as on the disk, and nothing of it is left in the staging area."""
+    found = story.results["maintained"]
+    assert story.seen["maintained"] == story.seen["changed"]
+    assert (found["dry_run"], found["skipped"]) == (False, [])
+    assert found["files_after"] < found["files"]
+    upkeep = story.here.airflow.folder / "sfevents/_upkeep"
+    assert list(upkeep.iterdir()) == []
 
 
 def test_a_batch_that_is_replayed_changes_nothing(story: Story) -> None:

@@ -26,6 +26,8 @@ PROPERTIES: Mapping[str, str] = {
     **dict.fromkeys(_ISOLATIONS, _SERIALIZABLE),
     # By this column a batch's files are found; else only the first 16 letters are known of them, which batches have in common.
     "write.metadata.metrics.column.batch_id": "full",
+    # Each commit writes a file of metadata with all snapshots; without this every one of them stays.
+    "write.metadata.delete-after-commit.enabled": "true",
 }
 PARTITIONS = {
     naming.EVENT_DATE: "event_date",

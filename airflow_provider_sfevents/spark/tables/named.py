@@ -35,6 +35,8 @@ class Named:
         self._name = ".".join(map(quoted, (namespace.catalog, *namespace.path)))
         self._plain = ".".join((namespace.catalog, *namespace.path))
         self._root = root
+        self._path = ".".join(map(quoted, namespace.path))
+        self.catalog = quoted(namespace.catalog)
         self.using = using
         partitions = iceberg.PARTITIONS if self._is_iceberg() else delta.PARTITIONS
         self.partition = partitions[partition_by]
@@ -66,6 +68,14 @@ class Named:
 
     def identifier(self, table: str) -> str:
         return f"{self._name}.{quoted(table)}"
+
+    def name_in_catalog(self, table: str) -> str:
+        """A table's name as procedures of its catalog take it."""
+        return f"{self._path}.{quoted(table)}"
+
+    def target_size(self, table: str, name: str, usual: int) -> int:
+        """Bytes that a data file of an Iceberg table may have, by a property of the table."""
+        return int(self._properties(table).get(name, usual))
 
     def exists(self, table: str) -> bool:
         return bool(self._spark.catalog.tableExists(self.identifier(table)))

@@ -83,22 +83,27 @@ def open_dialect(
             "catalog's tables.",
             table,
         )
-    session, dialect = _dialect(spark, files, place, table_format, partition_by, reading=reading)
+    session, dialect = open_format(spark, files, table, table_format, partition_by, reading=reading)
     if isinstance(dialect, Named):
         dialect.ensure_namespace(make=not reading)
     return session, dialect, landing_folder.rstrip("/") or _side_folder(place, dialect)
 
 
-def _dialect(
+def open_format(
     spark: SparkSession,
     files: Files,
-    place: Place,
+    table: str,
     table_format: str,
-    partition_by: str,
+    partition_by: str = naming.NOT_PARTITIONED,
     *,
-    reading: bool,
+    reading: bool = False,
 ) -> tuple[SparkSession, DeltaByPath | Named]:
-    """The format in a session that is set up for it."""
+    """Set up a session for a format with commits; nothing is made.
+
+    :param table: as of `open_tables`, as are the others.
+    :raises ConfigurationError: the format or the catalog is not there; the message says what to add.
+    """
+    place = naming.place_of(table, table_format)
     made = reading_session if reading else own_session
     if table_format == naming.DELTA:
         delta.require(spark)

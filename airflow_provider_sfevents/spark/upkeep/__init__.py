@@ -1,0 +1,1 @@
+"""Upkeep of the tables: compaction, expiry of old versions, removal of files that no version needs."""

@@ -1,0 +1,156 @@
+"""Options of upkeep, the size that compaction aims at, and the report on a table. Plain values; no I/O, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.tables import naming
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+KEEP_HOURS = 168
+LEAST_HOURS = 24
+
+TOMBSTONES = "upkeep-tombstones"  # about: the root of the current-state tables
+COMPACT = "upkeep-compact"  # about: the table, as of those that follow
+EXPIRE = "upkeep-expire"
+REMOVE = "upkeep-remove"
+DONE = "upkeep-done"
+"""Steps of upkeep: the moments before each effect, and after the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaintainOptions:
+    """Tables to maintain, and how.
+
+    :param table: root URL or namespace of the event tables; empty: none.
+    :param current_state: root URL or namespace of the current-state tables; empty: none.
+    :param table_format: `delta` or `iceberg`.
+    :param keep_hours: versions of a table younger than this stay readable, with their files.
+    :param dry_run: report what would be done, and change nothing.
+    :param report: URL for the report, as JSON; empty: it is only logged.
+    """
+
+    table: str
+    current_state: str
+    table_format: str
+    keep_hours: int = KEEP_HOURS
+    dry_run: bool = True
+    report: str = ""
+
+    def roots(self) -> list[tuple[str, bool]]:
+        """Root or namespace of each set of tables, and whether it is the one of current state."""
+        given = ((self.table, False), (self.current_state, True))
+        return [(root, is_state) for root, is_state in given if root]
+
+
+def check_maintain(table: str, current_state: str, table_format: str, keep_hours: int) -> None:
+    """Refuse options that cannot work; parameters as of `MaintainOptions`.
+
+    :raises ConfigurationError: names the option, its value and what to give.
+    """
+    roots = [root for root in (table, current_state) if root]
+    if not roots:
+        raise ConfigurationError(
+            "Neither table nor current_state is given. Give the root URL or the namespace of the tables to maintain."
+        )
+    if table_format not in {naming.DELTA, naming.ICEBERG}:
+        raise ConfigurationError(
+            f"table_format={table_format!r} cannot be maintained: compaction needs a format with commits. Give table_format='delta' or "
+            "'iceberg'."
+        )
+    if keep_hours < LEAST_HOURS:
+        raise ConfigurationError(
+            f"keep_hours={keep_hours} is too short: a landing that is at work, and its retries, may still need files that old. Give at "
+            f"least {LEAST_HOURS}."
+        )
+    for root in roots:
+        naming.place_of(root, table_format)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Data files of a partition, or of a table without partitions.
+
+    :param size: bytes of all files together.
+    """
+
+    files: int
+    size: int
+
+
+def ideal_files(parts: Iterable[Part], target: int) -> int:
+    """Number of files that compaction can reach: as many for each partition as its bytes need, at least one.
+
+    :param target: bytes that a compacted file may have.
+    """
+    return sum(max(1, -(-part.size // target)) for part in parts if part.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReport:
+    """Result of upkeep of one table. In a dry run all but the first three say what would be.
+
+    :param files: data files that a reader of the table opens, before; `size` their bytes.
+    :param files_after: after compaction.
+    :param expired: versions that expired (Iceberg's snapshots; Delta's expire with its log).
+    :param removed_files: files removed that no remaining version needs.
+    :param removed_size: their bytes; 0 where the format does not tell.
+    :param tombstones: rows removed from the table `tombstones`.
+    :param skipped: reason why the table was left as it is; empty otherwise.
+    """
+
+    table: str
+    files: int
+    size: int
+    files_after: int = 0
+    expired: int = 0
+    removed_files: int = 0
+    removed_size: int = 0
+    tombstones: int = 0
+    skipped: str = ""
+
+    def text(self, *, dry_run: bool) -> str:
+        """One line for the log."""
+        would = "would be " if dry_run else ""
+        said = [f"{counted(self.files, 'data file')} of {megabytes(self.size)}"]
+        if self.files_after < self.files:
+            said.append(f"{would}compacted to {'about ' if dry_run else ''}{self.files_after}")
+        if self.expired:
+            said.append(f"{counted(self.expired, 'old version')} {would}expired")
+        if self.removed_files:
+            size = f" of {megabytes(self.removed_size)}" if self.removed_size else ""
+            said.append(f"{counted(self.removed_files, 'unneeded file')}{size} {would}removed")
+        if self.tombstones:
+            said.append(f"{counted(self.tombstones, 'tombstone')} {would}removed")
+        if self.skipped:
+            said.append(f"skipped: {self.skipped}")
+        elif len(said) == 1:
+            said.append("nothing to do")
+        return f"{self.table}: {', '.join(said)}."
+
+
+def summary(reports: Iterable[TableReport], *, dry_run: bool) -> dict[str, Any]:
+    """Report on all tables: sums, and under `tables` those with something to tell. JSON-serialisable."""
+    found = list(reports)
+    sums = ("files", "size", "files_after", "expired", "removed_files", "removed_size")
+    return {
+        "dry_run": dry_run,
+        **{name: sum(getattr(one, name) for one in found) for name in (*sums, "tombstones")},
+        "skipped": [one.table for one in found if one.skipped],
+        "tables": {
+            one.table: {
+                name: value for name, value in asdict(one).items() if value and name != "table"
+            }
+            for one in found
+        },
+    }
+
+
+def megabytes(size: int) -> str:
+    """Bytes for a log line."""
+    return f"{size / 1e6:,.1f} MB" if size >= 50_000 else f"{size / 1e3:,.1f} kB"

@@ -1,0 +1,198 @@
+"""Upkeep of Delta and Iceberg tables: the same rows in few files, beside landings and applies, on a real Spark."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.upkeep.job import maintain
+from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+from tests.spark.conftest import at
+from tests.spark.lakes import Tables, by_path
+from tests.spark.orgs import A, B, CurrentState, event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.spark.conftest import Staging
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+COLUMNS = ("batch_id", "batch_ordinal", "event_id", "Number__c", "Amount__c", "event_date")
+TEN_DAYS = 240 * 3600
+LAST = {"delta": "upkeep-done", "iceberg": "upkeep-remove"}
+
+
+class Killed(BaseException):
+    """Not an Exception: a process that is killed does not clean up."""
+
+
+def die() -> None:
+    raise Killed
+
+
+def upkeep(tables: Tables, step: Step | None = None, **more: Any) -> dict[str, Any]:
+    options = {"table": tables.table, "current_state": "", "dry_run": False, **more}
+    made = MaintainOptions(table_format=tables.table_format, **options)
+    return maintain(tables.spark, made, *([step] if step else []))
+
+
+def land(tables: Tables, staging: Staging, *sequences: int) -> list[str]:
+    """Manifests of batches of two events each, one of either of two days."""
+    manifests = [
+        staging.write(
+            [staging.order(10 * sequence + day, day=day) for day in range(2)], sequence=sequence
+        )
+        for sequence in sequences
+    ]
+    for manifest in manifests:
+        tables.land(manifest)
+    return manifests
+
+
+def files(tables: Tables, name: str = "Order__e") -> list[Path]:
+    """Parquet files that lie in a table's folder, needed or not; checkpoints of Delta's log are none of its data."""
+    found = (tables.folder / name).rglob("*.parquet")
+    return sorted(path for path in found if "_delta_log" not in path.parts)
+
+
+def age(tables: Tables, name: str = "Order__e") -> None:
+    """Make every file look ten days old."""
+    before = time.time() - TEN_DAYS
+    for path in (tables.folder / name).rglob("*"):
+        os.utime(path, (before, before))
+
+
+def test_many_small_files_become_few_with_the_same_rows(tables: Tables, staging: Staging) -> None:
+    """A dry run foretells it and changes nothing; afterwards batches land and land again as before."""
+    first, *_ = land(tables, staging, 1, 2, 3)
+    before = tables.rows("Order__e", *COLUMNS)
+    lying = files(tables)
+
+    told = upkeep(tables, dry_run=True)
+
+    assert (told["dry_run"], told["files"]) == (True, 6)
+    assert files(tables) == lying
+    assert tables.rows("Order__e", *COLUMNS) == before
+
+    done = upkeep(tables)
+
+    assert (done["files"], done["files_after"]) == (6, told["files_after"])
+    assert told["files_after"] == 2
+    assert tables.rows("Order__e", *COLUMNS) == before
+
+    tables.land(first)
+    again = staging.write(
+        [staging.order(11, day=1), staging.order(99)], ids=["id-1", "new"], epoch="1a2b"
+    )
+
+    assert tables.land(again).duplicates == 1
+    assert [row for row in tables.rows("Order__e", *COLUMNS) if row[0] != "1a2b-1"] == before
+
+
+def test_files_that_no_kept_version_needs_are_removed(tables: Tables, staging: Staging) -> None:
+    """What compaction has replaced stays as long as a reader may still use it, and goes when it is old; files of dead tasks, too."""
+    land(tables, staging, 1, 2)
+    upkeep(tables)
+    before = tables.rows("Order__e", *COLUMNS)
+    stray = tables.folder / "Order__e" / "data" / "part-00000-stray.parquet"
+    stray.parent.mkdir(exist_ok=True)
+    stray.write_bytes(files(tables)[0].read_bytes())
+    assert (upkeep(tables)["removed_files"], len(files(tables))) == (0, 7)
+    age(tables)
+
+    assert upkeep(tables, keep_hours=24)["removed_files"] == 1
+
+    assert not stray.exists()
+    with pytest.raises(Killed):
+        # Iceberg would refuse to look for stray files that are so young, after it has expired snapshots.
+        upkeep(tables, at(LAST[tables.table_format], die), keep_hours=0)
+    assert len(files(tables)) == 2
+    assert tables.rows("Order__e", *COLUMNS) == before
+
+
+@pytest.mark.parametrize("step", ["upkeep-compact", "upkeep-remove"])
+def test_upkeep_that_is_killed_is_done_by_the_next_run(
+    tables: Tables, staging: Staging, step: str
+) -> None:
+    """Before each effect; the rows are the same all the time."""
+    land(tables, staging, 1, 2)
+    before = tables.rows("Order__e", *COLUMNS)
+
+    with pytest.raises(Killed):
+        upkeep(tables, at(step, die))
+
+    assert tables.rows("Order__e", *COLUMNS) == before
+    upkeep(tables)
+    assert upkeep(tables, dry_run=True)["files"] == 2
+    assert tables.rows("Order__e", *COLUMNS) == before
+
+
+def test_a_landing_beside_upkeep_is_there_once(tables: Tables, staging: Staging) -> None:
+    """One that lands while upkeep is about to compact; one whose table is compacted right before its commit; two upkeeps at once."""
+    first, _ = land(tables, staging, 1, 2)
+    third = staging.write([staging.order(30)], sequence=3)
+
+    upkeep(tables, at("upkeep-compact", lambda: tables.land(third)))
+    tables.land(first, at("landing-move", lambda: upkeep(tables)))
+    land(tables, staging, 4)
+    upkeep(tables, at("upkeep-compact", lambda: upkeep(tables)))
+
+    assert tables.events() == [
+        *((f"0f3c-{sequence}", day) for sequence in (1, 2) for day in range(2)),
+        ("0f3c-3", 0),
+        *(("0f3c-4", day) for day in range(2)),
+    ]
+
+
+def test_tables_of_others_are_left_alone(tables: Tables, staging: Staging) -> None:
+    """A namespace may hold them; nothing of theirs is read or written, and they are not reported."""
+    land(tables, staging, 1)
+    tables.sql(f"create table {{}} (a int) using {tables.table_format}", "theirs")
+    tables.sql("insert into {} values (1)", "theirs")
+    tables.sql("insert into {} values (2)", "theirs")
+    before = files(tables, "theirs")
+
+    done = upkeep(tables)
+
+    assert [name.rpartition("/")[2] for name in done["tables"]] == ["Order__e"]
+    assert files(tables, "theirs") == before
+
+
+def test_a_root_without_tables_is_refused(tables: Tables) -> None:
+    """It is most likely misspelt."""
+    with pytest.raises(ConfigurationError, match="There is no"):
+        upkeep(tables)
+
+
+def test_current_state_is_the_same_after_upkeep(
+    table_format: str, spark: Any, staging: Staging, tmp_path: Path
+) -> None:
+    """Its tables are compacted, an apply goes on after it, and a tombstone stays where the entity was never read in full."""
+    root = tmp_path / "records"
+    state = CurrentState(spark, str(root), table_format, staging)
+    for told in (
+        event(staging, 1, "CREATE", A, Industry="Mining"),
+        event(staging, 2, "CREATE", B, Industry="Farming"),
+        event(staging, 3, "DELETE", B),
+    ):
+        state.apply(state.stage(told))
+    records = by_path(table_format, spark, root)
+
+    done = upkeep(records, table="", current_state=str(root))
+
+    assert done["files_after"] < done["files"]
+    assert done["tombstones"] == 0
+    assert records.rows("tombstones", "record_id") == [(B,)]
+    state.apply(state.stage(event(staging, 4, "UPDATE", A, Industry="Shipping")))
+    assert records.rows("Account", "record_id", "Industry") == [(A, "Shipping")]

@@ -1,0 +1,53 @@
+"""Upkeep as a task: refused when the DAG is parsed, and told to the job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.operators.maintain import SfEventsMaintainOperator, is_dry
+
+
+def maintain(**arguments: Any) -> SfEventsMaintainOperator:
+    known = {"task_id": "maintain", "table": "s3a://lake/events", "table_format": "delta"}
+    return SfEventsMaintainOperator(**{**known, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"table": None}, "Neither table nor current_state"),
+        ({"table_format": "parquet"}, "table_format='parquet' cannot be maintained"),
+        ({"keep_hours": 23}, "keep_hours=23 is too short.*at least 24"),
+        ({"current_state": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
+        ({"dry_run": "perhaps"}, "dry_run='perhaps' is neither true nor false"),
+        ({"application": "job.py"}, "has no use here"),
+    ],
+)
+def test_arguments_that_cannot_work_are_refused_when_the_dag_is_parsed(
+    arguments: dict[str, Any], said: str
+) -> None:
+    """The error names the argument, its value, and what to give instead."""
+    with pytest.raises(ConfigurationError, match=said):
+        maintain(**arguments)
+
+
+def test_a_template_is_judged_when_it_is_rendered() -> None:
+    """Airflow renders a parameter's truth value as text."""
+    maintain(table="{{ params.table }}", dry_run="{{ params.dry_run }}")
+    assert (is_dry("True"), is_dry(" false "), is_dry(False)) == (True, False, False)
+
+
+def test_the_job_is_told_what_is_not_usual() -> None:
+    """It changes tables only where it is told to run."""
+    said = ["--format", "delta", "--report", "file:/report"]
+    assert maintain()._arguments("file:/report") == [*said, "--table", "s3a://lake/events"]
+    wanted = maintain(table=None, current_state="lake.org", keep_hours=48, dry_run=False)
+    assert wanted._arguments("file:/report") == [
+        *said,
+        *("--current-state", "lake.org"),
+        *("--keep-hours", "48"),
+        "--run",
+    ]
