@@ -1,7 +1,9 @@
 """Stops a process at one of the package's named steps, so that whoever watches can kill it, or something else, exactly there.
 
 Installed from outside: by `tests.harness.warm_airflow` in the processes it forks, by `tests/proof/driver_site` in a Spark driver.
-A stopped process (SIGSTOP) does nothing more, in none of its threads, until it is killed or continued; what it had done, it had done.
+A stopped process (SIGSTOP) does nothing more, in none of its threads, until it is killed or told to go on; what it had done, it had done.
+The kernel continues the stopped ones of a process group whose last link to its session dies, as a task's does with its supervisor: such a
+one stops again (`may_go_on` says who may not), and SIGHUP, which comes with it, is ignored (`tests.harness.warm_airflow`).
 Standard library only: every Python that Spark starts loads this.
 """
 
@@ -14,6 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 
 EVENT = "airflow_provider_sfevents.step"
 REPORT, STOP_AT = "SFEVENTS_PROOF_REPORT", "SFEVENTS_PROOF_STOP_AT"
@@ -36,10 +39,16 @@ def install(report: str, stop_at: str) -> None:
         stops = said[0] == name and seen[here] == int(nth or 1)
         _write(report, {"step": said[0], "about": said[1], "stopped": stops})
         if stops:
-            # To this very thread: sent to the process, another one may take it, and this one goes on.
-            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+            while not may_go_on(report, os.getpid()).exists():
+                # To this very thread: sent to the process, another one may take it, and this one goes on.
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     sys.addaudithook(hear)
+
+
+def may_go_on(report: str, pid: int) -> Path:
+    """Name the file that is there once a stopped process may go on."""
+    return Path(f"{report}.{pid}")
 
 
 def install_signal(report: str, order: str) -> None:

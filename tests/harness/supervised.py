@@ -17,6 +17,8 @@ from uuid import uuid4
 
 import psutil  # type: ignore[import-untyped]
 
+from tests.harness import stops
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Set as AbstractSet
 
@@ -228,6 +230,7 @@ class Attempt:
 
     def go_on(self, pid: int) -> None:
         """Let a stopped process go on."""
+        stops.may_go_on(str(self.report), pid).touch()
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 

@@ -131,6 +131,7 @@ def _attempt(order: Mapping[str, Any]) -> int:
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # see `stops`
     log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number, handle in ((0, nothing), (1, log), (2, log)):

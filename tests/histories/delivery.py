@@ -150,8 +150,14 @@ class Delivery:
         events = self.org.bus[self.cursor : self.cursor + size]
         joins, lost = self.start == self.end, bool(self.losses)
         before = self.cursor - move.repeats
-        # What was lost comes no more, unless reading begins anew before it.
-        if move.repeats and joins and before >= 0 and id(self.org.bus[before]) in self.doubt.met:
+        # What was lost comes no more, unless reading begins anew before it; and a first event that has come before is that beginning.
+        may_repeat = joins and not self.doubt.unproven
+        if (
+            move.repeats
+            and may_repeat
+            and before >= 0
+            and id(self.org.bus[before]) in self.doubt.met
+        ):
             events = [*events, self.org.bus[before]]
         self.sequence += 1
         self.cursor = min(self.cursor + size, len(self.org.bus))

@@ -41,9 +41,11 @@ def is_ready(client: Client, bus: Bus) -> bool:
 
 
 def take(client: Client, bus: Bus, limit: int) -> Batch:
-    """Take the next events out of the client's channels; they count as delivered from here on."""
+    """Take the next events out of the client's channels; they count as delivered from here on. Where the org has moved there are none."""
     batch, size = Batch([], Counter()), 0
-    for subscribed, event in _upcoming(client, bus, limit):
+    with bus.lock:  # an org may move between the look at its numbering and the read
+        upcoming = _upcoming(client, bus, limit) if client.numbering == bus.numbering else []
+    for subscribed, event in upcoming:
         message = event_message(event, subscribed.channel, bus)
         part = written(message) if message else ""
         size += len(part)

@@ -15,7 +15,7 @@ class EventCall:
         self.call = call
 
     async def read(self) -> Any:
-        return await asyncio.wait_for(self.call.read(), 10)
+        return await asyncio.wait_for(self.call.read(), 100)
 
     async def take(self, count: int) -> list[Any]:
         """Read until so many events came."""

@@ -334,7 +334,7 @@ def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
     with knock(plain) as waiting:
         plain.away()
         plain.thaw()
-        waiting.settimeout(5)
+        waiting.settimeout(100)
         try:
             heard = waiting.recv(1)
         except ConnectionResetError:  # it had not been accepted yet

@@ -103,7 +103,7 @@ def test_nobody_misses_an_event_or_gets_it_twice(
     async def play() -> Scene:
         scene = Scene(piece)
         scene.all.append((scene.waits.begin("earliest", 50), 0))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             for action in actions:
                 await scene.do(action)
             await scene.end()

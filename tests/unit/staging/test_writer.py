@@ -105,7 +105,7 @@ def test_an_old_file_is_closed_though_the_stream_is_silent(place: UPath) -> None
             place, claim=1, start="earliest", first_ordinal=0, limits=Limits(part_seconds=0.01)
         )
         await append(writer, Delivered(0, 3))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             while not closed(place):  # noqa: ASYNC110 - the thread tells nobody when it has closed a file
                 await asyncio.sleep(0)
         await append(writer, Delivered(3, 3))
