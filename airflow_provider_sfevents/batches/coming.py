@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches import age, restart
+from airflow_provider_sfevents.positions.record import EVENT
 from airflow_provider_sfevents.pubsub.start import LATEST
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.marks import Anchor
@@ -25,6 +26,7 @@ class Coming:
     :param sequence: the batch's own.
     :param position_start: the position's replay id, or `earliest` or `latest`.
     :param start: replay point at which the batch begins, as `Position.start`.
+    :param pinned_by: as `Position.pinned_by`.
     :param resume_after: replay id of a keepalive that no event of the batch lies before, and
     :param resume_after_at: when it came; empty if there is none.
     :param staging_id: of the staging area that the position was last worked on with.
@@ -39,6 +41,7 @@ class Coming:
     sequence: int
     position_start: str
     start: str
+    pinned_by: str = ""
     resume_after: str = ""
     resume_after_at: str = ""
     staging_id: str = ""
@@ -55,6 +58,7 @@ class Coming:
             sequence=position.sequence + 1,
             position_start=position.replay_id,
             start=position.start,
+            pinned_by=position.pinned_by,
             resume_after=position.resume_after,
             resume_after_at=position.resume_after_at,
             staging_id=position.staging_id,
@@ -98,6 +102,7 @@ def look(coming: Coming, folder: TopicFolder, *, sound: bool) -> restart.Found:
     return restart.Found(
         position_start=coming.position_start,
         start=coming.start,
+        pinned_by_event=coming.pinned_by == EVENT,
         anchors=anchors(coming, folder),
         manifest=manifest,
         receipt=batch.read_receipt() if manifest else None,

@@ -7,6 +7,8 @@
    batch, with whichever staging area, begins at the same replay point.
 3. `replay_fallback="latest"` is pinned like a first run at `latest`: the window is written with the
    replay id of the first keepalive or event.
+4. The event that pinned `latest` is in no file: the task that received it died before it closed the
+   file, and the bus delivers only what comes after it. The position records a loss window of one event.
 """
 
 from __future__ import annotations
@@ -69,6 +71,27 @@ def choose(
         start=replay_fallback,
         at=datetime.now(UTC).isoformat(),
         why=str(refused),
+    )
+    return record.lose(position, window)
+
+
+def without_first(position: Position) -> Position:
+    """The position with a loss window for the event that pinned it, which no file holds.
+
+    :return: not written anywhere yet; it starts at the same replay id.
+    """
+    why = (
+        f"the task that received event {position.start}, the first one after 'latest', ended before it "
+        "had staged it"
+    )
+    before = position.loss
+    window = LossWindow(
+        after=before.after if before else "",
+        after_event_at=before.after_event_at if before else "",
+        start="latest",
+        pinned=position.start,
+        at=datetime.now(UTC).isoformat(),
+        why=f"{before.why} Then {why}." if before else f"{why[0].upper()}{why[1:]}.",
     )
     return record.lose(position, window)
 

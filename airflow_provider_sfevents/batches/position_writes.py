@@ -100,7 +100,18 @@ def keep_loss(store: PositionStore, before: Position, after: Position, claim: Cl
     steps.reached(steps.FALLBACK_NEXT, after.topic)
     _write_moved(store, before, after)
     steps.reached(steps.FALLBACK_WRITTEN, after.topic)
-    if (loss := after.loss) is not None:
+    loss = after.loss
+    if loss is not None and not loss.after:
+        log.warning(
+            "LOSS WINDOW on %s: %s This run goes on after that event. To have it, and all that the bus "
+            "still holds before it: `airflow sfevents position set %s %s earliest`; what has landed "
+            "does not land again.",
+            after.topic,
+            loss.why,
+            after.consumer,
+            after.topic,
+        )
+    elif loss is not None:
         log.warning(
             "LOSS WINDOW on %s: the bus refused replay id %s (last event %s). Going on at %r, as replay_fallback says. What was "
             "published in between and is no longer kept is lost; what has landed already does not land again. %s",

@@ -7,6 +7,8 @@
 5. An anchor (a keepalive's replay id) of this position that was heard exactly there, after the last file
    kept or where the batch begins: subscribe after the anchor. No event lies in between, so the next file
    still begins where the one before it ended, however often the anchor moves on meanwhile.
+6. An event pinned the position, and no file holds it: the task that received it died before it closed
+   the file. The bus delivers only what comes after that event, so the batch records a loss window.
 
 What was found must stem from the position's replay id; otherwise the position was moved by hand within
 its epoch, and nothing is safe to assume.
@@ -34,11 +36,13 @@ class Found:
     :param position_start: the position's replay id, or `earliest` or `latest`.
     :param start: replay point at which the batch begins, in text form.
     :param anchors: keepalives that were heard for this position, the freshest first.
+    :param pinned_by_event: `start` is the replay id of the batch's first event.
     """
 
     position_start: str
     start: str
     anchors: tuple[Anchor, ...] = ()
+    pinned_by_event: bool = False
     manifest: Manifest | None = None
     receipt: Receipt | None = None
     parts: tuple[Part, ...] = ()
@@ -65,11 +69,13 @@ class Fetch:
 
     :param anchors: fresher replay ids than `resume`, with no event in between; hex, the freshest first.
     :param until_reached: the last of the kept events was created at or after the time that ends the batch.
+    :param lacks_first: the event with the replay id `start` belongs to the batch, and is in no file.
     """
 
     start: str
     kept: tuple[Part, ...] = ()
     anchors: tuple[str, ...] = ()
+    lacks_first: bool = False
     until_reached: bool = False
 
     @property
@@ -162,9 +168,9 @@ def _fetch(found: Found) -> Fetch:
     after that id does not. So if there is such a file, the batch begins with it. If the position was read
     at `latest`, that file is newer than the position: it is left, and the task gives way when it pins.
     """
-    kept: tuple[Part, ...] = ()
-    if found.start != LATEST:
-        kept = chain(LATEST, found.parts) or chain(found.start, found.parts)
-    fetch = Fetch(start=found.start, kept=kept)
+    from_pin = chain(LATEST, found.parts) if found.start != LATEST else ()
+    kept = from_pin or (chain(found.start, found.parts) if found.start != LATEST else ())
+    lacks_first = found.pinned_by_event and not from_pin
+    fetch = Fetch(start=found.start, kept=kept, lacks_first=lacks_first)
     here = [anchor.replay_id for anchor in found.anchors if anchor.after == fetch.resume]
     return replace(fetch, anchors=tuple(dict.fromkeys(here)))

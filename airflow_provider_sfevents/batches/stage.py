@@ -220,7 +220,13 @@ async def _stage_claimed(
         return await _land_again(request, client, claimed, stopping)
     plan = await asyncio.to_thread(_plan, claimed, claimed.position)
     if isinstance(plan, restart.Fetch):
-        return await _fetch(request, client, claimed, claimed.position, plan, stopping)
+        position = claimed.position
+        if plan.lacks_first:
+            lost = fallback.without_first(position)
+            position = await asyncio.to_thread(
+                keep_loss, claimed.store, position, lost, claimed.claim
+            )
+        return await _fetch(request, client, claimed, position, plan, stopping)
     landed = isinstance(plan, restart.Commit)
     if request.managed:
         position = await asyncio.to_thread(

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
-from airflow_provider_sfevents.staging import claims
-from tests.integration.batches.conftest import TOPIC, publish, until
+from airflow_provider_sfevents.staging import claims, layout
+from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 from tests.unit.batches.building import manifest as made, run
 from tests.unit.positions.building import begun
 
@@ -73,6 +73,33 @@ def test_the_file_with_the_pinning_event_starts_at_latest(
     assert (staged.manifest.start, staged.manifest.parts[0].start) == (ids[0], "latest")
     assert consumer.position.start == ids[0]
     assert [part.start for part in folder.parts()] == ["latest"]
+
+
+def test_a_pinning_event_that_was_not_staged_is_a_loss_window(
+    bus: Emulator, consumer: Consumer, folder: BatchFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task that dies between the pin and its first file leaves an event that only `earliest` can bring."""
+
+    async def run() -> tuple[list[str], Staged | Empty]:
+        fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
+        await until(lambda: bus.open_streams == 1)
+        return publish(bus, 4, 1), await fetching
+
+    ids, staged = asyncio.run(run())
+    assert isinstance(staged, Staged)
+    staged.release()
+    for file in (folder.folder / part.path for part in folder.parts()):
+        file.unlink()
+    (folder.folder / layout.MANIFEST).unlink()
+    assert consumer.position.pinned_by == "event"
+    after = publish(bus, 5, 2)
+    staged = consumer.run_once()
+    assert staged_ids(consumer, staged) == after
+    assert isinstance(staged, Staged)
+    (loss,) = staged.manifest.losses
+    assert (staged.manifest.start, loss.pinned) == (ids[0], ids[0])
+    assert f"LOSS WINDOW on {TOPIC}: The task that received event {ids[0]}" in caplog.text
+    assert f"position set {consumer.position.consumer} {TOPIC} earliest" in caplog.text
 
 
 def test_a_wait_stages_nothing_of_a_later_moment(

@@ -35,6 +35,18 @@ def test_a_second_loss_begins_where_the_first_did() -> None:
         fallback.choose(lose(first, again), "earliest", REFUSED, "here")
 
 
+@pytest.mark.parametrize("losses", [0, 1], ids=["first run", "after a loss window"])
+def test_a_pinning_event_that_is_nowhere_is_a_loss_window(losses: int) -> None:
+    """The batch begins at the same replay id, and an earlier loss window keeps its beginning."""
+    before = lose(position(replay_id="0a"), WINDOW) if losses else position(replay_id="latest")
+    after = fallback.without_first(pin(before, "0b", by=EVENT, staging_id="s"))
+    assert (after.start, after.pinned_by) == ("0b", "")
+    assert after.loss is not None
+    assert (after.loss.after, after.loss.start) == ("0a" if losses else "", "latest")
+    assert "event 0b" in after.loss.why
+    assert after.loss.why.startswith("before Then the task" if losses else "The task")
+
+
 def test_without_a_choice_the_user_is_asked() -> None:
     """The message names the replay id, its place, and the commands between which to choose."""
     with pytest.raises(ReplayIdRefused) as raised:

@@ -114,6 +114,19 @@ def test_a_batch_begins_with_the_file_that_holds_the_pinning_event(events: int) 
     assert planned.ask == HERE
 
 
+@pytest.mark.parametrize(
+    ("kept", "lacks"),
+    [((), True), ((part(HERE, NEXT),), True), ((part("latest", HERE),), False)],
+    ids=["nothing", "later events", "the pinning event"],
+)
+def test_a_plan_says_if_the_event_that_pinned_it_is_lacking(
+    kept: tuple[Part, ...], lacks: bool
+) -> None:
+    """The bus delivers only what comes after that event, so a file with it is the only way to have it."""
+    planned = restart.plan(found(pinned_by_event=True, parts=kept))
+    assert planned == restart.Fetch(start=HERE, kept=kept, lacks_first=lacks)
+
+
 def test_a_position_read_at_latest_keeps_no_file() -> None:
     """A file that is there all the same shows that the position was pinned after it was read."""
     planned = restart.plan(
