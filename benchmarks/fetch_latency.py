@@ -17,8 +17,8 @@ from benchmarks.peers import stop_and_wait
 from benchmarks.server import TOPIC, running
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 ROUND_TRIP = 0.08
 SPAN = 0.08

@@ -25,8 +25,8 @@ from benchmarks.server import TOPIC, running
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 EVENTS = 300_000
 ROUNDS = 5

@@ -14,7 +14,7 @@ from benchmarks.server import TOPIC
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
 
 FIRST = pb2.FetchRequest(
     topic_name=TOPIC, replay_preset=pb2.ReplayPreset.EARLIEST, num_requested=100

@@ -18,8 +18,8 @@ import grpc
 import grpc.aio
 
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -26,8 +26,8 @@ from airflow_provider_sfevents.staging.writer import PartWriter
 from benchmarks.server import TOPIC, running
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 SMALL, LARGE = 100_000, 1_000_000
 ROUNDS = 3

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.pubsub import oauth_errors, soap_errors
+from airflow_provider_sfevents.pubsub.auth import oauth_errors, soap_errors
 from airflow_provider_sfevents.pubsub.error_codes import (
     CODES,
     INSIDE_ANSWERS,
     PREFIX,
     RETRIED,
-    Kind,
+    ErrorKind,
 )
-from airflow_provider_sfevents.pubsub.error_meaning import BY_DETAILS, BY_STATUS
-from airflow_provider_sfevents.pubsub.errors import ERRORS
-from airflow_provider_sfevents.pubsub.rest import refusals
+from airflow_provider_sfevents.pubsub.rest import rest_errors
+from airflow_provider_sfevents.pubsub.rpc_errors import BY_DETAILS, BY_STATUS, ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,7 +52,7 @@ def page() -> str:
             "## Kinds\n",
             *_table(
                 ("kind", "error", "tried again"),
-                ((kind.value, f"`{ERRORS[kind].__name__}`", RETRIED[kind]) for kind in Kind),
+                ((kind.value, f"`{ERRORS[kind].__name__}`", RETRIED[kind]) for kind in ErrorKind),
             ),
             "",
             *_codes(),
@@ -126,18 +125,18 @@ def _rest() -> Iterable[str]:
     yield "## REST\n"
     yield (
         "Full reads, discovery and limits. A refused session (HTTP 401, `INVALID_SESSION_ID`) is renewed once. Tried again: what cannot be reached, "
-        f"HTTP 5xx, and {', '.join(f'`{one}`' for one in sorted(refusals.PASSING))}. `REQUEST_LIMIT_EXCEEDED` means that the org's API requests of 24 hours "
+        f"HTTP 5xx, and {', '.join(f'`{one}`' for one in sorted(rest_errors.PASSING))}. `REQUEST_LIMIT_EXCEEDED` means that the org's API requests of 24 hours "
         "are used up: wait. The others are not tried again:\n"
     )
-    rows = ((f"`{code}`", remedy) for code, remedy in refusals.REMEDIES.items())
+    rows = ((f"`{code}`", remedy) for code, remedy in rest_errors.REMEDIES.items())
     yield from _table(("code", "what to do"), rows)
     yield (
         "\nHTTP 404 for a resource that is about no object, such as `limits` or the list of "
-        f"objects: {refusals.NO_RESOURCE}\n"
+        f"objects: {rest_errors.NO_RESOURCE}\n"
     )
 
 
-def _acts(kind: Kind, remedy: str) -> str:
+def _acts(kind: ErrorKind, remedy: str) -> str:
     return f"{kind.value[0].upper()}{kind.value[1:]}. {remedy}"
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from scripts.processes import CannotRun, running, what_went_wrong
 from scripts.story import chapter
 

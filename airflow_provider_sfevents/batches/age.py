@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.positions.text import PRESETS
-from airflow_provider_sfevents.pubsub.start import LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest

@@ -18,7 +18,7 @@ from airflow_provider_sfevents.staging import excess
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.manifest import Manifest, Run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.batches import age, restart
 from airflow_provider_sfevents.positions.record import EVENT
-from airflow_provider_sfevents.pubsub.start import LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.marks import Anchor
 

@@ -33,8 +33,8 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.positions import record
-from airflow_provider_sfevents.pubsub.event_time import event_time_reader
-from airflow_provider_sfevents.pubsub.start import EARLIEST, LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
+from airflow_provider_sfevents.pubsub.streaming.event_time import event_time_reader
 from airflow_provider_sfevents.staging import excess
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.claims import Claim

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.batches.surroundings import Surroundings
     from airflow_provider_sfevents.batches.watching import Rules, Trouble
-    from airflow_provider_sfevents.pubsub.session import Session
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.session import Session
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from airflow_provider_sfevents.batches.waits_batch import KEEPALIVE_SECONDS, Wai
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, ReplayIdRefused, StagingError
 from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
-from airflow_provider_sfevents.pubsub.start import LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.coming import Coming
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.staging.manifest import Run
     from airflow_provider_sfevents.staging.writer import PartWriter

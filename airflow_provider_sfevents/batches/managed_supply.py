@@ -13,7 +13,7 @@ from airflow_provider_sfevents.batches import age, redelivery
 from airflow_provider_sfevents.batches.plain_supply import ByReplayId, progress_of
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.pubsub.start import EARLIEST, LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
 from airflow_provider_sfevents.staging import excess
 from airflow_provider_sfevents.staging.marks import Confirmed
 
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.restart import Fetch
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult, Heard, Receive
-    from airflow_provider_sfevents.pubsub.managed import Managed
+    from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
+        FetchResult,
+        OnKeepalive,
+        Receive,
+    )
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
 
 log = logging.getLogger(__name__)
@@ -38,7 +42,7 @@ class ByManaged:
     def __init__(
         self,
         client: PubSubClient,
-        managed: Managed,
+        managed: ManagedSubscription,
         coming: Coming,
         folder: TopicFolder,
         staging_id: str,
@@ -60,7 +64,7 @@ class ByManaged:
         receive: Receive,
         *,
         stop: asyncio.Event,
-        heard: Heard | None = None,
+        heard: OnKeepalive | None = None,
         outlast: bool = False,
     ) -> FetchResult:
         self._stop = stop
@@ -84,9 +88,9 @@ class ByManaged:
             bounds,
             receive,
             known=lambda: self._known(plan),
-            place=redelivery.place_of(plan.start, plan.anchors[0] if plan.anchors else ""),
+            kept_replay_id=redelivery.place_of(plan.start, plan.anchors[0] if plan.anchors else ""),
             already=progress_of(plan),
-            heard=committed,
+            on_keepalive=committed,
             stop=stop,
             outlast=outlast,
         )
@@ -131,7 +135,7 @@ class ByManaged:
         receive: Receive,
         *,
         stop: asyncio.Event,
-        heard: Heard | None,
+        heard: OnKeepalive | None,
         outlast: bool,
     ) -> FetchResult:
         """Continue by the position, over a plain subscription: the managed one might start beyond it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.pubsub.managed_rules import check_reference
+from airflow_provider_sfevents.pubsub.managed.managed_rules import check_reference
 
 MANAGED = "managed"
 

@@ -23,7 +23,7 @@ from airflow_provider_sfevents.batches import restart
 from airflow_provider_sfevents.batches.position_writes import write_first
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
 from airflow_provider_sfevents.positions import ownership, record, stores
-from airflow_provider_sfevents.pubsub.start import check_start
+from airflow_provider_sfevents.pubsub.replay_ids import check_start
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
-    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.manifest import Run
     from airflow_provider_sfevents.staging.marks import Forgotten

@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import SfEventsError, Stopped
-from airflow_provider_sfevents.pubsub.errors import is_transient
 from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
+from airflow_provider_sfevents.pubsub.rpc_errors import is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

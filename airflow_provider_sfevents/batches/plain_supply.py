@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.pubsub.bounds import Progress
+from airflow_provider_sfevents.pubsub.bounds import StagedProgress
 
 if TYPE_CHECKING:
     import asyncio
@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.restart import Fetch
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult, Heard, Receive
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
+        FetchResult,
+        OnKeepalive,
+        Receive,
+    )
 
 
-def progress_of(plan: Fetch) -> Progress:
+def progress_of(plan: Fetch) -> StagedProgress:
     """Count what is staged of the batch towards its bounds."""
-    return Progress(events=plan.events, bytes=plan.bytes, until_reached=plan.until_reached)
+    return StagedProgress(events=plan.events, bytes=plan.bytes, until_reached=plan.until_reached)
 
 
 class ByReplayId:
@@ -34,7 +38,7 @@ class ByReplayId:
         receive: Receive,
         *,
         stop: asyncio.Event,
-        heard: Heard | None = None,
+        heard: OnKeepalive | None = None,
         outlast: bool = False,
     ) -> FetchResult:
         return await self._client.fetch(
@@ -44,8 +48,8 @@ class ByReplayId:
             receive,
             already=progress_of(plan),
             stop=stop,
-            heard=heard,
-            same_place=(plan.resume,),
+            on_keepalive=heard,
+            equal_replay_ids=(plan.resume,),
             outlast=outlast,
         )
 

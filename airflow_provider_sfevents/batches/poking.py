@@ -33,8 +33,8 @@ from airflow_provider_sfevents.exceptions import (
     Stopped,
 )
 from airflow_provider_sfevents.positions import stores
-from airflow_provider_sfevents.pubsub.managed_rules import SlotTaken
-from airflow_provider_sfevents.pubsub.start import LATEST
+from airflow_provider_sfevents.pubsub.managed.managed_rules import SlotTakenError
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 from airflow_provider_sfevents.staging.holders import Holder
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ async def poke(
         return pending
     try:
         heard = await _listen(request, min_events, client, area, found, plan, stopping)
-    except SlotTaken as taken:  # its holder receives what comes
+    except SlotTakenError as taken:  # its holder receives what comes
         return replace(pending, why=str(taken))
     except ReplayIdRefused as refused:
         if plan.kept:

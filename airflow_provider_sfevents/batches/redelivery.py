@@ -24,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.pubsub.start import LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

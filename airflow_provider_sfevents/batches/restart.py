@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
-from airflow_provider_sfevents.pubsub.start import LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 from airflow_provider_sfevents.staging.chain import chain
 
 if TYPE_CHECKING:

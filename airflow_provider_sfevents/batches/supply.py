@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.restart import Fetch
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult, Heard, Receive
-    from airflow_provider_sfevents.pubsub.managed import Managed
+    from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
+        FetchResult,
+        OnKeepalive,
+        Receive,
+    )
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 
 log = logging.getLogger(__name__)
@@ -39,7 +43,7 @@ class Supply(Protocol):
         receive: Receive,
         *,
         stop: asyncio.Event,
-        heard: Heard | None = None,
+        heard: OnKeepalive | None = None,
         outlast: bool = False,
     ) -> FetchResult:
         """As `PubSubClient.fetch`; `heard` is awaited with replay ids that are safe to continue from."""
@@ -141,7 +145,7 @@ async def commit_staged(
         await ByManaged(client, managed, coming, folder, staging_id, stop).keep(manifest.end)
 
 
-async def note_excess(managed: Managed, coming: Coming, folder: TopicFolder) -> None:
+async def note_excess(managed: ManagedSubscription, coming: Coming, folder: TopicFolder) -> None:
     """Each delivery counts against the org's allowance; those that brought nothing are named, and counted beside the batch."""
     if managed.dropped:
         log.warning(

@@ -20,15 +20,15 @@ from airflow_provider_sfevents.batches.poking import Pending, find, poke
 from airflow_provider_sfevents.batches.sighting import Sight, sight
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.start import LATEST
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.staging.manifest import Run
 

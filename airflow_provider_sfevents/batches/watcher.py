@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.surroundings import Surroundings
     from airflow_provider_sfevents.batches.waiting import Heard, Sight
     from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.session import Session
     from airflow_provider_sfevents.staging.area import StagingArea
 
 log = logging.getLogger(__name__)

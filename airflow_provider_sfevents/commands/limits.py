@@ -9,13 +9,13 @@ from airflow.utils.providers_configuration_loader import providers_configuration
 
 from airflow_provider_sfevents.commands.telling import command, show_rows
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.pubsub.rest.limits import EVENT_ALLOWANCES
+from airflow_provider_sfevents.pubsub.rest.org_limits import EVENT_ALLOWANCES
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Mapping
 
-    from airflow_provider_sfevents.pubsub.rest.limits import Allowance
+    from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
 
 
 @suppress_logs_and_warning

@@ -36,7 +36,7 @@ from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationErro
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions import record, stores
-from airflow_provider_sfevents.pubsub.start import check_given_start
+from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
 from airflow_provider_sfevents.staging import durable
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.holders import Holder

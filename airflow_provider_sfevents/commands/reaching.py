@@ -16,7 +16,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions.record import VERSION, Position
-from airflow_provider_sfevents.pubsub.start import check_topic
+from airflow_provider_sfevents.pubsub.topic_names import check_topic
 from airflow_provider_sfevents.staging import durable, layout
 from airflow_provider_sfevents.staging.area import StagingArea
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.opening import Landed
     from airflow_provider_sfevents.commands.looking import Batch
     from airflow_provider_sfevents.commands.stores import ReachedStore
-    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.auth.session import Session
     from airflow_provider_sfevents.staging.area import TopicFolder
 
 

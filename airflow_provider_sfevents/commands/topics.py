@@ -13,13 +13,13 @@ from airflow.utils.providers_configuration_loader import providers_configuration
 
 from airflow_provider_sfevents.commands.telling import command, is_for_programs, say, show_rows
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.pubsub.rest.channels import list_topics
+from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_sfevents.pubsub.description import DescribedTopic
-    from airflow_provider_sfevents.pubsub.rest.topics import OfferedTopic
+    from airflow_provider_sfevents.pubsub.rest.offered_topics import OfferedTopic
+    from airflow_provider_sfevents.pubsub.topic_description import DescribedTopic
 
 
 @suppress_logs_and_warning

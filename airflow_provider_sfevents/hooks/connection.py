@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import (
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import (
     SOAP_DEFAULT_VERSION,
     ClientCredentials,
     JwtBearer,

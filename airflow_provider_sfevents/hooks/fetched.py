@@ -14,8 +14,8 @@ from airflow_provider_sfevents.staging.payload_bounds import is_bounded
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.bounds import Bounds
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

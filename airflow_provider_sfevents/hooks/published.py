@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import EventsRefused, PublishInterrupted
-from airflow_provider_sfevents.pubsub import publishing
-from airflow_provider_sfevents.pubsub.event_ids import derived_ids, run_namespace
-from airflow_provider_sfevents.pubsub.publish_stream import send_all, told
+from airflow_provider_sfevents.pubsub.publishing import event_encoder
+from airflow_provider_sfevents.pubsub.publishing.event_ids import derived_ids, run_namespace
+from airflow_provider_sfevents.pubsub.publishing.event_publisher import (
+    explain_interruption,
+    send_all,
+)
 from airflow_provider_sfevents.staging.noting import Noting
 from airflow_provider_sfevents.staging.published import Accepted, Ledger, runs_folder
 
@@ -24,7 +27,11 @@ if TYPE_CHECKING:
     from upath import UPath
 
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.publishing import Given, Outgoing, PublishResult
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import (
+        GivenRecord,
+        OutgoingEvent,
+        PublishResult,
+    )
     from airflow_provider_sfevents.staging.manifest import Run
 
 log = logging.getLogger(__name__)
@@ -42,7 +49,7 @@ class Wanted:
     """
 
     topic: str
-    source: Callable[[], Iterator[Given]]
+    source: Callable[[], Iterator[GivenRecord]]
     run: Run
     root: UPath
     id_field: str = ""
@@ -165,10 +172,10 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
     encoder = await client.publishing.encoder(
         wanted.topic, identify=derived_ids(of_run), id_field=wanted.id_field
     )
-    tally.records = await asyncio.to_thread(publishing.check, encoder, wanted.source())
+    tally.records = await asyncio.to_thread(event_encoder.check, encoder, wanted.source())
     ledger = await asyncio.to_thread(wanted.ledger, org_id)
     known = await asyncio.to_thread(ledger.known)
-    missing = _missing(publishing.events(encoder, wanted.source()), known, tally)
+    missing = _missing(event_encoder.events(encoder, wanted.source()), known, tally)
     publisher = client.publishing.publisher(encoder)
     try:
         async with (
@@ -178,7 +185,7 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
             async for results in answered:
                 await noting.note(tally.note(results))
     except PublishInterrupted as error:
-        raise told(
+        raise explain_interruption(
             error,
             f"{tally.published + tally.before} events are published. Trying the task again sends "
             "the rest under the same ids.",
@@ -190,8 +197,8 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
 
 
 def _missing(
-    outgoing: Iterator[Outgoing], known: Mapping[str, Accepted], tally: Tally
-) -> Iterator[Outgoing]:
+    outgoing: Iterator[OutgoingEvent], known: Mapping[str, Accepted], tally: Tally
+) -> Iterator[OutgoingEvent]:
     for event in outgoing:
         before = known.get(event.id)
         if before is None:

@@ -17,7 +17,8 @@ from airflow_provider_sfevents.hooks.run import (
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.positions.opening import check_spec, open_store
 from airflow_provider_sfevents.positions.text import check_consumer
-from airflow_provider_sfevents.pubsub.start import check_given_start, check_topic
+from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
+from airflow_provider_sfevents.pubsub.topic_names import check_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from airflow.sdk import ObjectStoragePath
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.pubsub.publishing import Given
+from airflow_provider_sfevents.pubsub.publishing.event_encoder import GivenRecord
 from airflow_provider_sfevents.staging import durable
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def record_files(url: Any) -> list[ObjectStoragePath]:
     return [_known(place / name) for name in names]
 
 
-def read_records(files: list[ObjectStoragePath]) -> Iterator[Given]:
+def read_records(files: list[ObjectStoragePath]) -> Iterator[GivenRecord]:
     """The records of these files, numbered through; a line that is no JSON comes as its text, and says why it is none.
 
     :raises StagingError: a file cannot be read. :raises ConfigurationError: it is not what its name says.
@@ -83,7 +83,7 @@ def read_records(files: list[ObjectStoragePath]) -> Iterator[Given]:
         with durable.told(file, "be read"):
             for where, record, unreadable in rows:
                 number += 1
-                yield Given(
+                yield GivenRecord(
                     number=number,
                     record=record,
                     where=f"{file.name}, {where}",

@@ -19,16 +19,16 @@ from airflow_provider_sfevents.hooks.connection import (
 from airflow_provider_sfevents.hooks.fetched import Fetched, fetch_into_memory
 from airflow_provider_sfevents.hooks.stock_connection import STOCK_TYPE, stock_settings
 from airflow_provider_sfevents.hooks.task_thread import run_async_in_thread
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import END_OF_SOAP, SoapLogin
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.description import describe_topic
-from airflow_provider_sfevents.pubsub.rest import limits
-from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
-from airflow_provider_sfevents.pubsub.rest.channels import list_topics
-from airflow_provider_sfevents.pubsub.rest.reading import read_records
-from airflow_provider_sfevents.pubsub.rest.selection import change_topic
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import END_OF_SOAP, SoapLogin
+from airflow_provider_sfevents.pubsub.rest import org_limits
+from airflow_provider_sfevents.pubsub.rest.entity_snapshot import read_records
+from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics
+from airflow_provider_sfevents.pubsub.rest.field_selection import change_topic
+from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
+from airflow_provider_sfevents.pubsub.topic_description import describe_topic
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
-    from airflow_provider_sfevents.pubsub.client import Topic
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.description import DescribedTopic
-    from airflow_provider_sfevents.pubsub.managed import Managed
-    from airflow_provider_sfevents.pubsub.publishing import PublishResult
-    from airflow_provider_sfevents.pubsub.rest.limits import Allowance
-    from airflow_provider_sfevents.pubsub.rest.reading import WantedRead
-    from airflow_provider_sfevents.pubsub.rest.topics import OfferedTopic
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.pubsub.client import TopicInfo
+    from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
+    from airflow_provider_sfevents.pubsub.rest.entity_snapshot import SnapshotRequest
+    from airflow_provider_sfevents.pubsub.rest.offered_topics import OfferedTopic
+    from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.topic_description import DescribedTopic
     from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
 
     T = TypeVar("T")
@@ -125,10 +125,10 @@ class SfEventsHook(BaseHook):
         :raises QuotaExceeded: it has fewer. :raises SfEventsError: that cannot be read.
         """
         async with self.rest() as rest:
-            await limits.require_allowance(rest, topic, least)
+            await org_limits.require_allowance(rest, topic, least)
 
     async def read_records(
-        self, wanted: WantedRead, root: UPath
+        self, wanted: SnapshotRequest, root: UPath
     ) -> tuple[ReadFolder, ReadManifest]:
         """Read full records of an entity into the staging area.
 
@@ -162,7 +162,7 @@ class SfEventsHook(BaseHook):
         reached = f"Logged in to org {session.org_id} at {session.instance_url}; Pub/Sub API reached at {settings.endpoint}."
         return f"{reached} {END_OF_SOAP}" if isinstance(settings.login, SoapLogin) else reached
 
-    def get_topic(self, topic: str) -> Topic:
+    def get_topic(self, topic: str) -> TopicInfo:
         """What a topic is and what this user may do with it.
 
         :raises TopicError: when there is no such topic, or it is not this user's to see.
@@ -202,12 +202,12 @@ class SfEventsHook(BaseHook):
 
         return run_async_in_thread(ask)
 
-    def limits(self) -> dict[str, Allowance]:
-        """What the org may still do, by the names of its REST resource `limits`, such as `DailyDeliveredPlatformEvents`."""
+    def org_limits(self) -> dict[str, Allowance]:
+        """What the org may still do, by the names of its REST resource `org_limits`, such as `DailyDeliveredPlatformEvents`."""
 
         async def ask() -> dict[str, Allowance]:
             async with self.rest() as rest:
-                return await limits.read_limits(rest)
+                return await org_limits.read_limits(rest)
 
         return run_async_in_thread(ask)
 
@@ -230,7 +230,7 @@ class SfEventsHook(BaseHook):
     @asynccontextmanager
     async def managed_subscribe(
         self, subscription: str, topic: str, *, allow_latest_recovery: bool = False
-    ) -> AsyncGenerator[Managed]:
+    ) -> AsyncGenerator[ManagedSubscription]:
         """A managed event subscription, whose place Salesforce keeps: iterate over its `deliveries()`, and `commit(replay_id)` what is done.
 
         Deliveries come without end, keepalives among them; after a lost stream those that were not committed come again. `commit` gives the

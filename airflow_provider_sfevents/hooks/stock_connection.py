@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.connection import pem, settings_with, url
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import (
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import (
     SOAP_DEFAULT_VERSION,
     ClientCredentials,
     JwtBearer,
@@ -25,7 +25,7 @@ from airflow_provider_sfevents.pubsub.settings import (
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.hooks.connection import ConnectionFields
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from airflow_provider_sfevents.hooks.run import checked_consumer, refuse_repeate
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.rest.limits import check_least
+from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
 
 if TYPE_CHECKING:
     import asyncio

@@ -19,9 +19,9 @@ from airflow_provider_sfevents.hooks.run import check_constant, describe_run, te
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.hooks.task_thread import run_async
-from airflow_provider_sfevents.pubsub import publishing
-from airflow_provider_sfevents.pubsub.event_fields import abridged
-from airflow_provider_sfevents.pubsub.start import check_topic
+from airflow_provider_sfevents.pubsub.publishing import event_encoder
+from airflow_provider_sfevents.pubsub.publishing.event_fields import abridged
+from airflow_provider_sfevents.pubsub.topic_names import check_topic
 from airflow_provider_sfevents.staging import durable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.hooks.task_thread import Stopping
-    from airflow_provider_sfevents.pubsub.publishing import Given
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import GivenRecord
 
 
 ANSWER_SECONDS = 4.0
@@ -124,13 +124,13 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
                 "again sends the rest."
             )
 
-    def _until_stopped(self, given: Iterator[Given]) -> Iterator[Given]:
+    def _until_stopped(self, given: Iterator[GivenRecord]) -> Iterator[GivenRecord]:
         for one in given:
             if self._killed:
                 return
             yield one
 
-    def _source(self) -> Callable[[], Iterator[Given]]:
+    def _source(self) -> Callable[[], Iterator[GivenRecord]]:
         """What gives the records, from the first on, each time it is called.
 
         :raises ConfigurationError: for what is no list of records and no place with files.
@@ -144,4 +144,4 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
                 f"records={abridged(records)} is no list of records. Give a list of fields with values, such as the result of a "
                 "task that returns one; for many records write files, and give their place by `files`."
             )
-        return lambda: publishing.numbered(records)
+        return lambda: event_encoder.numbered(records)

@@ -21,7 +21,11 @@ from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.operators import landing
 from airflow_provider_sfevents.operators.following import check_root
 from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
-from airflow_provider_sfevents.pubsub.rest.reading import WantedRead, check_entity, check_way
+from airflow_provider_sfevents.pubsub.rest.entity_snapshot import (
+    SnapshotRequest,
+    check_entity,
+    check_way,
+)
 from airflow_provider_sfevents.spark.decimals import read_decimals
 from airflow_provider_sfevents.staging.places import spark_url
 from airflow_provider_sfevents.staging.reads import DELETED, RECORDS, REPORT, SCHEMA
@@ -121,7 +125,9 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
     def _run(self, context: Context, stopping: Stopping) -> dict[str, Any]:
         submission = landing.plan(self, self.staging, shared=self.staging_shared)
         ensure_spark_can_open(self, submission, self.staging, context, stopping)
-        wanted = WantedRead(entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by)
+        wanted = SnapshotRequest(
+            entity=self.entity, ids=_ids(self.record_ids), read_by=self.read_by
+        )
         root = open_staging(self.staging, self.executor).root
         job = put_job(submission.job_root(self.staging), "resolve")
         with writing_state(self.staging, self.current_state, describe_run(context)):

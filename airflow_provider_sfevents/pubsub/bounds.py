@@ -68,7 +68,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class StagedProgress:
     """Events of the batch that are staged already.
 
     :param until_reached: one of them was created at or after `until`.
@@ -80,7 +80,7 @@ class Progress:
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class BatchTally:
     """What a batch has taken so far. Times are monotonic seconds.
 
     :param silent_since: when the silence began that may end the batch.
@@ -89,7 +89,7 @@ class Tally:
 
     started_at: float
     silent_since: float
-    already: Progress = field(default_factory=Progress)
+    already: StagedProgress = field(default_factory=StagedProgress)
     events: int = 0
     bytes: int = 0
     learned: bool = False
@@ -110,14 +110,14 @@ class Tally:
         return (self.bytes + self.already.bytes) / events if events else credit.ASSUMED_EVENT_BYTES
 
 
-def room_events(bounds: Bounds, tally: Tally) -> int:
+def room_events(bounds: Bounds, tally: BatchTally) -> int:
     """Events that the batch may still hold; none once `max_bytes` or `until` is reached."""
     if tally.until_reached or ((room := room_bytes(bounds, tally)) is not None and room <= 0):
         return 0
     return max(0, bounds.max_events - tally.already.events - tally.events)
 
 
-def room_bytes(bounds: Bounds, tally: Tally) -> int | None:
+def room_bytes(bounds: Bounds, tally: BatchTally) -> int | None:
     """Payload bytes that the batch may still hold; None: as many as come."""
     if bounds.max_bytes is None:
         return None
@@ -126,7 +126,7 @@ def room_bytes(bounds: Bounds, tally: Tally) -> int | None:
 
 def fitting(
     bounds: Bounds,
-    tally: Tally,
+    tally: BatchTally,
     events: int,
     *,
     sizes: Sequence[int] = (),
@@ -147,14 +147,14 @@ def fitting(
     return count, False
 
 
-def wanted(bounds: Bounds, tally: Tally) -> int:
+def wanted(bounds: Bounds, tally: BatchTally) -> int:
     """The credit to have outstanding now, as far as the counted bounds go."""
     return credit.wanted(
         room_events(bounds, tally), room_bytes(bounds, tally), tally.mean_event_bytes
     )
 
 
-def ended_by(bounds: Bounds, tally: Tally, now: float) -> EndedBy | None:
+def ended_by(bounds: Bounds, tally: BatchTally, now: float) -> EndedBy | None:
     """Which bound is reached; the counted ones before the timed ones."""
     if tally.already.events + tally.events >= bounds.max_events:
         return "max_events"
@@ -169,17 +169,17 @@ def ended_by(bounds: Bounds, tally: Tally, now: float) -> EndedBy | None:
     return None
 
 
-def seconds_left(bounds: Bounds, tally: Tally, now: float) -> float:
+def seconds_left(bounds: Bounds, tally: BatchTally, now: float) -> float:
     """How long to listen before one of the timed bounds is reached, should nothing come."""
     return max(0.0, min(time_left(bounds, tally, now), _idle_at(bounds, tally) - now))
 
 
-def time_left(bounds: Bounds, tally: Tally, now: float) -> float:
+def time_left(bounds: Bounds, tally: BatchTally, now: float) -> float:
     """How much of `max_seconds` is left: what a service that is away gets to come back in, since its silence means nothing."""
     return max(0.0, tally.started_at + bounds.max_seconds - now)
 
 
-def _idle_at(bounds: Bounds, tally: Tally) -> float:
+def _idle_at(bounds: Bounds, tally: BatchTally) -> float:
     caught_up = tally.silent_since + bounds.idle_seconds
     if bounds.learn_seconds is None or tally.learned:
         return caught_up

@@ -15,30 +15,31 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
-from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
-from airflow_provider_sfevents.pubsub.calls import Calls
+from airflow_provider_sfevents.pubsub.auth.session_cache import PROCESS_SESSIONS, SessionCache
+from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
-from airflow_provider_sfevents.pubsub.event_time import EventTime, event_time_reader
-from airflow_provider_sfevents.pubsub.fetch import (
-    Fetch,
+from airflow_provider_sfevents.pubsub.keyed_lock import KeyedLock
+from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
+from airflow_provider_sfevents.pubsub.publishing.publish_client import PublishClient
+from airflow_provider_sfevents.pubsub.reconnect import next_step
+from airflow_provider_sfevents.pubsub.replay_ids import check_start
+from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
+from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
+    BoundedFetch,
+    DeliverySource,
     FetchResult,
-    Heard,
-    Listening,
+    OnKeepalive,
     Receive,
 )
-from airflow_provider_sfevents.pubsub.managed import Managed
-from airflow_provider_sfevents.pubsub.patience import Patience
-from airflow_provider_sfevents.pubsub.place import Newcomer
-from airflow_provider_sfevents.pubsub.publish import Publishing
-from airflow_provider_sfevents.pubsub.reconnect import next_step
-from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
-from airflow_provider_sfevents.pubsub.session_cache import PROCESS_SESSIONS, SessionCache
-from airflow_provider_sfevents.pubsub.sharing import SharedStreams
-from airflow_provider_sfevents.pubsub.start import check_start, check_topic
-from airflow_provider_sfevents.pubsub.subscription import Subscription
-from airflow_provider_sfevents.pubsub.topic_streams import TopicStreams
-from airflow_provider_sfevents.pubsub.turns import Turns
+from airflow_provider_sfevents.pubsub.streaming.event_time import EventTime, event_time_reader
+from airflow_provider_sfevents.pubsub.streaming.shared_subscription import SharedStreams
+from airflow_provider_sfevents.pubsub.streaming.stream_position import JoinRequest
+from airflow_provider_sfevents.pubsub.streaming.stream_source import TopicStreamSource
+from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+from airflow_provider_sfevents.pubsub.topic_names import check_topic
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -51,16 +52,16 @@ if TYPE_CHECKING:
     )
     from types import TracebackType
 
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.publishing import PublishResult
-    from airflow_provider_sfevents.pubsub.session import Session
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.session import Session
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 _LISTEN_SECONDS = 3600.0  # an endless subscription looks up this often; nothing depends on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class TopicInfo:
     """What the service says of a topic.
 
     :param schema_id: of the newest version; an event is decoded with its own. Empty for a channel of several types.
@@ -91,20 +92,20 @@ class PubSubClient:
         sessions: SessionCache = PROCESS_SESSIONS,
         schemas: SchemaCache = PROCESS_SCHEMAS,
         clock: Clock | None = None,
-        patience: Patience = Patience(),  # noqa: B008 - a frozen value
+        timeouts: Timeouts = Timeouts(),  # noqa: B008 - a frozen value
         share_streams: bool = False,
         before_fetch: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._clock = clock or Clock()
-        self._calls = Calls(settings, sessions, self._clock, patience)
-        self._patience = patience
+        self._calls = RpcCalls(settings, sessions, self._clock, timeouts)
+        self._timeouts = timeouts
         self._shared = SharedStreams(self._subscription) if share_streams else None
-        self._turns = Turns()
+        self._locks = KeyedLock()
         self._schemas = schemas
         self._readable: set[str] = set()
         self._before_fetch = before_fetch
         self._readers: dict[str, EventTime] = {}
-        self.publishing = Publishing(self._calls, self._clock, self.get_topic, self.get_schema)
+        self.publishing = PublishClient(self._calls, self._clock, self.get_topic, self.get_schema)
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,12 +124,12 @@ class PubSubClient:
         """The session in use, obtained by a login if there is none."""
         return await self._calls.session()
 
-    async def get_topic(self, topic: str) -> Topic:
+    async def get_topic(self, topic: str) -> TopicInfo:
         request = pb2.TopicRequest(topic_name=check_topic(topic))
         info = await self._calls.unary(
             "GetTopic", request, f"Looking up {topic} at {self._calls.endpoint}"
         )
-        return Topic(
+        return TopicInfo(
             name=info.topic_name,
             tenant_guid=info.tenant_guid,
             can_publish=info.can_publish,
@@ -144,7 +145,7 @@ class PubSubClient:
         """
         if topic in self._readable:
             return
-        async with self._turns.take(topic):
+        async with self._locks.hold(topic):
             if topic in self._readable:
                 return
             info = await self.get_topic(topic)
@@ -203,10 +204,10 @@ class PubSubClient:
         start: str,
         bounds: Bounds,
         receive: Receive,
-        already: Progress = Progress(),  # noqa: B008 - a frozen value
+        already: StagedProgress = StagedProgress(),  # noqa: B008 - a frozen value
         stop: asyncio.Event | None = None,
-        heard: Heard | None = None,
-        same_place: Collection[str] = (),
+        on_keepalive: OnKeepalive | None = None,
+        equal_replay_ids: Collection[str] = (),
         *,
         outlast: bool = False,
     ) -> FetchResult:
@@ -218,9 +219,9 @@ class PubSubClient:
         :param start: `earliest`, `latest` or a replay id in lower-case hex.
         :param already: what earlier parts of the batch hold; the bounds count it.
         :param stop: ends the batch when set, like a bound; made in the loop that calls this.
-        :param heard: awaited with the replay id in hex of each keepalive: a place as good to go on from as the last event's, until an
+        :param on_keepalive: awaited with the replay id in hex of each keepalive: a place as good to go on from as the last event's, until an
             event comes. What it raises ends the fetch as what `receive` raises does.
-        :param same_place: other replay ids in hex that name the very place `start` names, no event lying between. Where streams are
+        :param equal_replay_ids: other replay ids in hex that name the very place `start` names, no event lying between. Where streams are
             shared, a wait finds others by them; none is ever started from.
         :param outlast: wait for a service that is away until `max_seconds`; otherwise for half a minute.
         :raises SfEventsError: a terminal error before the first event; after it, the batch ends there and the result holds the error.
@@ -231,12 +232,14 @@ class PubSubClient:
             await self.require_readable(topic)
             if self._before_fetch is not None:
                 await self._before_fetch(topic)
-            subscription = self._listening(topic, start, interrupt, same_place, outlast=outlast)
-            batch = Fetch(
+            subscription = self._listening(
+                topic, start, interrupt, equal_replay_ids, outlast=outlast
+            )
+            batch = BoundedFetch(
                 subscription,
                 bounds,
                 receive,
-                heard=heard,
+                on_keepalive=on_keepalive,
                 already=already,
                 stopped=stop.is_set if stop is not None else _never,
                 times_of=self._times_of,
@@ -274,15 +277,15 @@ class PubSubClient:
     async def publish(
         self, topic: str, events: Sequence[Mapping[str, Any]], *, ids: Sequence[str] | None = None
     ) -> list[PublishResult]:
-        """Publishes records (field name to value) to a platform event topic, as `Publishing.publish` says; more is in `publishing`."""
+        """Publishes records (field name to value) to a platform event topic, as `PublishClient.publish` says; more is in `publishing`."""
         return await self.publishing.publish(topic, events, ids)
 
-    def managed(self, reference: str, topic: str) -> Managed:
+    def managed(self, reference: str, topic: str) -> ManagedSubscription:
         """A managed subscription, to be used as `async with`; nothing is opened before its first call.
 
         :param reference: its id or developer name.
         """
-        return Managed(
+        return ManagedSubscription(
             self._calls, reference, topic, self.get_topic, self._times_of, self._before_fetch
         )
 
@@ -291,14 +294,14 @@ class PubSubClient:
         topic: str,
         start: str,
         interrupt: asyncio.Future[Any] | None,
-        same_place: Collection[str],
+        equal_replay_ids: Collection[str],
         *,
         outlast: bool,
-    ) -> Listening:
+    ) -> DeliverySource:
         if self._shared is None:
             return self._subscription(topic, start, interrupt, outlast=outlast)
-        newcomer = Newcomer(start=start, same_place=tuple(same_place))
-        return self._shared.member(topic, newcomer, interrupt)
+        request = JoinRequest(start=start, equal_replay_ids=tuple(equal_replay_ids))
+        return self._shared.member(topic, request, interrupt)
 
     def _subscription(
         self,
@@ -309,11 +312,11 @@ class PubSubClient:
         outlast: bool = False,
     ) -> Subscription:
         return Subscription(
-            TopicStreams(self._calls, topic, self.get_topic),
+            TopicStreamSource(self._calls, topic, self.get_topic),
             start,
             self._clock,
             interrupt,
-            patience=self._patience,
+            timeouts=self._timeouts,
             next_step=partial(next_step, max_tries=None) if outlast else next_step,
         )
 

@@ -13,7 +13,7 @@ from enum import Enum
 PREFIX = "sfdc.platform.eventbus.grpc."
 
 
-class Kind(Enum):
+class ErrorKind(Enum):
     """Who has to act."""
 
     CONFIGURATION = "the user changes the configuration"
@@ -30,30 +30,30 @@ class Kind(Enum):
 _NEVER = "no"
 _TASK_ALONE = "by the task's retries alone"
 
-RETRIED: dict[Kind, str] = {
-    Kind.CONFIGURATION: _NEVER,
-    Kind.TOPIC: _NEVER,
-    Kind.REPLAY_ID: _NEVER,
-    Kind.SCHEMA: _NEVER,
-    Kind.TOKEN: "once, after a new login",
-    Kind.AUTHENTICATION: _NEVER,
-    Kind.TRANSIENT: "yes, with growing pauses; then by the task's retries",
-    Kind.OWN_FAULT: _TASK_ALONE,
-    Kind.QUOTA: _NEVER,
+RETRIED: dict[ErrorKind, str] = {
+    ErrorKind.CONFIGURATION: _NEVER,
+    ErrorKind.TOPIC: _NEVER,
+    ErrorKind.REPLAY_ID: _NEVER,
+    ErrorKind.SCHEMA: _NEVER,
+    ErrorKind.TOKEN: "once, after a new login",
+    ErrorKind.AUTHENTICATION: _NEVER,
+    ErrorKind.TRANSIENT: "yes, with growing pauses; then by the task's retries",
+    ErrorKind.OWN_FAULT: _TASK_ALONE,
+    ErrorKind.QUOTA: _NEVER,
 }
 """Whether it is tried again, in words for users."""
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class ErrorMeaning:
     """:param remedy: what the user does about it."""
 
-    kind: Kind
+    kind: ErrorKind
     remedy: str
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class ErrorCode:
     """A row of the table.
 
     :param suffix: of the `error-code`, behind `PREFIX`.
@@ -62,257 +62,262 @@ class Code:
 
     suffix: str
     means: str
-    meaning: Meaning
+    meaning: ErrorMeaning
 
 
-_TOPIC = Meaning(
-    Kind.TOPIC,
+_TOPIC = ErrorMeaning(
+    ErrorKind.TOPIC,
     "Check the topic's spelling (it is case-sensitive, as in /event/Order__e or /data/AccountChangeEvent), that it exists in this org, "
     "and that the user the connection acts as may read it.",
 )
-_REPLAY_ID = Meaning(
-    Kind.REPLAY_ID,
+_REPLAY_ID = ErrorMeaning(
+    ErrorKind.REPLAY_ID,
     "The replay id is older than the 72 hours the bus keeps, from before a reset of the bus, from another org, or malformed. "
     "Choose where to start: earliest, latest, or a replay id that is known to be good.",
 )
-_AGAIN = Meaning(Kind.TRANSIENT, "This passes: try again.")
-SLOWER = Meaning(
-    Kind.TRANSIENT,
+_AGAIN = ErrorMeaning(ErrorKind.TRANSIENT, "This passes: try again.")
+SLOWER = ErrorMeaning(
+    ErrorKind.TRANSIENT,
     "The service protects itself: try again, with fewer subscriptions and publishes at once.",
 )
-OURS = Meaning(Kind.OWN_FAULT, "This is a fault of the client: please report it, with the rpc id.")
-NEW_TOKEN = Meaning(
-    Kind.TOKEN, "The session has expired or was revoked, or is bound to another IP address."
+OURS = ErrorMeaning(
+    ErrorKind.OWN_FAULT, "This is a fault of the client: please report it, with the rpc id."
 )
-_MANAGED = Meaning(
-    Kind.CONFIGURATION,
+NEW_TOKEN = ErrorMeaning(
+    ErrorKind.TOKEN, "The session has expired or was revoked, or is bound to another IP address."
+)
+_MANAGED = ErrorMeaning(
+    ErrorKind.CONFIGURATION,
     "Check the managed event subscription's id or developer name in the org's setup.",
 )
-_MANAGED_NEW = Meaning(
-    Kind.TRANSIENT,
+_MANAGED_NEW = ErrorMeaning(
+    ErrorKind.TRANSIENT,
     "Check its id or developer name; a subscription just created is known to the service only after some minutes.",
 )
 
-CODES: tuple[Code, ...] = (
-    Code(
+CODES: tuple[ErrorCode, ...] = (
+    ErrorCode(
         "service.unavailable",
         "The service is away just now.",
         _AGAIN,
     ),
-    Code(
+    ErrorCode(
         "service.auth.error",
         "The service does not accept the session: it has expired, was revoked, or is bound to another address; after a release of Salesforce too.",
         NEW_TOKEN,
     ),
-    Code(
+    ErrorCode(
         "service.auth.headers.invalid",
         "One of the three headers of every call (token, instance URL, org id) is blank or invalid.",
-        Meaning(
-            Kind.AUTHENTICATION,
+        ErrorMeaning(
+            ErrorKind.AUTHENTICATION,
             "Check the connection's instance URL and org id: one is blank or invalid.",
         ),
     ),
-    Code(
+    ErrorCode(
         "service.auth.refresh.invalid",
         "A request carried a renewal of the session that the service does not take.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "service.protection.stream.limit.triggered",
         "More requests came on one stream than the service has resources for.",
         SLOWER,
     ),
-    Code(
+    ErrorCode(
         "service.protection.triggered",
         "More connections or requests came than the service has resources for.",
         SLOWER,
     ),
-    Code(
+    ErrorCode(
         "service.tenant.license",
         "The org has no licence for the Pub/Sub API.",
-        Meaning(
-            Kind.CONFIGURATION, "The org's licences do not include the Pub/Sub API: ask Salesforce."
+        ErrorMeaning(
+            ErrorKind.CONFIGURATION,
+            "The org's licences do not include the Pub/Sub API: ask Salesforce.",
         ),
     ),
-    Code(
+    ErrorCode(
         "concurrent.client.limit.exceeded",
         "The org has as many publishers and subscribers at once as it may have.",
-        Meaning(
-            Kind.TRANSIENT,
+        ErrorMeaning(
+            ErrorKind.TRANSIENT,
             "The org has as many publishers and subscribers as it may: a place is free when one of them ends. Try again; if it stays, stop some.",
         ),
     ),
-    Code(
+    ErrorCode(
         "topic.not.found",
         "There is no such topic.",
         _TOPIC,
     ),
-    Code(
+    ErrorCode(
         "topic.meta.permission",
         "The service cannot tell about this topic: it does not exist, or the user may not see it.",
         _TOPIC,
     ),
-    Code(
+    ErrorCode(
         "topic.api.unavailable",
         "What the service knows of the topic cannot be had just now.",
         _AGAIN,
     ),
-    Code(
+    ErrorCode(
         "topic.validation.empty",
         "A request without a topic.",
         _TOPIC,
     ),
-    Code(
+    ErrorCode(
         "schema.meta.permission",
         "The user may not read the schema.",
-        Meaning(
-            Kind.CONFIGURATION,
+        ErrorMeaning(
+            ErrorKind.CONFIGURATION,
             "The user the connection acts as may not read this schema: grant read on the event.",
         ),
     ),
-    Code(
+    ErrorCode(
         "schema.api.unavailable",
         "The schema cannot be had just now.",
         _AGAIN,
     ),
-    Code(
+    ErrorCode(
         "schema.validation.failed",
         "A request without a schema id.",
-        Meaning(Kind.SCHEMA, "The schema id is blank."),
+        ErrorMeaning(ErrorKind.SCHEMA, "The schema id is blank."),
     ),
-    Code(
+    ErrorCode(
         "subscription.fetch.replayid.corrupted",
         "The bus does not know the replay id: too old, from before a reset, of another org, or malformed.",
         _REPLAY_ID,
     ),
-    Code(
+    ErrorCode(
         "subscription.fetch.replayid.validation.failed",
         "A subscription after a replay id came without one.",
         _REPLAY_ID,
     ),
-    Code(
+    ErrorCode(
         "subscription.fetch.replay.repeated",
         "An event with a lower replay id than the one before it came up; the subscription starts again.",
         _AGAIN,
     ),
-    Code(
+    ErrorCode(
         "subscription.limit.exceeded",
         "The org has had all the deliveries that it may have in 24 hours.",
-        Meaning(
-            Kind.QUOTA,
+        ErrorMeaning(
+            ErrorKind.QUOTA,
             "The org's allowance of delivered events for 24 hours is used up. Wait, reduce other subscribers, or buy more; events stay on the "
             "bus for 72 hours.",
         ),
     ),
-    Code(
+    ErrorCode(
         "subscription.fetch.overflow",
         "More events were asked for than were taken.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "subscription.fetch.requested.events.invalid",
         "A request for no events, or for fewer.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "subscription.fetch.topic.mismatch",
         "A later request of a stream names another topic than the first.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "subscription.fetch.request.invalid",
         "A request that lacks the renewal of its session.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "subscription.topic.cannot.subscribe",
         "The user may not read the event.",
-        Meaning(Kind.TOPIC, "Grant the user the connection acts as read permission on the event."),
+        ErrorMeaning(
+            ErrorKind.TOPIC, "Grant the user the connection acts as read permission on the event."
+        ),
     ),
-    Code(
+    ErrorCode(
         "subscription.internal.error",
         "The service failed within.",
         _AGAIN,
     ),
-    Code(
+    ErrorCode(
         "publish.stream.sweeper.timeout",
         "Nothing was published on the stream for as long as it may be idle.",
         _AGAIN,
     ),
-    Code(
+    ErrorCode(
         "publish.auth.refresh.invalid",
         "The first request of a stream carried a renewal of its session.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "publish.event.count.invalid",
         "A request to publish without an event.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "publish.topic.mismatch",
         "A later request of a stream names another topic than the first.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "publish.topic.validation.empty",
         "A request to publish without a topic.",
         _TOPIC,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.already.active",
         "Another client holds the subscription; or one that ended just now still does.",
-        Meaning(
-            Kind.TRANSIENT,
+        ErrorMeaning(
+            ErrorKind.TRANSIENT,
             "Another client holds this subscription, or one just did: stop it, or try again in some minutes.",
         ),
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.config.stopped",
         "The managed subscription is stopped.",
-        Meaning(Kind.CONFIGURATION, "Set the subscription's state to RUN."),
+        ErrorMeaning(ErrorKind.CONFIGURATION, "Set the subscription's state to RUN."),
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.config.deleted",
         "The managed subscription was deleted.",
         _MANAGED,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.developer.name.not.found",
         "No managed subscription has this developer name; a new one is known after some minutes.",
         _MANAGED_NEW,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.subscription.id.not.found",
         "No managed subscription has this id; a new one is known after some minutes.",
         _MANAGED_NEW,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.subscription.id.invalid",
         "What was given is no id: it has neither 15 nor 18 characters.",
         _MANAGED,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.id.or.developer.name.empty",
         "Neither id nor developer name was given, or both were.",
         _MANAGED,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.fetch.request.events.invalid",
         "A request for fewer than no events.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.fetch.request.invalid",
         "A request with neither a commit nor a renewal of the session.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.fetch.request.commit.request.restricted",
         "A commit in the first request of a stream.",
         OURS,
     ),
-    Code(
+    ErrorCode(
         "managed.subscription.fetch.request.auth.request.restricted",
         "A renewal of the session in the first request of a stream.",
         OURS,
@@ -320,7 +325,7 @@ CODES: tuple[Code, ...] = (
 )
 """Every code that is documented or was seen, in the order of the API's page on errors."""
 
-BY_CODE: dict[str, Meaning] = {one.suffix: one.meaning for one in CODES}
+BY_CODE: dict[str, ErrorMeaning] = {one.suffix: one.meaning for one in CODES}
 
 INSIDE_ANSWERS: tuple[tuple[str, str], ...] = (
     (
@@ -333,4 +338,4 @@ INSIDE_ANSWERS: tuple[tuple[str, str], ...] = (
         "or a later one is committed already. What was committed before stays.",
     ),
 )
-"""Code and meaning of the failures that an answer tells of one thing in it; the call and its stream go on. Their texts are not documented."""
+"""ErrorCode and meaning of the failures that an answer tells of one thing in it; the call and its stream go on. Their texts are not documented."""

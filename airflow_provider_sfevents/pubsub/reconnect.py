@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.pubsub.errors import TokenRefused, is_transient
+from airflow_provider_sfevents.pubsub.rpc_errors import TokenRefusedError, is_transient
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
@@ -20,7 +20,7 @@ MAX_WAIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class Retry:
     """Open another stream, after so long, with a new session or not."""
 
     wait_seconds: float
@@ -34,7 +34,7 @@ def next_step(
     renewed: bool,
     chance: float,
     max_tries: int | None = MAX_TRIES,
-) -> Again | None:
+) -> Retry | None:
     """Open another stream, or give up.
 
     :param tries: streams lost since the last response, this one not counted.
@@ -43,11 +43,11 @@ def next_step(
     :param max_tries: for an error that passes; None: as many as the caller's time allows.
     :returns: None: give up; the error stands.
     """
-    if isinstance(error, TokenRefused):
-        return None if renewed else Again(wait_seconds=0.0, renew=True)
+    if isinstance(error, TokenRefusedError):
+        return None if renewed else Retry(wait_seconds=0.0, renew=True)
     if not is_transient(error) or (max_tries is not None and tries + 1 >= max_tries):
         return None
-    return Again(wait_seconds=chance * longest_wait(tries))
+    return Retry(wait_seconds=chance * longest_wait(tries))
 
 
 def pause_seconds(tries: int, chance: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.pubsub.turns import Turns
+from airflow_provider_sfevents.pubsub.keyed_lock import KeyedLock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -15,14 +15,14 @@ class SchemaCache:
 
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, str], str] = {}
-        self._turns = Turns()
+        self._locks = KeyedLock()
 
     async def get(self, org_id: str, schema_id: str, fetch: Callable[[], Awaitable[str]]) -> str:
         """The schema; fetched once, however many ask at the same time."""
         key = (org_id, schema_id)
         if (known := self._schemas.get(key)) is not None:
             return known
-        async with self._turns.take(key):
+        async with self._locks.hold(key):
             if key not in self._schemas:
                 self._schemas[key] = await fetch()
             return self._schemas[key]

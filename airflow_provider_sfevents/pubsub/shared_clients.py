@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
 
 
 @dataclass(slots=True)

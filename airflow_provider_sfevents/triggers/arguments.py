@@ -10,7 +10,8 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.opening import check_spec
 from airflow_provider_sfevents.positions.stores import find_own
 from airflow_provider_sfevents.positions.text import check_consumer
-from airflow_provider_sfevents.pubsub.start import check_given_start, check_topic
+from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
+from airflow_provider_sfevents.pubsub.topic_names import check_topic
 
 _STORES = ("variable", "asset", MANAGED)
 

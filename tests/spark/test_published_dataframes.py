@@ -12,7 +12,7 @@ import fastavro
 import pytest
 
 from airflow_provider_sfevents.hooks.record_files import read_records, record_files
-from airflow_provider_sfevents.pubsub.publishing import Encoder, checked
+from airflow_provider_sfevents.pubsub.publishing.event_encoder import EventEncoder, checked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ ROWS = [
 
 def published(place: Path) -> list[dict[str, Any]]:
     """The events that would be sent, decoded."""
-    encoder = Encoder(
+    encoder = EventEncoder(
         SCHEMA, topic="/event/Parcel__e", schema_id="S", now=datetime.now(UTC), user_id=""
     )
     parsed = fastavro.parse_schema(json.loads(SCHEMA))

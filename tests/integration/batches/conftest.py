@@ -19,11 +19,11 @@ from airflow_provider_sfevents.batches.waiting import Coming, Heard, Pending, fi
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Receipt, Run

@@ -15,10 +15,10 @@ from upath import UPath
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.positions.stores import MappingStore
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness import deaths

@@ -18,7 +18,7 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.patience import Patience
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 from airflow_provider_sfevents.staging.area import StagingArea
 from tests.harness.process_time import process_time
 from tests.integration.batches.conftest import TOPIC, Consumer, Waiter
@@ -39,7 +39,7 @@ QUICK = {
     "commit_response_seconds": 0.02,
     "managed_propagation_seconds": 0.0,
 }
-PATIENT = Patience(slot_seconds=2.0, propagation_seconds=2.0, commit_seconds=3.0)
+PATIENT = Timeouts(slot_seconds=2.0, propagation_seconds=2.0, commit_seconds=3.0)
 
 
 @dataclass
@@ -49,7 +49,7 @@ class ManagedConsumer(Consumer):
     managed: str = NAME
     consumer: str = "orders"
     allow_latest_recovery: bool = False
-    patience: Patience = PATIENT
+    timeouts: Timeouts = PATIENT
     later: float = 0.0  # seconds that its clock is ahead
     bounds: Bounds = field(default_factory=lambda: Bounds(idle_seconds=0.4, max_seconds=20))
 
@@ -62,7 +62,7 @@ class ManagedConsumer(Consumer):
         return PubSubClient(
             self.settings,
             clock=Clock(chance=lambda: 0.0, monotonic=lambda: process_time() + self.later),
-            patience=self.patience,
+            timeouts=self.timeouts,
             **more,
         )
 

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.delivery import Delivery
+from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 from airflow_provider_sfevents.staging.excess import UNASKED
 from airflow_provider_sfevents.staging.holders import Holder
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids

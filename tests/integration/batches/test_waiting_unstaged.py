@@ -20,8 +20,8 @@ from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.batches.waiting import Heard
 from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 
 if TYPE_CHECKING:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from upath import UPath
 
 from airflow_provider_sfevents.hooks.published import Tally, Wanted, publish_wanted
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.publishing import numbered
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from airflow_provider_sfevents.pubsub.publishing.event_encoder import numbered
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.harness import deaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sfevents.pubsub.publishing import Given
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import GivenRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class PublishingTask:
             root=UPath(self.root),
         )
 
-    def _records(self) -> Iterator[Given]:
+    def _records(self) -> Iterator[GivenRecord]:
         records: list[dict[str, Any]] = [
             {"Order_Number__c": f"K-{number}"} for number in range(1, self.count + 1)
         ]

@@ -9,8 +9,8 @@ import pytest
 from airflow_provider_sfevents.emulator import ChannelMember, Emulator, Knobs
 from airflow_provider_sfevents.exceptions import TopicError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.pubsub.rest.limits import DELIVERIES
-from airflow_provider_sfevents.pubsub.rest.topics import Kind
+from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES
+from airflow_provider_sfevents.pubsub.topic_names import TopicKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,13 +44,13 @@ def test_topics_of_every_kind(hook: SfEventsHook) -> None:
     """By kind and name; objects whose changes are not sent only when asked for."""
     found = {one.topic: one for one in hook.list_topics()}
     assert {topic: one.kind for topic, one in found.items()} == {
-        "/event/Order__e": Kind.PLATFORM_EVENT,
-        "/event/Secret__e": Kind.PLATFORM_EVENT,
-        "/event/LoginEventStream": Kind.MONITORING,
-        "/data/AccountChangeEvent": Kind.CHANGES,
-        "/event/Sales__chn": Kind.EVENT_CHANNEL,
-        "/data/ChangeEvents": Kind.CHANGE_CHANNEL,
-        "/data/Parcels__chn": Kind.CHANGE_CHANNEL,
+        "/event/Order__e": TopicKind.PLATFORM_EVENT,
+        "/event/Secret__e": TopicKind.PLATFORM_EVENT,
+        "/event/LoginEventStream": TopicKind.MONITORING,
+        "/data/AccountChangeEvent": TopicKind.CHANGES,
+        "/event/Sales__chn": TopicKind.EVENT_CHANNEL,
+        "/data/ChangeEvents": TopicKind.CHANGE_CHANNEL,
+        "/data/Parcels__chn": TopicKind.CHANGE_CHANNEL,
     }
     assert found["/data/ChangeEvents"].members == ("AccountChangeEvent",)
     assert found["/event/Sales__chn"].members == ("Order__e",)
@@ -84,7 +84,7 @@ def test_what_the_user_may_not(hook: SfEventsHook) -> None:
 def test_a_monitoring_stream_does_not_count(hook: SfEventsHook) -> None:
     """Its deliveries are not of the allowance."""
     found = hook.describe_topic("/event/LoginEventStream")
-    assert (found.kind, found.counted) == (Kind.MONITORING, False)
+    assert (found.kind, found.counted) == (TopicKind.MONITORING, False)
 
 
 def test_a_channel_has_several_types(hook: SfEventsHook) -> None:

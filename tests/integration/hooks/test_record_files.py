@@ -15,10 +15,10 @@ from airflow_provider_sfevents.hooks.record_files import read_records, record_fi
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.pubsub.publishing import Given
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import GivenRecord
 
 
-def read(place: Path) -> list[Given]:
+def read(place: Path) -> list[GivenRecord]:
     return list(read_records(record_files(place.as_uri())))
 
 

@@ -22,16 +22,16 @@ from airflow_provider_sfevents.proto.pubsub_api_pb2_grpc import (
     PubSubServicer,
     add_PubSubServicer_to_server,
 )
+from airflow_provider_sfevents.pubsub.auth.login import log_in
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.login import log_in
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.auth.session import Session
 
 ORG_ID = "00D000000000001EAA"
 TOPIC = "/event/Order__e"

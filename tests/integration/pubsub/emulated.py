@@ -7,20 +7,20 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.emulator import Clock as BusClock, Emulator, Knobs
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.patience import Patience
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 from tests.harness.process_time import process_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 TOPIC = "/event/Order__e"
 QUICK: dict[str, Any] = {"max_seconds": 20.0, "idle_seconds": 0.2}
@@ -31,7 +31,7 @@ LONG: dict[str, Any] = {"max_seconds": 120.0, "idle_seconds": 120.0}
 async def running(
     bus_clock: BusClock | None = None,
     *,
-    patience: Patience = Patience(),  # noqa: B008 - a frozen value
+    timeouts: Timeouts = Timeouts(),  # noqa: B008 - a frozen value
     chance: float = 0.0,
     folder: Path | None = None,
     share_streams: bool = False,
@@ -44,20 +44,20 @@ async def running(
     values = Knobs(**{"half_close_seconds": 0.02, **knobs})
     with Emulator(knobs=values, clock=bus_clock, folder=folder) as bus:
         bus.define_event("Order__e", {"Number__c": "Double"})
-        async with client_of(bus, patience, chance, share_streams=share_streams) as client:
+        async with client_of(bus, timeouts, chance, share_streams=share_streams) as client:
             yield bus, client
         bus.check()
 
 
 def client_of(
-    bus: Emulator, patience: Patience, chance: float, *, share_streams: bool = False
+    bus: Emulator, timeouts: Timeouts, chance: float, *, share_streams: bool = False
 ) -> PubSubClient:
     return PubSubClient(
         settings_of(bus),
         sessions=SessionCache(),
         schemas=SchemaCache(),
         clock=Clock(monotonic=process_time, chance=lambda: chance),
-        patience=patience,
+        timeouts=timeouts,
         share_streams=share_streams,
     )
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from tests.integration.pubsub.conftest import SeenStream
 
 TOPIC = "/event/Order__e"

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.errors import is_transient
-from airflow_provider_sfevents.pubsub.patience import Patience
+from airflow_provider_sfevents.pubsub.rpc_errors import is_transient
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, come_true, publish, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from airflow_provider_sfevents.emulator import Emulator
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 pytestmark = pytest.mark.anyio
 
 # A dead line is noticed within 0.6 s instead of 40 s.
-PINGS = Patience(ping_every_seconds=0.3, ping_timeout_seconds=0.3)
+PINGS = Timeouts(ping_every_seconds=0.3, ping_timeout_seconds=0.3)
 
 BREAKS: dict[str, Callable[[Emulator], None]] = {
     "TCP reset": lambda bus: bus.drop_connections("reset"),
@@ -124,7 +124,7 @@ async def test_what_came_before_a_reset_is_not_paid_for_twice() -> None:
 
 async def test_a_connection_that_dies_without_a_word() -> None:
     """Half-open: nothing comes and nothing fails. Pings notice it, long before a keepalive is overdue."""
-    async with running(patience=PINGS, chance=0.5) as (bus, client):
+    async with running(timeouts=PINGS, chance=0.5) as (bus, client):
         published, received = publish(bus, 10), Received()
         bounds = Bounds(max_events=20, **LONG)
         task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
@@ -143,7 +143,7 @@ async def test_a_connection_that_dies_without_a_word() -> None:
 
 async def test_a_line_that_stays_dead() -> None:
     """Time runs out on it: what came is kept, and the error is one that Airflow retries."""
-    async with running(patience=PINGS, chance=0.5) as (bus, client):
+    async with running(timeouts=PINGS, chance=0.5) as (bus, client):
         published, received = publish(bus, 10), Received()
         bounds = Bounds(max_events=20, max_seconds=1.2, idle_seconds=120)
         async with asyncio.timeout(100):

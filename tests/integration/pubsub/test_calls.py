@@ -14,12 +14,12 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.client import PubSubClient, Topic
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, SessionToken, Settings
+from airflow_provider_sfevents.pubsub.client import PubSubClient, TopicInfo
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, SessionToken, Settings
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
@@ -65,7 +65,7 @@ async def test_the_headers_of_every_call(bus: ScriptedBus, client: PubSubClient)
 
 async def test_a_topic(client: PubSubClient) -> None:
     """What the service says of it, as a value."""
-    assert await client.get_topic(TOPIC) == Topic(
+    assert await client.get_topic(TOPIC) == TopicInfo(
         name=TOPIC, tenant_guid="", can_publish=True, can_subscribe=True, schema_id="S"
     )
 

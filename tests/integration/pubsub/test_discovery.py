@@ -18,13 +18,13 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
-from airflow_provider_sfevents.pubsub.rest.channels import list_topics, read_members
-from airflow_provider_sfevents.pubsub.rest.limits import DELIVERIES, require_allowance
-from airflow_provider_sfevents.pubsub.rest.topics import Member, OfferedTopic
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
+from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics, read_members
+from airflow_provider_sfevents.pubsub.rest.offered_topics import EventChannelMember, OfferedTopic
+from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, require_allowance
+from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -200,7 +200,7 @@ async def test_what_is_on_one_channel(rest: RestCalls, login_server: LoginServer
         ),
     )
     assert await read_members(rest, "Sales__chn") == [
-        Member(
+        EventChannelMember(
             channel="Sales__chn",
             event="Order__e",
             enriched=("City__c",),

@@ -17,13 +17,13 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, SessionToken, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.errors import NotSent
-from airflow_provider_sfevents.pubsub.patience import Patience
+from airflow_provider_sfevents.pubsub.rpc_errors import NotSentError
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, SessionToken, Settings
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -74,7 +74,7 @@ async def failure(settings: Settings, answer_seconds: float = 5.0) -> SfEventsEr
         settings,
         sessions=SessionCache(),
         schemas=SchemaCache(),
-        patience=Patience(answer_seconds=answer_seconds),
+        timeouts=Timeouts(answer_seconds=answer_seconds),
     )
     async with client, asyncio.timeout(answer_seconds + 1):
         with pytest.raises(SfEventsError) as raised:
@@ -178,7 +178,7 @@ async def test_plaintext_towards_a_tls_server(over_tls: Emulator) -> None:
 async def test_nobody_listens() -> None:
     """An endpoint where nothing runs is named, and worth another try: it took nothing."""
     error = await failure(unready("127.0.0.1:1", plaintext=True))
-    assert isinstance(error, NotSent)
+    assert isinstance(error, NotSentError)
     assert "127.0.0.1:1" in str(error)
     assert "endpoint" in str(error)
 

@@ -20,11 +20,10 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.calls import UNARY_TRIES
 from airflow_provider_sfevents.pubsub.error_codes import BY_CODE
-from airflow_provider_sfevents.pubsub.error_meaning import BY_STATUS
-from airflow_provider_sfevents.pubsub.errors import OwnFault, TokenRefused
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
+from airflow_provider_sfevents.pubsub.rpc_calls import UNARY_TRIES
+from airflow_provider_sfevents.pubsub.rpc_errors import BY_STATUS, OwnFaultError, TokenRefusedError
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running
 
 if TYPE_CHECKING:
@@ -62,9 +61,9 @@ def never(kind: type[SfEventsError], *statuses: str) -> Row:
 
 EXPECTED: dict[str, Row] = {
     "service.unavailable": again("INTERNAL", "UNAVAILABLE"),
-    "service.auth.error": never(TokenRefused, "UNAUTHENTICATED", "PERMISSION_DENIED"),
+    "service.auth.error": never(TokenRefusedError, "UNAUTHENTICATED", "PERMISSION_DENIED"),
     "service.auth.headers.invalid": never(AuthenticationError, "UNAUTHENTICATED"),
-    "service.auth.refresh.invalid": never(OwnFault, "INVALID_ARGUMENT", "UNAUTHENTICATED"),
+    "service.auth.refresh.invalid": never(OwnFaultError, "INVALID_ARGUMENT", "UNAUTHENTICATED"),
     "service.protection.stream.limit.triggered": again("RESOURCE_EXHAUSTED"),
     "service.protection.triggered": again("RESOURCE_EXHAUSTED", "UNAVAILABLE"),
     "service.tenant.license": never(ConfigurationError, "PERMISSION_DENIED", "UNAUTHENTICATED"),
@@ -80,16 +79,18 @@ EXPECTED: dict[str, Row] = {
     "subscription.fetch.replayid.validation.failed": never(ReplayIdRefused, "INVALID_ARGUMENT"),
     "subscription.fetch.replay.repeated": again("INVALID_ARGUMENT", "INTERNAL"),
     "subscription.limit.exceeded": never(QuotaExceeded, "RESOURCE_EXHAUSTED", "UNAVAILABLE"),
-    "subscription.fetch.overflow": never(OwnFault, "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION"),
-    "subscription.fetch.requested.events.invalid": never(OwnFault, "INVALID_ARGUMENT"),
-    "subscription.fetch.topic.mismatch": never(OwnFault, "INVALID_ARGUMENT"),
-    "subscription.fetch.request.invalid": never(OwnFault, "INVALID_ARGUMENT"),
+    "subscription.fetch.overflow": never(
+        OwnFaultError, "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION"
+    ),
+    "subscription.fetch.requested.events.invalid": never(OwnFaultError, "INVALID_ARGUMENT"),
+    "subscription.fetch.topic.mismatch": never(OwnFaultError, "INVALID_ARGUMENT"),
+    "subscription.fetch.request.invalid": never(OwnFaultError, "INVALID_ARGUMENT"),
     "subscription.topic.cannot.subscribe": never(TopicError, "PERMISSION_DENIED", "INTERNAL"),
     "subscription.internal.error": again("INTERNAL", "UNKNOWN"),
     "publish.stream.sweeper.timeout": again("DEADLINE_EXCEEDED"),
-    "publish.auth.refresh.invalid": never(OwnFault, "INVALID_ARGUMENT"),
-    "publish.event.count.invalid": never(OwnFault, "INVALID_ARGUMENT"),
-    "publish.topic.mismatch": never(OwnFault, "INVALID_ARGUMENT"),
+    "publish.auth.refresh.invalid": never(OwnFaultError, "INVALID_ARGUMENT"),
+    "publish.event.count.invalid": never(OwnFaultError, "INVALID_ARGUMENT"),
+    "publish.topic.mismatch": never(OwnFaultError, "INVALID_ARGUMENT"),
     "publish.topic.validation.empty": never(TopicError, "INVALID_ARGUMENT"),
     # The client has no managed subscriptions; what it makes of their codes is the same on any stream.
     "managed.subscription.already.active": again("ALREADY_EXISTS"),
@@ -101,13 +102,13 @@ EXPECTED: dict[str, Row] = {
     "managed.subscription.id.or.developer.name.empty": never(
         ConfigurationError, "INVALID_ARGUMENT"
     ),
-    "managed.subscription.fetch.request.events.invalid": never(OwnFault, "INVALID_ARGUMENT"),
-    "managed.subscription.fetch.request.invalid": never(OwnFault, "INVALID_ARGUMENT"),
+    "managed.subscription.fetch.request.events.invalid": never(OwnFaultError, "INVALID_ARGUMENT"),
+    "managed.subscription.fetch.request.invalid": never(OwnFaultError, "INVALID_ARGUMENT"),
     "managed.subscription.fetch.request.commit.request.restricted": never(
-        OwnFault, "INVALID_ARGUMENT"
+        OwnFaultError, "INVALID_ARGUMENT"
     ),
     "managed.subscription.fetch.request.auth.request.restricted": never(
-        OwnFault, "INVALID_ARGUMENT"
+        OwnFaultError, "INVALID_ARGUMENT"
     ),
 }
 
@@ -170,7 +171,7 @@ async def call(client: PubSubClient, bus: Emulator, rpc: str) -> Any:
 
 
 def expected_calls(rpc: str, row: Row) -> int:
-    if row.kind is TokenRefused:
+    if row.kind is TokenRefusedError:
         return 2
     if not row.again:
         return 1
@@ -207,7 +208,7 @@ async def test_a_code_in_mid_stream(pair: Pair, rpc: str, code: str, status: str
     """What was delivered before it stays: the batch goes on where that helps, else ends with it and the next takes the rest."""
     bus, client = pair
     row, paid = EXPECTED[code], bus.deliveries()
-    helps = row.again or row.kind is TokenRefused
+    helps = row.again or row.kind is TokenRefusedError
     bus.fail_next("Subscribe", error_code=code, status=status, after=2)
     received, bounds = Received(), Bounds(max_events=EVENTS, **LONG)
 
@@ -240,7 +241,7 @@ async def test_a_code_nobody_knows_falls_to_its_status(pair: Pair, status: str) 
         "INTERNAL": (TransportError, UNARY_TRIES),
         "UNAVAILABLE": (TransportError, UNARY_TRIES),
         "NOT_FOUND": (ConfigurationError, 1),
-        "UNAUTHENTICATED": (TokenRefused, 2),
+        "UNAUTHENTICATED": (TokenRefusedError, 2),
     }
     kind, times = kinds[status]
     bus.fail_next("GetTopic", error_code="topic.of.the.future", status=status, times=times)

@@ -13,15 +13,15 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import AuthenticationError, ConfigurationError
 from airflow_provider_sfevents.hooks.connection import AUTHS, ConnectionFields, settings_from
 from airflow_provider_sfevents.hooks.stock_connection import stock_settings
+from airflow_provider_sfevents.pubsub.auth.login import log_in
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import RefreshToken, Settings, SoapLogin
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.login import log_in
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import RefreshToken, Settings, SoapLogin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.auth.session import Session
     from tests.integration.pubsub.conftest import LoginServer
 
 pytestmark = pytest.mark.anyio

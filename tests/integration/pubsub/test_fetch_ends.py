@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ReplayIdRefused, StagingError
-from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
+from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
 from tests.integration.pubsub.fetching import LONG, TOPIC, Received, a_few, endless, fetch, mark
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from tests.integration.pubsub.conftest import ScriptedBus, SeenStream
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ async def test_a_batch_that_is_full_already_asks_for_nothing(
 ) -> None:
     """What earlier parts hold counts: nothing left to fetch, no stream opened."""
     result = await client.fetch(
-        TOPIC, "earliest", Bounds(max_events=10), Received(), Progress(events=10, bytes=1)
+        TOPIC, "earliest", Bounds(max_events=10), Received(), StagedProgress(events=10, bytes=1)
     )
     assert (result.ended_by, result.events, bus.streams) == ("max_events", 0, [])
 
@@ -37,7 +37,7 @@ async def test_earlier_parts_take_their_share_of_the_bound(
     """A batch that goes on after 60 of 100 events takes 40."""
     bus.scripts = [endless]
     result = await client.fetch(
-        TOPIC, "earliest", Bounds(max_events=100), Received(), Progress(events=60, bytes=600)
+        TOPIC, "earliest", Bounds(max_events=100), Received(), StagedProgress(events=60, bytes=600)
     )
     assert (result.ended_by, result.events) == ("max_events", 40)
 

@@ -19,12 +19,12 @@ from airflow_provider_sfevents.exceptions import (
     StagingError,
     TransportError,
 )
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.rest import bulk
-from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
-from airflow_provider_sfevents.pubsub.rest.reading import WantedRead, read_records
-from airflow_provider_sfevents.pubsub.rest.selection import change_topic
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.rest import bulk_query
+from airflow_provider_sfevents.pubsub.rest.entity_snapshot import SnapshotRequest, read_records
+from airflow_provider_sfevents.pubsub.rest.field_selection import change_topic
+from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
 from tests.integration.pubsub.emulated import settings_of
 
@@ -61,7 +61,7 @@ def read(
             topic = await client.get_topic(change_topic(entity))
             schema = await client.get_schema(topic.schema_id)
             return await read_records(
-                rest, schema, WantedRead(entity=entity, **wanted), UPath(folder)
+                rest, schema, SnapshotRequest(entity=entity, **wanted), UPath(folder)
             )
 
     return asyncio.run(run())
@@ -136,7 +136,7 @@ def test_a_large_object_comes_in_parts(bus: Emulator, tmp_path: Path) -> None:
 
     async def run(folder: ReadFolder) -> int:
         async with RestCalls(settings_of(bus), sessions=SessionCache()) as rest:
-            return await bulk.read_job(rest, "Account", "SELECT Id FROM Account", folder, 200)
+            return await bulk_query.read_job(rest, "Account", "SELECT Id FROM Account", folder, 200)
 
     folder = ReadFolder(UPath(tmp_path / "read"))
     assert asyncio.run(run(folder)) == 450
@@ -197,4 +197,4 @@ def test_a_full_disk_is_told_as_such(bus: Emulator, tmp_path: Path) -> None:
 def test_what_is_no_record_id_is_not_asked_for(ids: tuple[str, ...]) -> None:
     """It would become part of a query."""
     with pytest.raises(ConfigurationError, match="is no record id of Account"):
-        WantedRead(entity="Account", ids=ids)
+        SnapshotRequest(entity="Account", ids=ids)

@@ -16,22 +16,22 @@ from airflow_provider_sfevents.exceptions import (
     SfEventsError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.login import log_in
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import (
+from airflow_provider_sfevents.pubsub.auth.login import log_in
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import (
     ClientCredentials,
     JwtBearer,
     Login,
     SessionToken,
     Settings,
 )
+from airflow_provider_sfevents.pubsub.clock import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sfevents.pubsub.session import Session
+    from airflow_provider_sfevents.pubsub.auth.session import Session
     from tests.integration.pubsub.conftest import LoginServer
 
 LoginT = TypeVar("LoginT", ClientCredentials, JwtBearer)

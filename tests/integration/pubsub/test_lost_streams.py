@@ -15,14 +15,14 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.errors import is_transient
+from airflow_provider_sfevents.pubsub.rpc_errors import is_transient
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sfevents.emulator import Emulator
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 pytestmark = pytest.mark.anyio
 

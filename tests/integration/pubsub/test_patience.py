@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.patience import Patience
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 from tests.integration.pubsub.emulated import (
     LONG,
     TOPIC,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from tests.integration.pubsub.conftest import ScriptedBus, SeenStream
 
 pytestmark = pytest.mark.anyio
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_stream_without_keepalives_is_replaced() -> None:
     """One that has been silent for too long is dead, whatever the connection says; the next one finds what was published."""
-    quick = Patience(silence_seconds=0.2)
-    async with running(keepalive_seconds=60, patience=quick) as (bus, client):
+    quick = Timeouts(silence_seconds=0.2)
+    async with running(keepalive_seconds=60, timeouts=quick) as (bus, client):
         published, received = publish(bus, 5), Received()
         bounds = Bounds(max_events=10, max_seconds=20, idle_seconds=20)
         task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
@@ -48,8 +48,8 @@ async def test_a_stream_without_keepalives_is_replaced() -> None:
 
 async def test_a_stream_with_keepalives_is_alive() -> None:
     """Keepalives are enough: the stream stays, and no credit is asked for because of them."""
-    quick = Patience(silence_seconds=0.3)
-    async with running(keepalive_seconds=0.05, patience=quick) as (bus, client):
+    quick = Timeouts(silence_seconds=0.3)
+    async with running(keepalive_seconds=0.05, timeouts=quick) as (bus, client):
         bounds = Bounds(max_seconds=0.9, idle_seconds=20)
         result = await client.fetch(TOPIC, "latest", bounds, Received())
         assert (result.ended_by, result.losses, len(bus.subscriptions)) == ("max_seconds", 0, 1)
@@ -61,8 +61,8 @@ async def test_a_stream_the_service_does_not_end_is_cancelled(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """After the half-close a service that leaves the stream open costs the batch so long, and the stream is closed all the same."""
-    quick = Patience(rest_seconds=0.2)
-    async with running(half_close_seconds=60, patience=quick) as (bus, client):
+    quick = Timeouts(rest_seconds=0.2)
+    async with running(half_close_seconds=60, timeouts=quick) as (bus, client):
         published, received = publish(bus, 5), Received()
         with caplog.at_level(logging.WARNING):
             result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)

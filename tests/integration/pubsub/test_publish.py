@@ -14,17 +14,17 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
+from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.publishing import UNKNOWN_USER
+from airflow_provider_sfevents.pubsub.publishing.event_encoder import UNKNOWN_USER
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
-from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 from tests.integration.pubsub.publishing_bus import scripted
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from tests.integration.pubsub.conftest import ScriptedBus
 
 pytestmark = pytest.mark.anyio

@@ -17,20 +17,24 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.patience import Patience
-from airflow_provider_sfevents.pubsub.publish_stream import Pace, send_all, stream_records
-from airflow_provider_sfevents.pubsub.publishing import checked, numbered
+from airflow_provider_sfevents.pubsub.publishing.event_encoder import checked, numbered
+from airflow_provider_sfevents.pubsub.publishing.event_publisher import (
+    PublishPace,
+    send_all,
+    stream_records,
+)
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 from tests.integration.pubsub.emulated import QUICK, TOPIC, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
-    from airflow_provider_sfevents.pubsub.publishing import PublishResult
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 pytestmark = pytest.mark.anyio
-AT_ONCE = Pace(first_wait_seconds=0.0)
+AT_ONCE = PublishPace(first_wait_seconds=0.0)
 
 
 def records(count: int) -> list[dict[str, Any]]:
@@ -179,8 +183,8 @@ async def test_a_service_that_stays_away() -> None:
 
 async def test_a_connection_that_dies_without_a_word() -> None:
     """It is noticed by pings; what was unanswered goes over another one."""
-    quick = Patience(ping_every_seconds=0.3, ping_timeout_seconds=0.3)
-    async with running(patience=quick) as (bus, client):
+    quick = Timeouts(ping_every_seconds=0.3, ping_timeout_seconds=0.3)
+    async with running(timeouts=quick) as (bus, client):
 
         def source() -> Iterator[dict[str, Any]]:
             for number, record in enumerate(records(600)):

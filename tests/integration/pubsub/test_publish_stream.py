@@ -17,8 +17,8 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
-from airflow_provider_sfevents.pubsub.outbox import MAX_REQUESTS, MAX_TRIES
-from airflow_provider_sfevents.pubsub.publish_stream import Pace
+from airflow_provider_sfevents.pubsub.publishing.event_publisher import PublishPace
+from airflow_provider_sfevents.pubsub.publishing.send_queue import MAX_REQUESTS, MAX_TRIES
 from tests.integration.pubsub.conftest import TOPIC
 from tests.integration.pubsub.publishing_bus import PublishCall, accept, answer, scripted
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.publishing import PublishResult
+    from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
 
 pytestmark = pytest.mark.anyio
-QUICK = Pace(answer_seconds=10.0, first_wait_seconds=0.0)
+QUICK = PublishPace(answer_seconds=10.0, first_wait_seconds=0.0)
 
 
 async def publish(
-    client: PubSubClient, count: int, pace: Pace = QUICK, **more: Any
+    client: PubSubClient, count: int, pace: PublishPace = QUICK, **more: Any
 ) -> list[PublishResult]:
     """Publishes so many records whose ids are their numbers; what came of them, in their order."""
     records = [{"City__c": "a"}] * count
@@ -176,7 +176,7 @@ async def test_a_used_up_allowance_ends_it(how: str) -> None:
     seen: list[int] = []
     async with scripted(limited) as (bus, client):
         results = client.publishing.stream(
-            TOPIC, [{"City__c": "a"}] * 400, pace=Pace(max_requests=1)
+            TOPIC, [{"City__c": "a"}] * 400, pace=PublishPace(max_requests=1)
         )
         with pytest.raises(QuotaExceeded, match=r"ended after 200 events.*LIMIT_EXCEEDED"):
             await collect(results, seen)
@@ -187,7 +187,7 @@ async def test_a_used_up_allowance_ends_it(how: str) -> None:
 async def test_silence_is_a_loss() -> None:
     """A service that takes requests and does not answer is left; the same events go to another stream."""
     async with scripted(never, accept) as (bus, client):
-        results = await publish(client, 2, Pace(answer_seconds=0.2))
+        results = await publish(client, 2, PublishPace(answer_seconds=0.2))
     assert len(results) == 2
     assert bus.sent == [["1", "2"]] * 2
 
@@ -226,7 +226,7 @@ async def test_a_lost_answer_stays_in_doubt_while_no_stream_can_be_opened() -> N
 
     async with scripted(broken, refused) as (_, client):
         with pytest.raises(PublishInterrupted) as told:
-            await publish(client, 500, Pace(max_requests=2, first_wait_seconds=0.0))
+            await publish(client, 500, PublishPace(max_requests=2, first_wait_seconds=0.0))
     error = told.value
     assert set(range(201, 401)) <= error.uncertain.keys()
     assert error.uncertain.keys() | error.unsent.keys() == set(range(201, 501))

@@ -16,11 +16,11 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.hooks.connection import AUTHS, ConnectionFields, settings_from
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
+from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.rest import limits
-from airflow_provider_sfevents.pubsub.rest.calls import RestCalls
+from airflow_provider_sfevents.pubsub.rest import org_limits
+from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
-from airflow_provider_sfevents.pubsub.session_cache import SessionCache
 from tests.harness.leaks import Secrets, recorded
 from tests.integration.pubsub.test_every_login import REFUSALS
 from tests.integration.pubsub.test_login import encrypted
@@ -230,5 +230,5 @@ async def test_calls_after_the_login(bus: Emulator) -> None:
             settings_from(ConnectionFields(given)), sessions=SessionCache()
         ) as rest:
             with pytest.raises(SfEventsError) as raised:
-                await limits.read_limits(rest)
+                await org_limits.read_limits(rest)
     assert secrets_in(recorded(raised.value), session, {}) == []

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.emulator import Emulator
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.fetch import FetchResult
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ class Waiting:
         self.heard: list[str] = []
         bounds = Bounds(max_events=events, **LONG)
         self.task: asyncio.Task[FetchResult] = asyncio.ensure_future(
-            client.fetch(topic, start, bounds, self.received, heard=self._hear)
+            client.fetch(topic, start, bounds, self.received, on_keepalive=self._hear)
         )
 
     async def _hear(self, name: str) -> None:

@@ -18,8 +18,8 @@ from airflow_provider_sfevents.batches.watcher import Watcher
 from airflow_provider_sfevents.batches.watching import Rules
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.positions.stores import MappingStore
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
 from tests.integration.batches.conftest import TOPIC, Consumer
 

@@ -13,7 +13,7 @@ from tests.integration.triggers.conftest import Watch, until, wrong
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator import Emulator
-    from airflow_provider_sfevents.pubsub.settings import Settings
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
 
 
 def test_wrong_credentials(consumer: Consumer, bus: Emulator) -> None:

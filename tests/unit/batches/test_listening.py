@@ -20,7 +20,7 @@ from airflow_provider_sfevents.exceptions import ReplayIdRefused
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.fetch import FetchResult
+from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.manifest import Manifest, Run
@@ -71,8 +71,8 @@ class Service:
         *,
         already: Any,
         stop: asyncio.Event,
-        heard: Any,
-        same_place: Any,
+        on_keepalive: Any,
+        equal_replay_ids: Any,
         outlast: bool,
     ) -> FetchResult:
         self.asked.append(start)
@@ -81,7 +81,7 @@ class Service:
         events = 0
         for moment in self.moments:
             if isinstance(moment, str):
-                await heard(moment)
+                await on_keepalive(moment)
             elif isinstance(moment, Came):
                 events += len(moment)
                 await receive(moment)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.managed import Managed
+    from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
     from airflow_provider_sfevents.staging.area import TopicFolder
 
 HERE, ELSEWHERE = "here", "elsewhere"
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> TopicFolder:
 
 def supply(folder: TopicFolder, position: Position) -> ByManaged:
     """The supply of the coming batch, of which only reading methods are called."""
-    nothing = cast("PubSubClient", None), cast("Managed", None)
+    nothing = cast("PubSubClient", None), cast("ManagedSubscription", None)
     return ByManaged(*nothing, Coming.after(position, "orders"), folder, HERE)
 
 

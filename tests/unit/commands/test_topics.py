@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from airflow_provider_sfevents.commands import limits
 from airflow_provider_sfevents.commands.topics import field_rows, headline, notes, plain
-from airflow_provider_sfevents.pubsub.description import DescribedTopic, EventType, FieldType
-from airflow_provider_sfevents.pubsub.rest.limits import DELIVERIES, Allowance
-from airflow_provider_sfevents.pubsub.rest.topics import Kind
+from airflow_provider_sfevents.pubsub.rest.org_limits import DELIVERIES, Allowance
+from airflow_provider_sfevents.pubsub.topic_description import (
+    DescribedTopic,
+    EventDescription,
+    FieldDescription,
+)
+from airflow_provider_sfevents.pubsub.topic_names import TopicKind
 
-CITY = FieldType(name="City__c", type="string", salesforce_type="Text", nullable=True)
-ORDER = EventType(
+CITY = FieldDescription(name="City__c", type="string", salesforce_type="Text", nullable=True)
+ORDER = EventDescription(
     name="Order__e", schema_id="S1", fields=(CITY,), enriched=("City__c", "Name"), filter="A > 5"
 )
-SECRET = EventType(name="Secret__e", problem="It may not be read.")
+SECRET = EventDescription(name="Secret__e", problem="It may not be read.")
 
 
-def topic(*events: EventType, publish: bool = True, subscribe: bool = True) -> DescribedTopic:
+def topic(
+    *events: EventDescription, publish: bool = True, subscribe: bool = True
+) -> DescribedTopic:
     return DescribedTopic(
         topic="/event/Sales__chn",
-        kind=Kind.EVENT_CHANNEL,
+        kind=TopicKind.EVENT_CHANNEL,
         can_publish=publish,
         can_subscribe=subscribe,
         counted=False,

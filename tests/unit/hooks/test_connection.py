@@ -12,8 +12,8 @@ from airflow_provider_sfevents.hooks.connection import (
     pem,
     settings_from,
 )
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import (
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import (
     ClientCredentials,
     JwtBearer,
     RefreshToken,

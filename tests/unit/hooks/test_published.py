@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import EventsRefused
 from airflow_provider_sfevents.hooks.published import SHOWN, Tally
-from airflow_provider_sfevents.pubsub.publishing import PublishResult
+from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
 from airflow_provider_sfevents.staging.published import Accepted
 
 TOPIC = "/event/Order__e"

@@ -10,8 +10,8 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.connection import ConnectionFields
 from airflow_provider_sfevents.hooks.stock_connection import stock_settings
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import (
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import (
     ClientCredentials,
     JwtBearer,
     Login,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_sfevents.pubsub.client import PubSubClient
-    from airflow_provider_sfevents.pubsub.managed import Managed
+    from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
     from airflow_provider_sfevents.staging.manifest import Part
     from tests.unit.model.rules import Rules
 
@@ -47,7 +47,7 @@ def _supply(rules: Rules, world: World, me: Worker) -> ByManaged:
         coming = replace(coming, position_start=manifest(before.manifest).end)
     return ByManaged(
         cast("PubSubClient", None),
-        cast("Managed", None),
+        cast("ManagedSubscription", None),
         coming,
         beside.folder(world.areas[me.area]),
         staging_id(me.area),

@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.bounds import (
+    BatchTally,
     Bounds,
-    Progress,
-    Tally,
+    StagedProgress,
     ended_by,
     room_events,
     seconds_left,
@@ -21,8 +21,8 @@ from airflow_provider_sfevents.pubsub.bounds import (
 )
 
 
-def tally(**values: Any) -> Tally:
-    return Tally(**{"started_at": 1000.0, "silent_since": 1000.0, **values})
+def tally(**values: Any) -> BatchTally:
+    return BatchTally(**{"started_at": 1000.0, "silent_since": 1000.0, **values})
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ def tally(**values: Any) -> Tally:
         pytest.param({"max_events": 5}, {"events": 4}, 1000.0, None, id="one more fits"),
         pytest.param({"max_events": 5}, {"events": 5}, 1000.0, "max_events", id="full"),
         pytest.param(
-            {"max_events": 5}, {"events": 2, "already": Progress(events=3)}, 1000.0, "max_events",
+            {"max_events": 5}, {"events": 2, "already": StagedProgress(events=3)}, 1000.0, "max_events",
             id="full with earlier parts",
         ),
         pytest.param({"max_bytes": 10}, {"bytes": 9}, 1000.0, None, id="one byte left"),
         pytest.param({"max_bytes": 10}, {"bytes": 12}, 1000.0, "max_bytes", id="bytes"),
         pytest.param(
-            {"max_bytes": 10}, {"already": Progress(events=1, bytes=10)}, 1000.0, "max_bytes",
+            {"max_bytes": 10}, {"already": StagedProgress(events=1, bytes=10)}, 1000.0, "max_bytes",
             id="bytes of earlier parts",
         ),
         pytest.param({}, {"until_reached": True}, 1000.0, "until", id="until"),
@@ -107,7 +107,7 @@ def test_what_is_wanted_follows_the_room() -> None:
 
 def test_the_mean_size_counts_earlier_parts() -> None:
     """A batch that is continued knows the size of its events from the parts it has already."""
-    so_far = tally(already=Progress(events=10, bytes=5_000))
+    so_far = tally(already=StagedProgress(events=10, bytes=5_000))
     assert so_far.mean_event_bytes == 500.0
     assert wanted(Bounds(max_bytes=7_000), so_far) == 4
     so_far.count(10)

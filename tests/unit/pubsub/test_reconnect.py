@@ -11,9 +11,9 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.errors import OwnFault, TokenRefused
-from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES, Again, next_step
-from airflow_provider_sfevents.pubsub.stream import StreamEnded
+from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES, Retry, next_step
+from airflow_provider_sfevents.pubsub.rpc_errors import OwnFaultError, TokenRefusedError
+from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEndedError
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from airflow_provider_sfevents.pubsub.stream import StreamEnded
         ReplayIdRefused("x"),
         TopicError("x"),
         QuotaExceeded("x"),
-        OwnFault("x"),
+        OwnFaultError("x"),
         SfEventsError("x"),
     ],
     ids=lambda error: type(error).__name__,
@@ -32,7 +32,9 @@ def test_what_another_stream_would_not_mend(error: SfEventsError) -> None:
     assert next_step(error, tries=0, renewed=False, chance=0.5) is None
 
 
-@pytest.mark.parametrize("error", [TransportError("x"), StreamEnded("x")], ids=["failed", "ended"])
+@pytest.mark.parametrize(
+    "error", [TransportError("x"), StreamEndedError("x")], ids=["failed", "ended"]
+)
 def test_waits_grow_up_to_a_limit(error: SfEventsError) -> None:
     """Each try waits up to twice as long as the one before; after so many the error stands."""
     steps = [next_step(error, tries=tries, renewed=False, chance=1.0) for tries in range(MAX_TRIES)]
@@ -43,15 +45,15 @@ def test_waits_grow_up_to_a_limit(error: SfEventsError) -> None:
 
 def test_waits_are_spread_from_nothing() -> None:
     """Clients that lost their streams together do not come back together."""
-    assert next_step(TransportError("x"), tries=3, renewed=False, chance=0.25) == Again(
+    assert next_step(TransportError("x"), tries=3, renewed=False, chance=0.25) == Retry(
         wait_seconds=1.0
     )
 
 
 def test_a_refused_token_is_renewed_once() -> None:
     """A new session at once; when that is refused as well, the error stands."""
-    error = TokenRefused("x")
-    assert next_step(error, tries=0, renewed=False, chance=0.5) == Again(
+    error = TokenRefusedError("x")
+    assert next_step(error, tries=0, renewed=False, chance=0.5) == Retry(
         wait_seconds=0.0, renew=True
     )
     assert next_step(error, tries=0, renewed=True, chance=0.5) is None

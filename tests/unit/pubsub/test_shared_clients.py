@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from typing_extensions import override
 
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import SessionToken, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import SessionToken, Settings
 from airflow_provider_sfevents.pubsub.shared_clients import SharedClients
 
 SETTINGS = Settings(

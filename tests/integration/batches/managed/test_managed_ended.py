@@ -49,7 +49,7 @@ async def ended(
 ) -> str:
     """What work says that is ended while it waits for the slot."""
     async with occupied(consumer):
-        consumer.patience = FOR_EVER
+        consumer.timeouts = FOR_EVER
         stopping = asyncio.Event()
         before = tries(consumer)
         working = asyncio.ensure_future(work(stopping))
@@ -58,7 +58,7 @@ async def ended(
         stopping.set()
         with pytest.raises(Stopped) as caught:
             await working
-    consumer.patience = PATIENT
+    consumer.timeouts = PATIENT
     return str(caught.value)
 
 

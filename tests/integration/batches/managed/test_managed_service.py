@@ -10,10 +10,10 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
-from airflow_provider_sfevents.pubsub.bounds import Bounds, Progress
+from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
-from airflow_provider_sfevents.pubsub.managed_rules import SlotTaken
+from airflow_provider_sfevents.pubsub.managed.managed_rules import SlotTakenError
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 from tests.integration.batches.managing import (
     NAME,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sfevents.emulator import Emulator
-    from airflow_provider_sfevents.pubsub.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
 
 def refused(consumer: ManagedConsumer) -> str:
@@ -133,10 +133,10 @@ def test_a_new_one_is_waited_for(tmp_path: Path) -> None:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         bus.managed.create(NAME, TOPIC, default_replay="EARLIEST", error_recovery_replay="EARLIEST")
         ids = publish(bus, 1, 2)
-        consumer.patience = replace(PATIENT, propagation_seconds=0.3)
+        consumer.timeouts = replace(PATIENT, propagation_seconds=0.3)
         with pytest.raises(TransportError, match="the Pub/Sub API does not know it yet"):
             consumer.stage()
-        consumer.patience = PATIENT
+        consumer.timeouts = PATIENT
 
         async def run() -> Staged:
             task = asyncio.create_task(consumer.stage_until(asyncio.Event()))
@@ -149,7 +149,7 @@ def test_a_new_one_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_another_client_has_the_slot(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """It is waited for, as long as patience lasts; then the task fails, to be retried, and says who that may be."""
+    """A taken slot is waited for, up to the slot timeout; then the task fails, to be retried, and names possible holders."""
     define(bus)
     ids = publish(bus, 1, 2)
 
@@ -158,10 +158,12 @@ def test_another_client_has_the_slot(bus: Emulator, consumer: ManagedConsumer) -
             listening = holding.deliveries(1)
             first = await anext(listening)
             assert len(first) == 1
-            consumer.patience = replace(PATIENT, slot_seconds=0.3)
-            with pytest.raises(SlotTaken, match="has another client, and the service lets in one"):
+            consumer.timeouts = replace(PATIENT, slot_seconds=0.3)
+            with pytest.raises(
+                SlotTakenError, match="has another client, and the service lets in one"
+            ):
                 await consumer.stage_until(asyncio.Event())
-            consumer.patience = PATIENT
+            consumer.timeouts = PATIENT
             task = asyncio.create_task(consumer.stage_until(asyncio.Event()))
             await asyncio.sleep(0.2)
             await listening.aclose()
@@ -200,11 +202,11 @@ def test_the_last_place_is_committed_again_in_time(tmp_path: Path) -> None:
         define(bus)
         ids = publish(bus, 1, 1)
         fast = Clock(monotonic=lambda: time.monotonic() * 1000)  # ten minutes are 0.6 s
-        patience = replace(PATIENT, silence_seconds=1e9)
+        timeouts = replace(PATIENT, silence_seconds=1e9)
 
         async def run() -> int:
             async with (
-                PubSubClient(consumer.settings, clock=fast, patience=patience) as client,
+                PubSubClient(consumer.settings, clock=fast, timeouts=timeouts) as client,
                 client.managed(NAME, TOPIC) as managed,
             ):
                 listening = managed.deliveries(5)
@@ -229,18 +231,18 @@ def test_a_wait_with_something_staged_keeps_its_stream(tmp_path: Path) -> None:
         ids = publish(bus, 1, 1)
         consumer.run_once()
         fast = Clock(monotonic=lambda: time.monotonic() * 100)  # ten minutes are 6 s
-        patience = replace(PATIENT, silence_seconds=1e9)
+        timeouts = replace(PATIENT, silence_seconds=1e9)
 
         async def run() -> None:
             async with (
-                PubSubClient(consumer.settings, clock=fast, patience=patience) as client,
+                PubSubClient(consumer.settings, clock=fast, timeouts=timeouts) as client,
                 client.managed(NAME, TOPIC) as managed,
             ):
                 await managed.fetch(
                     Bounds(idle_seconds=2500, max_seconds=20_000),
                     nobody,
-                    place=ids[0],
-                    already=Progress(events=1),
+                    kept_replay_id=ids[0],
+                    already=StagedProgress(events=1),
                 )
 
         async def nobody(_: Delivery) -> None:

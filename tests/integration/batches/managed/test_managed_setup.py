@@ -74,7 +74,7 @@ def test_a_poke_notices_that_it_was_stopped_or_deleted(
     bus.set_managed_subscription(NAME, state="RUN")
     assert not waiter.poke().enough
     bus.delete_managed_subscription(NAME)
-    consumer.patience = replace(PATIENT, propagation_seconds=0.0)
+    consumer.timeouts = replace(PATIENT, propagation_seconds=0.0)
     with pytest.raises(TransportError, match="does not know it"):
         waiter.poke()
     assert "the org has none with this developer name" in refused(waiter)

@@ -69,7 +69,7 @@ def test_a_sensor_finds_the_slot_taken(
         assert not pending.enough
         return pending.why
 
-    consumer.patience = consumer.patience.__class__(slot_seconds=0.2)
+    consumer.timeouts = consumer.timeouts.__class__(slot_seconds=0.2)
     assert "has another client" in asyncio.run(run())
 
 
@@ -82,7 +82,7 @@ def test_who_waits_makes_way(
     coming = waiter.coming()
     assert coming.managed == NAME
     waiter.min_events = 2
-    consumer.patience = consumer.patience.__class__(slot_seconds=15.0)
+    consumer.timeouts = consumer.timeouts.__class__(slot_seconds=15.0)
 
     async def run() -> tuple[Staged, list[str]]:
         waiting = asyncio.create_task(waiter.wait(coming))

@@ -1,0 +1,87 @@
+"""HTTP to an org: trust, proxies, secrets in requests, and the meaning of failures."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+import httpx
+from typing_extensions import override
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
+from airflow_provider_sfevents.pubsub.auth.ca_file import read_ca_file
+from airflow_provider_sfevents.pubsub.auth.settings import is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Generator
+
+    from airflow_provider_sfevents.pubsub.auth.secret import Secret
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+
+
+class SecretBody:
+    """A request's body that no frame of httpx shows: a dict or bytes would be a local variable."""
+
+    def __init__(self, content: bytes, media_type: str) -> None:
+        self._content = content
+        self.headers = {"Content-Type": media_type, "Content-Length": str(len(content))}
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._content
+
+
+class BearerAuth(httpx.Auth):
+    """A request's token, likewise: httpx shows the headers that it is called with."""
+
+    def __init__(self, token: Secret) -> None:
+        self._token = token
+
+    @override
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
+        request.headers["Authorization"] = f"Bearer {self._token.reveal()}"
+        yield request
+
+
+def open_http(settings: Settings, url: str, seconds: float) -> httpx.AsyncClient:
+    """Make a client for one host; to be used with `async with`.
+
+    :param url: of the host.
+    :param seconds: to wait for a connection, and for each next piece of an answer.
+    """
+    return httpx.AsyncClient(
+        verify=_trust(settings, url),
+        timeout=seconds,
+        trust_env=not is_loopback(
+            httpx.URL(url).host
+        ),  # no proxy stands between this machine and itself
+        headers={"User-Agent": "airflow-provider-sfevents", "Accept": "application/json"},
+    )
+
+
+def _trust(settings: Settings, url: str) -> ssl.SSLContext | bool:
+    if url.startswith("http://"):
+        return ssl.SSLContext(
+            ssl.PROTOCOL_TLS_CLIENT
+        )  # trusts nobody: plain HTTP needs no roots, and loading them takes time
+    if not settings.ca_file:
+        return True
+    return ssl.create_default_context(cadata=read_ca_file(settings.ca_file))
+
+
+def unreachable(
+    url: str, error: httpx.HTTPError, ca_file: str
+) -> ConfigurationError | TransportError:
+    """Say why a host did not answer, and what to look at."""
+    reason = str(error) or type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        trusted = f"the CA file {ca_file!r}" if ca_file else "the usual authorities"
+        return ConfigurationError(
+            f"The certificate of {url} is not vouched for by {trusted}: {reason}. Set ca_file to the authority that signed it."
+        )
+    if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER_FAILURE" in reason:
+        return ConfigurationError(
+            f"{url} does not speak TLS: {reason}. Check scheme and port of the host."
+        )
+    return TransportError(
+        f"{url} cannot be reached: {reason}. Check the host's spelling, network and proxy."
+    )

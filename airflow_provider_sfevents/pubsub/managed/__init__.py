@@ -1,0 +1,3 @@
+"""Managed event subscriptions, whose position Salesforce keeps."""
+
+from __future__ import annotations

@@ -1,0 +1,165 @@
+"""One ManagedSubscribe call: as a Subscribe call, and commits with it, whose answers come among the deliveries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
+
+from airflow_provider_sfevents.proto.pubsub_api_pb2 import CommitReplayRequest, ManagedFetchRequest
+from airflow_provider_sfevents.pubsub.managed.managed_rules import answered_commits, is_id
+from airflow_provider_sfevents.pubsub.streaming.stream_source import SessionSource
+from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import SubscribeStream
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.exceptions import SfEventsError
+    from airflow_provider_sfevents.pubsub.auth.secret import Secret
+    from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+    from airflow_provider_sfevents.pubsub.streaming.stream_source import LookUpTopic
+
+log = logging.getLogger(__name__)
+
+
+class ManagedSubscribeStream(SubscribeStream):
+    """:param reference: id or developer name of the subscription; only the first request says it.
+
+    `late_events` counts what came and nobody took.
+    """
+
+    def __init__(
+        self, call: Any, reference: str, *, doing: str, secret: Secret, clock: Clock
+    ) -> None:
+        super().__init__(call, "", "", doing=doing, secret=secret, clock=clock)
+        self._reference = reference
+        self._outstanding: dict[str, asyncio.Future[str]] = {}
+        self._writing = asyncio.Lock()
+        self.committed_at = clock.monotonic()
+
+    @property
+    def end(self) -> SfEventsError | None:
+        """What ended the stream; None: nothing yet, as far as is known."""
+        return self._end
+
+    async def commit(self, replay_id: str, within_seconds: float) -> str:
+        """Ask the service to keep a place; why it did not, empty where it did.
+
+        :param replay_id: hex.
+        """
+        answer = await self.send_commit(replay_id)
+        try:
+            async with asyncio.timeout(within_seconds):
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            return f"no answer came within {within_seconds:.0f} s"
+
+    async def send_commit(self, replay_id: str) -> asyncio.Future[str]:
+        """As `commit`; the answer is left to whoever waits for it."""
+        if not self._asked:
+            await self.ask(0)  # a commit is not allowed in the first request
+        self._read_ahead()
+        request_id = str(uuid.uuid4())
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._outstanding[request_id] = answer
+        self._room.set()
+        self.committed_at = self._clock.monotonic()
+        commit = CommitReplayRequest(
+            commit_request_id=request_id, replay_id=bytes.fromhex(replay_id)
+        )
+        await self.write(ManagedFetchRequest(commit_replay_id_request=commit))
+        if self._end is not None:
+            self._give_up(self._end)
+        return answer
+
+    @override
+    async def write(self, message: Any) -> None:
+        """One at a time: whoever commits need not be the one who asks."""
+        async with self._writing:
+            await super().write(message)
+
+    async def ended(self, within_seconds: float) -> int:
+        """Half-close and read to the end; how many events came still, which nobody takes."""
+        await self.half_close()
+        self._read_ahead()
+        reader, late = self._reader, 0
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within_seconds
+        while reader is not None and not reader.done() and loop.time() < until:
+            await asyncio.wait((reader,), timeout=min(0.1, until - loop.time()))
+            late += self._forget_arrived()
+        late += self._forget_arrived()
+        await self.close()
+        return late
+
+    @override
+    def _request(self, events: int) -> ManagedFetchRequest:
+        if self._asked:
+            return ManagedFetchRequest(num_requested=events)
+        if is_id(self._reference):
+            return ManagedFetchRequest(subscription_id=self._reference, num_requested=events)
+        return ManagedFetchRequest(developer_name=self._reference, num_requested=events)
+
+    @override
+    def _is_answer(self, response: Any) -> bool:
+        """A commit's answer; its replay id and its count of what is pending are those of the stream's last delivery."""
+        if not response.HasField("commit_response"):
+            return False
+        answer = response.commit_response
+        why = (answer.error.msg or "refused without a reason") if answer.HasField("error") else ""
+        about = answered_commits(tuple(self._outstanding), answer.commit_request_id)
+        if not about:
+            log.debug("An answer to commit %s, which nobody waits for.", answer.commit_request_id)
+        for request_id in about:
+            _tell(self._outstanding.pop(request_id), why)
+        return not response.events
+
+    @override
+    def _is_full(self) -> bool:
+        """The answer to a commit comes behind what was asked for, a hundred events at most: so that is read."""
+        return not self._outstanding and super()._is_full()
+
+    @override
+    async def _read_on(self) -> None:
+        try:
+            await super()._read_on()
+        finally:
+            self._give_up(self._end)
+
+    def _give_up(self, why: SfEventsError | None) -> None:
+        for answer in self._outstanding.values():
+            _tell(answer, f"the stream ended before an answer came: {why}")
+        self._outstanding.clear()
+
+    def _forget_arrived(self) -> int:
+        late = sum(len(response.events) for _, _, response in self._arrived)
+        self._arrived.clear()
+        self._room.set()
+        return late
+
+
+class ManagedStreamSource(SessionSource):
+    """Streams of one managed subscription; `current` is the last one opened."""
+
+    def __init__(self, calls: RpcCalls, topic: str, look_up: LookUpTopic, reference: str) -> None:
+        super().__init__(calls, topic, look_up)
+        self._reference = reference
+        self.current: ManagedSubscribeStream | None = None
+
+    async def open(self, start: str) -> ManagedSubscribeStream:  # noqa: ARG002 - the service knows where
+        self._session = await self._calls.session()
+        self.current = ManagedSubscribeStream(
+            self._calls.stream("ManagedSubscribe", self._session),
+            self._reference,
+            doing=f"Subscribing to managed subscription {self._reference} at {self._calls.endpoint}",
+            secret=self._session.token,
+            clock=self._calls.clock,
+        )
+        return self.current
+
+
+def _tell(answer: asyncio.Future[str], why: str) -> None:
+    if not answer.done():
+        answer.set_result(why)

@@ -1,0 +1,340 @@
+"""One managed subscription in use: its slot, its streams, and what is committed on them. `managed_rules` decides."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
+from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
+from airflow_provider_sfevents.pubsub.managed import managed_rules as rules
+from airflow_provider_sfevents.pubsub.managed.managed_config import PROCESS_CONFIGS
+from airflow_provider_sfevents.pubsub.managed.managed_deliveries import ManagedDeliveries
+from airflow_provider_sfevents.pubsub.managed.managed_subscribe_stream import ManagedStreamSource
+from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
+from airflow_provider_sfevents.pubsub.replay_ids import replay_id_hex
+from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
+    BoundedFetch,
+    FetchResult,
+    OnKeepalive,
+    Receive,
+)
+from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+    from types import TracebackType
+
+    from airflow_provider_sfevents.pubsub.managed.managed_deliveries import Known
+    from airflow_provider_sfevents.pubsub.reconnect import Retry
+    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import TimesOf
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.streaming.stream_source import LookUpTopic
+
+log = logging.getLogger(__name__)
+
+_LISTEN_SECONDS = 3600.0
+
+
+def nothing_known() -> Mapping[bytes, str]:
+    return {}
+
+
+class ManagedSubscription:
+    """Use as `async with`: the slot is taken by the first call that needs it, and given back at the end by a half-close.
+
+    :param reference: id or developer name of the subscription.
+    :param look_up: asks for the topic.
+    :param before_fetch: awaited with the topic before a fetch; what it raises ends that.
+
+    `dropped` are events that came again and were known; `late` such as came after the end of a batch, and will come again.
+    """
+
+    def __init__(
+        self,
+        calls: RpcCalls,
+        reference: str,
+        topic: str,
+        look_up: LookUpTopic,
+        times_of: TimesOf,
+        before_fetch: LookUpTopic | None = None,
+    ) -> None:
+        self._reference = rules.check_reference(reference)
+        self._times_of = times_of
+        self._before_fetch = before_fetch
+        self._calls = calls
+        self._topic = topic
+        self._clock = calls.clock
+        self._timeouts = calls.timeouts
+        self._streams = ManagedStreamSource(calls, topic, look_up, self._reference)
+        self._subscription: Subscription | None = None
+        self._kept_replay_id = ""
+        self._refused_since: float | None = None
+        self._max_tries: int | None = MAX_TRIES
+        self.dropped = 0
+        self.late = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def config(
+        self, *, allow_latest_recovery: bool, max_age_seconds: float = 0.0
+    ) -> rules.SubscriptionConfig | None:
+        """What the org's setup says of it; None where it cannot be read, and that is accepted.
+
+        :param max_age_seconds: how old an answer may be that this process was given before; 0: the org is asked, by one API request.
+        :raises ConfigurationError: it is not fit for this topic, or may lose events without a word.
+        """
+        return await PROCESS_CONFIGS.checked(
+            self._calls,
+            self._reference,
+            self._topic,
+            allow_latest_recovery=allow_latest_recovery,
+            max_age_seconds=max_age_seconds,
+        )
+
+    async def fetch(
+        self,
+        bounds: Bounds,
+        receive: Receive,
+        *,
+        known: Known = nothing_known,
+        kept_replay_id: str = "",
+        already: StagedProgress = StagedProgress(),  # noqa: B008 - a frozen value
+        on_keepalive: OnKeepalive | None = None,
+        stop: asyncio.Event | None = None,
+        outlast: bool = False,
+    ) -> FetchResult:
+        """One batch, as `PubSubClient.fetch` has it: the events after what was committed last. The stream stays open, for the commit.
+
+        A stream lost after the first new event ends the batch (`ended_by="lost"`); `deliveries` counts what was dropped, too.
+
+        :param known: reads what was staged before, event ids by replay id; blocks. Such events are dropped where a stream begins with them.
+        :param kept_replay_id: replay id, hex, that may be committed again so that the stream is not closed; empty: none yet.
+        :param on_keepalive: awaited with the replay id of each keepalive that has been committed.
+        """
+        if self._before_fetch is not None:
+            await self._before_fetch(self._topic)
+        self._kept_replay_id = kept_replay_id or self._kept_replay_id
+        self._max_tries = None if outlast else MAX_TRIES
+        interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
+        subscription = self._subscription = self._opened(interrupt)
+        reading = self._reading(subscription, known)
+        committed_ids: list[str] = []
+
+        async def keepalive(replay_id: str) -> None:
+            if not rules.may_commit_keepalive(received=reading.received, kept=already.events):
+                return
+            if why := await self._commit_here(replay_id):
+                log.info("The place a keepalive explained was not committed: %s.", why)
+                return
+            committed_ids.append(replay_id)
+            if on_keepalive is not None:
+                await on_keepalive(replay_id)
+
+        try:
+            batch = BoundedFetch(
+                reading,
+                bounds,
+                receive,
+                on_keepalive=keepalive,
+                already=already,
+                stopped=lambda: reading.cut is not None or (stop is not None and stop.is_set()),
+                times_of=self._times_of,
+                clock=self._clock,
+            )
+            result = await batch.run()
+        finally:
+            self.dropped += reading.dropped
+            if interrupt is not None:
+                interrupt.cancel()
+        # Salesforce keeps the place, and delivers these again whatever becomes of them here.
+        self.late += sum(map(len, result.beyond))
+        result = replace(result, beyond=())
+        if result.ended_by == "stopped" and reading.cut is not None:
+            log.info("The stream was lost, and the batch ends there: %s", reading.cut)
+            result = replace(result, ended_by="lost")
+        latest = result.last_replay_id or bytes.fromhex(committed_ids[-1] if committed_ids else "")
+        return replace(
+            result, latest_replay_id=latest, deliveries=result.deliveries + reading.dropped
+        )
+
+    async def commit(self, replay_id: bytes | str, stop: asyncio.Event | None = None) -> str:
+        """Let the service keep a replay id; the reason if it does not, otherwise empty.
+
+        On the open stream; if that has ended, on one that asks for nothing. A refusal by the
+        service is no exception, because the caller has staged its events already.
+
+        :param replay_id: bytes, as deliveries have it, or hex.
+        :param stop: ends the wait for another stream when set; another client may have the slot for
+            a minute.
+        :raises ConfigurationError: it is no replay id; the service is not asked.
+        """
+        text = replay_id_hex(replay_id)
+        try:
+            why = await self._commit_here(text)
+            if not why or self._is_open():
+                return why
+            await self.close()
+            self._max_tries = MAX_TRIES
+            return await self._commit_anew(text, stop or asyncio.Event())
+        except SfEventsError as error:
+            return str(error)
+
+    async def deliveries(self, credit: int = MAX_CREDIT) -> AsyncGenerator[Delivery]:
+        """Deliveries without end, keepalives among them; after a loss those come again that were not committed.
+
+        :param credit: how many events may be asked for at once.
+        """
+        subscription = self._opened(None)
+        await subscription.ask_up_to(credit)
+        while True:
+            self._subscription = subscription
+            await self._tend()
+            try:
+                delivery = await subscription.next(60.0, _LISTEN_SECONDS)
+            except SfEventsError as error:
+                raise self._explained(error) from error
+            if delivery is not None:
+                self._refused_since = None
+                await subscription.ask_up_to(credit)
+                yield delivery
+
+    async def first(self) -> bytes:
+        """Replay id of the first event that a stream of the subscription delivers. It alone is asked for, and waited for without end."""
+        subscription = self._subscription = self._opened(None)
+        await subscription.ask_up_to(1)
+        while True:
+            delivery = await subscription.next(_LISTEN_SECONDS, _LISTEN_SECONDS)
+            if delivery is not None and len(delivery):
+                self.dropped += len(delivery)
+                return delivery.replay_ids[-1]
+
+    async def close(self) -> None:
+        """Half-close, and wait for the end: so the slot is soon free again."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is None:
+            return
+        rest = subscription.rest() if subscription.is_open else None
+        try:
+            if rest is not None:
+                async with aclosing(rest) as deliveries:  # type: ignore[type-var]
+                    async for delivery in deliveries:
+                        self.late += len(delivery)
+        finally:
+            self._streams.current = None
+            await subscription.close()
+
+    def _opened(self, interrupt: asyncio.Future[Any] | None) -> Subscription:
+        return Subscription(
+            self._streams,
+            "",
+            self._clock,
+            interrupt,
+            timeouts=self._timeouts,
+            next_step=self._next_step,
+        )
+
+    def _reading(self, subscription: Subscription, known: Known) -> ManagedDeliveries:
+        return ManagedDeliveries(
+            subscription,
+            known=known,
+            tend=self._tend,
+            answered=self._was_answered,
+            explained=self._explained,
+            clock=self._clock,
+        )
+
+    def _was_answered(self) -> None:
+        self._refused_since = None
+
+    def _waited(self) -> float:
+        since = self._refused_since
+        return 0.0 if since is None else self._clock.monotonic() - since
+
+    def _explained(self, error: SfEventsError) -> SfEventsError:
+        explained = rules.explained(error, self._reference, self._waited())
+        if not isinstance(explained, rules.SlotTakenError):
+            PROCESS_CONFIGS.forget(self._calls, self._reference)
+        return explained
+
+    def _next_step(
+        self, error: SfEventsError, *, tries: int, renewed: bool, chance: float
+    ) -> Retry | None:
+        if not rules.is_refused_for_now(error):
+            self._refused_since = None
+        elif self._refused_since is None:
+            self._refused_since = self._clock.monotonic()
+        return rules.next_step(
+            error,
+            tries=tries,
+            renewed=renewed,
+            chance=chance,
+            waited_seconds=self._waited(),
+            timeouts=self._timeouts,
+            max_tries=self._max_tries,
+        )
+
+    def _is_open(self) -> bool:
+        stream = self._streams.current
+        return stream is not None and stream.end is None
+
+    async def _commit_here(self, replay_id: str) -> str:
+        stream = self._streams.current
+        if stream is None or stream.end is not None:
+            return "no stream is open"
+        why = await stream.commit(replay_id, self._timeouts.commit_seconds)
+        self._kept_replay_id = self._kept_replay_id if why else replay_id
+        return why
+
+    async def _commit_anew(self, replay_id: str, stop: asyncio.Event) -> str:
+        tries, renewed = 0, False
+        while True:
+            stream = await self._streams.open("")
+            try:
+                why = await stream.commit(replay_id, self._timeouts.commit_seconds)
+                end = stream.end
+                if end is None:
+                    self.late += await stream.ended(self._timeouts.rest_seconds)
+                    self._kept_replay_id = self._kept_replay_id if why else replay_id
+                    return why
+            finally:
+                self._streams.current = None
+                await stream.close()
+            step = self._next_step(end, tries=tries, renewed=renewed, chance=self._clock.chance())
+            if step is None:
+                return str(self._explained(end))
+            if step.renew:
+                await self._streams.renew(end)
+            tries, renewed = tries + 1, renewed or step.renew
+            if await _is_set_within(stop, step.wait_seconds):
+                return f"the task was ended while it waited to try again: {end}"
+
+    async def _tend(self) -> None:
+        """Rule 4 of `managed_rules`."""
+        stream = self._streams.current
+        if stream is None or stream.end is not None:
+            return
+        since = self._clock.monotonic() - stream.committed_at
+        if rules.is_commit_due(since, self._kept_replay_id):
+            await stream.send_commit(self._kept_replay_id)
+
+
+async def _is_set_within(stop: asyncio.Event, seconds: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    return stop.is_set()

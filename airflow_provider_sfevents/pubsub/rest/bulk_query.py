@@ -1,0 +1,119 @@
+"""All records of an object by a query job of the Bulk API 2.0: made, waited for, streamed part by part as CSV.
+
+https://developer.salesforce.com/docs/atlas.en-us.api_asynch.meta/api_asynch/queries.htm
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    QuotaExceeded,
+    SfEventsError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.rest.rest_calls import TRIES
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
+    from airflow_provider_sfevents.staging.reads import ReadFolder
+
+log = logging.getLogger(__name__)
+
+PART_RECORDS = 100_000
+"""Records in a part: some ten megabytes, which one broken connection may cost."""
+
+LONGEST_POLL_SECONDS = 15.0
+_FIRST_POLL_SECONDS = 0.5
+_WAITING = frozenset({"UploadComplete", "InProgress"})
+
+
+async def read_job(
+    rest: RestCalls, entity: str, query: str, folder: ReadFolder, part_records: int = PART_RECORDS
+) -> int:
+    """Read what a query finds into files of the folder; the job is removed from the org afterwards.
+
+    :param part_records: the most records of one file.
+    :return: number of records.
+    :raises ConfigurationError: the job failed; with its reason.
+    :raises TransportError: the org broke off, or sent fewer records than it said.
+    """
+    body = {"operation": "query", "query": query, "contentType": "CSV"}
+    asked = {**body, "columnDelimiter": "COMMA", "lineEnding": "LF"}
+    doing = f"Reading {entity} by the Bulk API"
+    job = await rest.post("/jobs/query", doing, asked)
+    path = f"/jobs/query/{job['id']}"
+    try:
+        done = await _finished(rest, path, doing)
+        records = await _results(rest, path, doing, folder, part_records)
+    finally:
+        # Jobs go by themselves after seven days; one that cannot be removed is no failure.
+        with suppress(SfEventsError):
+            await rest.delete(path, f"Removing job {job['id']}")
+    promised = int(done["numberRecordsProcessed"])
+    if records != promised:
+        raise TransportError(
+            f"{doing}: job {job['id']} found {counted(promised, 'record')}, and {records} came. Nothing of the read is used; run the task again."
+        )
+    return records
+
+
+async def _finished(rest: RestCalls, path: str, doing: str) -> dict[str, Any]:
+    pause = _FIRST_POLL_SECONDS
+    while True:
+        job, _ = await rest.get(path, doing)
+        if job["state"] == "JobComplete":
+            return dict(job)
+        if job["state"] not in _WAITING:
+            said = str(job.get("errorMessage") or job["state"]).rstrip(".")
+            raise ConfigurationError(
+                f"{doing}: job {job['id']} ended as {job['state']}: {said}. If the Bulk API does not have this object, read it with "
+                "read_by='rest'."
+            )
+        log.info("%s: %s.", doing, job["state"])
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_POLL_SECONDS)
+
+
+async def _results(
+    rest: RestCalls, path: str, doing: str, folder: ReadFolder, part_records: int
+) -> int:
+    records, number, locator = 0, 0, ""
+    while locator != "null":
+        number += 1
+        params = {"maxRecords": str(part_records)} | ({"locator": locator} if locator else {})
+        came, locator = await _part(rest, path, doing, params, folder, number)
+        records += came
+        log.info("%s: %s.", doing, counted(records, "record"))
+    return records
+
+
+async def _part(
+    rest: RestCalls,
+    path: str,
+    doing: str,
+    params: dict[str, str],
+    folder: ReadFolder,
+    number: int,
+) -> tuple[int, str]:
+    """One part into a file of its own, from its beginning again where the connection broke; records, and where the next one begins."""
+    for turn in range(TRIES):
+        try:
+            async with rest.streamed("GET", f"{path}/results", doing, params=params) as answer:
+                with folder.part(number, "csv") as file:
+                    async for chunk in answer.aiter_bytes():
+                        file.write(chunk)
+                headers = answer.headers
+                return int(headers["sforce-numberofrecords"]), headers.get("sforce-locator", "null")
+        except QuotaExceeded:
+            raise
+        except TransportError:
+            if turn == TRIES - 1:
+                raise
+            await rest.pause(turn)
+    raise AssertionError("the last try raises")

@@ -1,0 +1,87 @@
+"""Which fields of an object are read: those that its change events carry and the user may see. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_COMPOUND = frozenset({"address", "location"})
+"""Read member by member: the Bulk API refuses them whole."""
+
+_UNREADABLE = frozenset({"base64", "anyType", "complexvalue"})
+_HEADER = "ChangeEventHeader"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldSelection:
+    """What is asked of each record.
+
+    :param fields: by their names over REST; `Id` first.
+    :param unseen: fields of the change events that the user cannot read; they stay null in rows that are read.
+    """
+
+    entity: str
+    fields: tuple[str, ...]
+    unseen: tuple[str, ...] = ()
+
+    def query(self, ids: Sequence[str] = ()) -> str:
+        """SOQL for all records, or for these."""
+        listed = ", ".join(f"'{one}'" for one in ids)
+        where = f" WHERE Id IN ({listed})" if ids else ""
+        return f"SELECT {', '.join(self.fields)} FROM {self.entity}{where}"  # noqa: S608 - names of fields from describe, ids that were checked
+
+
+def change_topic(entity: str) -> str:
+    """Topic of an object's change events; it need not be among a channel's for its schema to be had."""
+    stem = entity.removesuffix("__c")
+    return f"/data/{stem}__ChangeEvent" if stem != entity else f"/data/{entity}ChangeEvent"
+
+
+def select(described: Mapping[str, Any], event_schema: str) -> FieldSelection:
+    """Choose the fields.
+
+    :param described: answer of describe; it lists what the user may see.
+    :param event_schema: of the object's change events, Avro as JSON.
+    :raises ConfigurationError: the object cannot be queried by this user.
+    """
+    entity = str(described.get("name"))
+    if not described.get("queryable", True):
+        raise ConfigurationError(
+            f"{entity} cannot be read: it is not queryable for the connection's user. Give the user the permission to read it."
+        )
+    events = {one["name"]: one["type"] for one in json.loads(event_schema)["fields"]}
+    events.pop(_HEADER, None)
+    chosen: dict[str, str] = {}
+    for one in described["fields"]:
+        name, parent = str(one["name"]), one.get("compoundFieldName") or ""
+        if one.get("type") in _UNREADABLE | _COMPOUND:
+            continue
+        if name in events and _may_be_plain(events[name]):
+            chosen[name] = name
+        elif parent in events and parent != name:
+            chosen[name] = parent
+    unseen = sorted(events.keys() - set(chosen.values()))
+    fields = ("Id", *(name for name in chosen if name != "Id"))
+    return FieldSelection(entity=entity, fields=fields, unseen=tuple(unseen))
+
+
+def chunks(ids: Iterable[str], size: int = 200) -> list[tuple[str, ...]]:
+    """Cut record ids into queries: each is part of a URL, which may have some 16,000 characters."""
+    every = sorted(set(ids))
+    return [tuple(every[start : start + size]) for start in range(0, len(every), size)]
+
+
+def _may_be_plain(avro: Any) -> bool:
+    """Whether a field of an event may hold a plain value: else it is a compound alone, and its members are read."""
+    branches = avro if isinstance(avro, list) else [avro]
+    return any(_is_plain(one) for one in branches if one != "null")
+
+
+def _is_plain(branch: Any) -> bool:
+    return not (isinstance(branch, dict) and branch.get("type") == "record")

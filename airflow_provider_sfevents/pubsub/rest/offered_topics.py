@@ -1,0 +1,123 @@
+"""Which topics an org offers, from what its REST API lists. Pure.
+
+A name tells what it is: `…__e` a platform event, `…ChangeEvent` change events, `…__chn` a channel, `…EventStream` a stream of real-time event
+monitoring, and an object named `…Event` that cannot be queried a standard platform event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.pubsub.topic_names import (
+    ALL_CHANGES,
+    STANDARD_CHANNEL,
+    TopicKind,
+    channel_name,
+    kind_of,
+    topic_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventChannelMember:
+    """An event type on a channel.
+
+    :param channel: its name, such as `ChangeEvents` or `Sales__chn`.
+    :param event: such as `AccountChangeEvent` or `Order__e`.
+    :param enriched: fields that come with every change, changed or not.
+    :param filter: which events come, in SOQL's words; empty: all.
+    """
+
+    channel: str
+    event: str
+    enriched: tuple[str, ...] = ()
+    filter: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedTopic:
+    """A topic that the org offers.
+
+    :param members: event types of a channel; empty for topics of one type, and where they could not be read.
+    :param selected: of change events: whether the org sends them (Setup, Change Data Capture); None: not of change events, or not known.
+    """
+
+    topic: str
+    kind: TopicKind
+    label: str = ""
+    members: tuple[str, ...] = ()
+    selected: bool | None = None
+
+
+def offered(
+    objects: Iterable[Mapping[str, Any]],
+    channels: Iterable[Mapping[str, Any]],
+    members: Sequence[EventChannelMember] | None,
+    *,
+    unselected: bool = False,
+) -> list[OfferedTopic]:
+    """All topics, by kind and name.
+
+    :param objects: as describe global lists them.
+    :param channels: rows of PlatformEventChannel.
+    :param members: of all channels; None: they could not be read.
+    :param unselected: objects that the org sends no change events of, too.
+    """
+    of_channel: dict[str, list[str]] = {STANDARD_CHANNEL: []}
+    for member in members or ():
+        of_channel.setdefault(member.channel, []).append(member.event)
+    selected = None if members is None else frozenset(of_channel[STANDARD_CHANNEL])
+    found = [
+        topic
+        for one in objects
+        if (topic := _of_object(one, selected)) is not None
+        and (unselected or topic.selected is not False)
+    ]
+    found += [_of_channel(one, of_channel) for one in channels]
+    found.append(
+        OfferedTopic(
+            topic=ALL_CHANGES,
+            kind=TopicKind.CHANGE_CHANNEL,
+            label="All selected objects",
+            members=tuple(sorted(of_channel[STANDARD_CHANNEL])),
+        )
+    )
+    order = list(TopicKind)
+    return sorted(found, key=lambda one: (order.index(one.kind), one.topic))
+
+
+def _of_object(one: Mapping[str, Any], selected: frozenset[str] | None) -> OfferedTopic | None:
+    name = str(one.get("name", ""))
+    if not _is_event(name, one):
+        return None
+    topic = topic_of(name)
+    kind = kind_of(topic)
+    of_changes = kind is TopicKind.CHANGES and selected is not None
+    return OfferedTopic(
+        topic=topic,
+        kind=kind,
+        label=str(one.get("label") or ""),
+        selected=name in selected if of_changes and selected is not None else None,
+    )
+
+
+def _is_event(name: str, one: Mapping[str, Any]) -> bool:
+    """Whether an object of the org is an event; `Event`, the calendar's, and stored events can be queried."""
+    if name.endswith("__e"):
+        return True
+    return name.endswith(("Event", "EventStream")) and not one.get("queryable", True)
+
+
+def _of_channel(row: Mapping[str, Any], of_channel: Mapping[str, Sequence[str]]) -> OfferedTopic:
+    name = channel_name(row)
+    of_changes = row.get("ChannelType") == "data"
+    return OfferedTopic(
+        topic=f"/{'data' if of_changes else 'event'}/{name}",
+        kind=TopicKind.CHANGE_CHANNEL if of_changes else TopicKind.EVENT_CHANNEL,
+        label=str(row.get("MasterLabel") or ""),
+        members=tuple(sorted(of_channel.get(name, ()))),
+    )

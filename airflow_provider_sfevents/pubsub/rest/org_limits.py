@@ -1,0 +1,137 @@
+"""What an org may still do today: the allowances of its REST resource `limits`, and whether enough is left to begin.
+
+Sources: Platform Events Developer Guide, "Platform Event Allocations"; REST API Developer Guide, "Limits".
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import (
+    ConfigurationError,
+    QuotaExceeded,
+    SfEventsError,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.topic_names import is_exempt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
+
+log = logging.getLogger(__name__)
+
+DELIVERIES = "DailyDeliveredPlatformEvents"
+
+EVENT_ALLOWANCES: Mapping[str, str] = {
+    DELIVERIES: "platform and change events delivered in 24 hours, each counted for each subscriber",
+    "HourlyPublishedPlatformEvents": "platform events published in an hour",
+    "MonthlyPlatformEventsUsageEntitlement": "platform and change events delivered in a month, where the org has bought more",
+    "DailyStandardVolumePlatformEvents": "standard-volume platform events delivered in 24 hours",
+    "DailyStreamingApiEvents": "PushTopic events in 24 hours",
+    "DailyDurableStreamingApiEvents": "PushTopic events in 24 hours, replayable",
+    "DailyGenericStreamingApiEvents": "generic events in 24 hours",
+    "DailyDurableGenericStreamingApiEvents": "generic events in 24 hours, replayable",
+    "StreamingApiConcurrentClients": "CometD clients at once",
+    "DurableStreamingApiConcurrentClients": "CometD clients at once, with replay",
+}
+"""Those that are about events, and what each counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """One allowance of the org.
+
+    :param most: what the org may have.
+    :param left: of it, as the org counts just now.
+    """
+
+    name: str
+    most: int
+    left: int
+
+
+async def read_limits(rest: RestCalls) -> dict[str, Allowance]:
+    """All allowances of the org, by name; one API request.
+
+    :raises SfEventsError: they cannot be read.
+    """
+    said, _ = await rest.get("/limits", "Reading the org's limits")
+    return allowances(said)
+
+
+def allowances(said: Any) -> dict[str, Allowance]:
+    """The answer's allowances; entries of another shape are left out.
+
+    :raises TransportError: the answer is none.
+    """
+    if not isinstance(said, dict):
+        raise TransportError(
+            "Reading the org's limits: the answer is no object of allowances. Try again later."
+        )
+    return {
+        name: Allowance(name=name, most=one["Max"], left=one["Remaining"])
+        for name, one in said.items()
+        if isinstance(one, dict)
+        and isinstance(one.get("Max"), int)
+        and isinstance(one.get("Remaining"), int)
+    }
+
+
+async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
+    """Let nobody begin while the org has fewer deliveries left than that.
+
+    :raises QuotaExceeded: too few are left.
+    :raises SfEventsError: it cannot be read how many are left; of the kind that the failure was.
+    """
+    if is_exempt(topic):
+        log.info("Deliveries on %s are not counted against the org's allowance.", topic)
+        return
+    try:
+        found = await read_limits(rest)
+    except SfEventsError as error:
+        raise type(error)(
+            f"How many deliveries the org has left cannot be read, so nothing was asked for (min_allowance={least}): {error}"
+        ) from error
+    left = check_allowance(found, least)
+    log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
+
+
+def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
+    """The allowance of deliveries.
+
+    :raises QuotaExceeded: fewer are left. :raises ConfigurationError: the org does not tell, or never has as many.
+    """
+    left = found.get(DELIVERIES)
+    if left is None:
+        raise ConfigurationError(
+            f"The org's limits do not tell {DELIVERIES}, so nothing was asked for (min_allowance={least}). Does the user have the permission View "
+            "Setup and Configuration? Else leave min_allowance out."
+        )
+    if left.most < least:
+        raise ConfigurationError(
+            f"The org may have {counted(left.most, 'delivery', 'deliveries')} in 24 hours ({DELIVERIES}), and min_allowance={least} is more: that would never be left, so "
+            "nothing was asked for. Lower min_allowance."
+        )
+    if left.left < least:
+        raise QuotaExceeded(
+            f"The org has {left.left} of {counted(left.most, 'delivery', 'deliveries')} left ({DELIVERIES}, of 24 hours), and min_allowance={least}: nothing was asked for. "
+            "Events stay on the bus for 72 hours; run the task again when others have asked for less, or lower min_allowance."
+        )
+    return left
+
+
+def check_least(min_allowance: int | None) -> int | None:
+    """An operator's argument.
+
+    :raises ConfigurationError: it is no number of deliveries.
+    """
+    if min_allowance is not None and (type(min_allowance) is not int or min_allowance < 1):
+        raise ConfigurationError(
+            f"min_allowance={min_allowance!r} is no number of deliveries; give a whole number from 1 on, or leave it out."
+        )
+    return min_allowance

@@ -1,0 +1,48 @@
+"""Where subscriptions get their streams from: each with the session of the moment, and another one where that was refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import SubscribeStream
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from airflow_provider_sfevents.exceptions import SfEventsError
+    from airflow_provider_sfevents.pubsub.auth.session import Session
+    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+
+    LookUpTopic = Callable[[str], Awaitable[Any]]
+
+
+class SessionSource:
+    """:param look_up: asks for the topic; raises where the service cannot be reached."""
+
+    def __init__(self, calls: RpcCalls, topic: str, look_up: LookUpTopic) -> None:
+        self._calls = calls
+        self._topic = topic
+        self._look_up = look_up
+        self._session: Session | None = None
+
+    async def reach(self) -> None:
+        await self._look_up(self._topic)
+
+    async def renew(self, why: SfEventsError) -> None:
+        if self._session is not None:
+            await self._calls.renew(self._session, why)
+
+
+class TopicStreamSource(SessionSource):
+    """Streams of one topic."""
+
+    async def open(self, start: str) -> SubscribeStream:
+        self._session = await self._calls.session()
+        return SubscribeStream(
+            self._calls.stream("Subscribe", self._session),
+            self._topic,
+            start,
+            doing=f"Subscribing to {self._topic} at {self._calls.endpoint}",
+            secret=self._session.token,
+            clock=self._calls.clock,
+        )

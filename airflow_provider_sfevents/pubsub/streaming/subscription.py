@@ -1,0 +1,257 @@
+"""A subscription that outlives its streams: credit kept up, lost streams replaced, no event delivered to the caller twice.
+
+After a loss it goes on strictly after the last replay id received, be it an event's or a keepalive's. The start is never changed for
+another reason: a replay id the bus refuses is an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Protocol
+
+from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
+from airflow_provider_sfevents.pubsub import credit
+from airflow_provider_sfevents.pubsub.reconnect import Retry, next_step
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import (
+    DeliveryStream,
+    StreamEndedError,
+)
+from airflow_provider_sfevents.pubsub.streaming.wake_up import Interrupt
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from airflow_provider_sfevents.pubsub.clock import Clock
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
+    from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+
+logger = logging.getLogger(__name__)
+
+
+class StreamSource(Protocol):
+    """Where a subscription gets its streams from."""
+
+    async def reach(self) -> None:
+        """:raises SfEventsError: when the service cannot be reached, or the topic not be read, just now."""
+
+    async def open(self, start: str) -> DeliveryStream: ...
+
+    async def renew(self, why: SfEventsError) -> None:
+        """Gets a session other than that of the last stream, which was refused."""
+
+
+class NextStep(Protocol):
+    """What to do when a stream has ended or failed; as `reconnect.next_step`."""
+
+    def __call__(
+        self, error: SfEventsError, *, tries: int, renewed: bool, chance: float
+    ) -> Retry | None: ...
+
+
+class Subscription:
+    """Opens nothing before the first `next`.
+
+    :param interrupt: when it is done, `next` returns at once; a future of the loop this is used in.
+    :param next_step: says when another stream is opened.
+
+    `losses` are the streams lost so far; `failure` is the last loss's error while no stream has answered since.
+    """
+
+    def __init__(
+        self,
+        source: StreamSource,
+        start: str,
+        clock: Clock,
+        interrupt: asyncio.Future[Any] | None = None,
+        *,
+        timeouts: Timeouts,
+        next_step: NextStep = next_step,
+    ) -> None:
+        self._source = source
+        self._start = start
+        self._clock = clock
+        self._interrupt = Interrupt(interrupt, self.wake)
+        self._timeouts = timeouts
+        self._next_step = next_step
+        self._stream: DeliveryStream | None = None
+        self._outstanding = 0
+        self._wanted = 0
+        self._tries = 0
+        self._renewed = False
+        self._refusal: SfEventsError | None = None
+        self._open_at = clock.monotonic()
+        self._answered_at = self._open_at
+        self._rpc_id = ""
+        self._has_answered = False
+        self.failure: SfEventsError | None = None
+        self.losses = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a stream now, as far as is known."""
+        return self._stream is not None
+
+    @property
+    def outstanding(self) -> int:
+        """Events asked for on the open stream and not delivered yet."""
+        return self._outstanding
+
+    @property
+    def replay_point(self) -> str:
+        """Where another stream would go on: the start, until something came."""
+        return self._start
+
+    def listening_since(self, now: float) -> float:
+        """Since when this stream has been open; now, while there is none: then silence means nothing."""
+        return now if self._stream is None else self._open_at
+
+    async def ask_up_to(self, wanted: int) -> None:
+        """Tops the credit up to so many events; it cannot be lowered, only be let run down."""
+        self._wanted = wanted
+        asking = credit.to_ask(self._outstanding, wanted)
+        if self._stream is not None and asking:
+            self._outstanding += asking
+            await self._stream.ask(asking)
+
+    async def next(
+        self, timeout_seconds: float, opening_seconds: float | None = None
+    ) -> Delivery | None:
+        """The next delivery; None: nothing came in time, or a stream was lost or opened.
+
+        :param opening_seconds: how long opening a stream may take, waits before it included; as `timeout_seconds` where not given.
+        :raises SfEventsError: when another stream would not help.
+        """
+        if self._interrupt.is_set():
+            await asyncio.sleep(0)  # should the caller go on all the same, others run too
+            return None
+        try:
+            if self._stream is not None:
+                return await self._read(self._stream, timeout_seconds)
+            await self._open_within(timeout_seconds if opening_seconds is None else opening_seconds)
+        except SfEventsError as error:
+            await self._lost(error)
+        return None
+
+    async def half_close(self) -> None:
+        """Asks for nothing more; `rest` yields what is still delivered."""
+        self._wanted = 0
+        if self._stream is not None:
+            await self._stream.half_close()
+
+    async def rest(self) -> AsyncIterator[Delivery]:
+        """Half-closes and reads to the end of the stream. What was delivered is paid for, so it is read.
+
+        An error now ends it like the end does: all that was wanted had come. Where nothing had come, it is a `failure`.
+        """
+        await self.half_close()
+        until = self._clock.monotonic() + self._timeouts.rest_seconds
+        while self._stream is not None:
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                logger.warning(
+                    "The service did not end the stream within %.0f s; it is cancelled.",
+                    self._timeouts.rest_seconds,
+                )
+                break
+            try:
+                delivery = await self._read(self._stream, left)
+            except SfEventsError as error:
+                if not isinstance(error, StreamEndedError):
+                    logger.info("The stream failed after the batch had ended: %s", error)
+                    self.failure = None if self._has_answered else error
+                break
+            if delivery is not None:
+                yield delivery
+        await self.close()
+
+    async def close(self) -> None:
+        """Leaves nothing open."""
+        stream, self._stream = self._stream, None
+        self._outstanding = 0
+        if stream is not None:
+            await stream.close()
+
+    def wake(self) -> None:
+        """Lets a `next` that listens return; one that opens a stream goes on."""
+        if self._stream is not None:
+            self._stream.wake()
+
+    async def _open_within(self, seconds: float) -> None:
+        """Opens a stream when the time for it has come; gives up after so long, or when interrupted."""
+        opening = asyncio.ensure_future(self._open())
+        waiting: set[asyncio.Future[Any]] = {opening}
+        if self._interrupt.future is not None:
+            waiting.add(self._interrupt.future)
+        try:
+            await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not opening.done():
+                opening.cancel()
+                await asyncio.wait((opening,))
+        if not opening.cancelled():
+            opening.result()
+            return
+        await self.close()
+        if self.failure is None and not self._interrupt.is_set():
+            self.failure = TransportError(f"No stream could be opened within {seconds:.0f} s.")
+
+    async def _open(self) -> None:
+        await asyncio.sleep(self._open_at - self._clock.monotonic())
+        if (refusal := self._refusal) is not None:
+            self._refusal = None
+            await self._source.renew(refusal)
+        if self.losses:
+            await self._source.reach()
+        self._stream = await self._source.open(self._start)
+        self._open_at = self._answered_at = self._clock.monotonic()
+        self._has_answered = False
+        await self.ask_up_to(self._wanted)
+
+    async def _read(self, stream: DeliveryStream, timeout_seconds: float) -> Delivery | None:
+        listening_from = self._clock.monotonic()
+        dead_at = self._answered_at + self._timeouts.silence_seconds
+        delivery = await stream.read(max(0.0, min(timeout_seconds, dead_at - listening_from)))
+        now = self._clock.monotonic()
+        if delivery is None:
+            if now >= dead_at:
+                raise self._dead()
+            return None
+        self._outstanding = credit.after_delivery(
+            self._outstanding,
+            delivered=len(delivery),
+            reported=delivery.pending,
+            waited_seconds=now - listening_from,
+        )
+        self._answered_at, self._rpc_id, self._has_answered = now, delivery.rpc_id, True
+        self._start = delivery.resume_after.hex() or self._start
+        self._tries, self._renewed, self.failure = 0, False, None
+        return delivery
+
+    def _dead(self) -> TransportError:
+        label = f" (the last response had rpc id {self._rpc_id})" if self._rpc_id else ""
+        silence = f"{self._timeouts.silence_seconds:.0f} s, longer than keepalives allow"
+        return TransportError(
+            f"The stream has been silent for {silence}{label}.", rpc_id=self._rpc_id
+        )
+
+    async def _lost(self, error: SfEventsError) -> None:
+        """Prepares for the next stream. :raises SfEventsError: the error, when there shall be none."""
+        self.losses += self._stream is not None
+        await self.close()
+        step = self._next_step(
+            error, tries=self._tries, renewed=self._renewed, chance=self._clock.chance()
+        )
+        if step is None:
+            raise error
+        logger.info("The stream is lost (%s); another one in %.1f s.", error, step.wait_seconds)
+        if self._start == LATEST:
+            logger.warning(
+                "Events published until then are missed: nothing was received yet to go on from."
+            )
+        self.failure = None if isinstance(error, StreamEndedError) else error
+        self._refusal = error if step.renew else None
+        self._renewed = self._renewed or step.renew
+        self._tries += 0 if step.renew else 1
+        self._open_at = self._clock.monotonic() + step.wait_seconds

@@ -1,0 +1,76 @@
+"""What the REST API says no with, as a user reads it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    QuotaExceeded,
+    TransportError,
+)
+from airflow_provider_sfevents.pubsub.rest.rest_errors import rest_error
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "said"),
+    [
+        (403, "API_DISABLED_FOR_ORG", ConfigurationError, "permission API Enabled"),
+        (403, "API_CURRENTLY_DISABLED", ConfigurationError, "permission API Enabled"),
+        (404, "NOT_FOUND", ConfigurationError, "no such object"),
+        (400, "INVALID_TYPE", ConfigurationError, "no such object"),
+        (400, "INVALIDENTITY", ConfigurationError, "read_by='rest'"),
+        (400, "SOMETHING_NEW", ConfigurationError, "Check the object's name"),
+        (401, "INVALID_SESSION_ID", AuthenticationError, "scope `api`"),
+        (403, "REQUEST_LIMIT_EXCEEDED", QuotaExceeded, "24 hours"),
+        (503, "SERVER_UNAVAILABLE", TransportError, "Try again later"),
+        (400, "QUERY_TIMEOUT", TransportError, "Try again later"),
+    ],
+)
+def test_each_refusal_says_what_to_do(
+    status: int, code: str, kind: type[Exception], said: str
+) -> None:
+    """One line: what was asked, what the org said, the remedy; and whether trying again is right."""
+    body = json.dumps([{"errorCode": code, "message": "Because.\nSo."}]).encode()
+    error = rest_error("Describing Account", status, body, "/services/data/v60.0/sobjects/Account")
+    assert type(error) is kind
+    assert str(error).startswith(f"Describing Account: HTTP {status} {code} Because. So. ")
+    assert said in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"no"', b"[1]"])
+def test_an_answer_of_another_make(body: bytes) -> None:
+    """A proxy's page, or nothing: the status tells."""
+    assert str(rest_error("Describing Account", 502, body, "/sobjects/Account")) == (
+        "Describing Account: HTTP 502. Try again later."
+    )
+
+
+@pytest.mark.parametrize("path", ["/services/data/v60.0/sobjects", "/services/data/v60.0/limits"])
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (
+            404,
+            "NOT_FOUND",
+            "does not have this resource there: check the connection's instance URL",
+        ),
+        (404, "", "does not have this resource there"),
+        (405, "METHOD_NOT_ALLOWED", "permission API Enabled"),
+        (403, "API_DISABLED_FOR_ORG", "permission API Enabled"),
+    ],
+)
+def test_a_resource_that_is_not_about_an_object(
+    path: str, status: int, code: str, said: str
+) -> None:
+    """No name of an object is blamed if none was given."""
+    body = json.dumps([{"errorCode": code, "message": "No."}]).encode() if code else b"<html>"
+    error = rest_error("Listing the org's objects", status, body, path)
+    assert isinstance(error, ConfigurationError)
+    assert said in str(error)
+    assert "object's name" not in str(error)
+    assert "no such object" not in str(error)

@@ -1,0 +1,148 @@
+"""The rules of who may join a shared stream, and of what it is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ReplayIdRefused, TransportError
+from airflow_provider_sfevents.pubsub.streaming.stream_position import (
+    JoinRequest,
+    StreamPosition,
+    ends_member,
+    is_over_asked,
+    latest_id_for,
+    shared_credit,
+)
+
+
+def place(start: str, *also: str) -> StreamPosition:
+    return StreamPosition(JoinRequest(start=start, equal_replay_ids=also))
+
+
+def admits(where: StreamPosition, start: str, *also: str) -> bool:
+    return where.admits(JoinRequest(start=start, equal_replay_ids=also))
+
+
+def test_every_name_since_the_last_event_admits() -> None:
+    """The start and each keepalive name the same place; no other replay id does."""
+    where = place("0a")
+    where.keepalive_received("0b", owed=1)
+    where.keepalive_received("0c", owed=1)
+    assert [admits(where, name) for name in ("0a", "0b", "0c", "0d", "earliest")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_an_event_ends_all_names() -> None:
+    """From then on only the event's own replay id admits, and what keepalives say after it."""
+    where = place("0a", "1a")
+    where.keepalive_received("0b", owed=1)
+    where.event_received("0c")
+    where.keepalive_received("0d", owed=1)
+    assert [admits(where, name) for name in ("0a", "1a", "0b", "0c", "0d")] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_other_names_of_a_newcomer_count_both_ways() -> None:
+    """Who joins by one of its names brings the others: the next one may come by any of them."""
+    where = place("0a", "e1")
+    assert admits(where, "0b", "e1")
+    where.add_ids_of(JoinRequest(start="0b", equal_replay_ids=("e1", "0c")))
+    assert admits(where, "0c")
+
+
+@pytest.mark.parametrize("moment", ["earliest", "latest"])
+def test_a_moment_is_no_other_name(moment: str) -> None:
+    """What has expired since would be passed over without a word."""
+    assert not admits(place(moment), "0a", moment)
+    assert not admits(place("0a", moment), moment)
+
+
+def test_earliest_joins_earliest() -> None:
+    """Two that would really begin there may share, until an event came."""
+    where = place("earliest")
+    assert admits(where, "earliest")
+    where.event_received("0a")
+    assert not admits(where, "earliest")
+
+
+def test_latest_joins_where_the_past_is_over() -> None:
+    """A stream that began at `latest` never had a past; another has left it behind with a keepalive that owed events."""
+    assert admits(place("latest"), "latest")
+    where = place("0a")
+    assert not admits(where, "latest")
+    where.keepalive_received("0b", owed=0)  # nothing was asked for: more may lie there
+    assert not admits(where, "latest")
+    where.keepalive_received("0c", owed=1)
+    where.event_received("0d")
+    assert admits(where, "latest")
+
+
+def test_who_joined_at_latest_brings_no_name() -> None:
+    """`latest` is no name of the place that another could come by."""
+    where = place("0a")
+    where.keepalive_received("0b", owed=1)
+    where.add_ids_of(JoinRequest(start="latest"))
+    where.event_received("0c")
+    assert not admits(where, "earliest")
+    assert place("latest").admits(JoinRequest(start="latest"))
+
+
+def test_names_do_not_grow_without_end() -> None:
+    """A week of keepalives leaves the start and the newest names; who comes by an older one has a stream of its own."""
+    where = place("0a")
+    for number in range(1000):
+        where.keepalive_received(f"{number:04x}", owed=1)
+    assert admits(where, "0a")
+    assert [admits(where, f"{number:04x}") for number in (0, 935, 936, 999)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_news_are_what_the_service_said() -> None:
+    """A request is told the newest name once the service has said one, and not its own."""
+    where = place("0a", "e1")
+    request = JoinRequest(start="0b", equal_replay_ids=("e1",))
+    assert latest_id_for(request, where) == ""
+    where.keepalive_received("0c", owed=1)
+    assert latest_id_for(request, where) == "0c"
+    assert latest_id_for(JoinRequest(start="0c"), where) == ""
+
+
+def test_only_ones_own_refused_replay_id_is_refused() -> None:
+    """Any other error is everybody's."""
+    refused = ReplayIdRefused("not known")
+    assert ends_member(refused, "0a", "0a")
+    assert not ends_member(refused, "0a", "0b")
+    assert ends_member(TransportError("it broke"), "0a", "0b")
+
+
+@pytest.mark.parametrize(
+    ("outstanding", "wants", "where", "too_much"),
+    [
+        pytest.param(100, [1, 3], "0a", True, id="more than anybody wants"),
+        pytest.param(3, [1, 3], "0a", False, id="just what is wanted"),
+        pytest.param(0, [3], "0a", False, id="nothing asked for"),
+        pytest.param(100, [0, 0], "0a", False, id="all are about to leave"),
+        pytest.param(100, [], "0a", False, id="nobody there"),
+        pytest.param(100, [1], "latest", False, id="no place to go on from"),
+    ],
+)
+def test_when_there_is_too_much_credit(
+    outstanding: int, wants: list[int], where: str, too_much: bool
+) -> None:
+    """A stream is given up for its credit only where somebody goes on, with less, from a place that has a name."""
+    assert is_over_asked(outstanding, wants, where) is too_much
+    assert shared_credit(wants) == max(wants, default=0)

@@ -1,0 +1,125 @@
+"""One stream's end, where gRPC covers the service's status with one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+import pytest
+
+from airflow_provider_sfevents.exceptions import QuotaExceeded, SfEventsError, TransportError
+from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
+from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.error_codes import PREFIX
+from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import (
+    StreamEndedError,
+    SubscribeStream,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+
+def status(code: str, details: str, error_code: str = "") -> grpc.aio.AioRpcError:
+    trailers = (
+        grpc.aio.Metadata(("error-code", PREFIX + error_code), ("rpc-id", "r-9"))
+        if error_code
+        else grpc.aio.Metadata()
+    )
+    return grpc.aio.AioRpcError(
+        grpc.StatusCode[code], grpc.aio.Metadata(), trailers, details=details
+    )
+
+
+COVER = status("INTERNAL", "Internal error from Core")
+USED_UP = status("RESOURCE_EXHAUSTED", "No more.", "subscription.limit.exceeded")
+POLITE = status("OK", "")
+
+
+class EndedCall:
+    """A call whose second write meets its end: what its status is before, during and after that.
+
+    :param later: the status that takes the cover's place, after some turns of the loop.
+    """
+
+    def __init__(
+        self, first: grpc.aio.AioRpcError, later: grpc.aio.AioRpcError | None = None
+    ) -> None:
+        self._status = first
+        self._later = later
+        self._writes = 0
+        self._locks = 3
+        self._callbacks: list[Callable[[Any], None]] = []
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        self._callbacks.append(callback)
+
+    async def write(self, message: object) -> None:
+        self._writes += 1
+        if self._writes > 1:
+            for callback in self._callbacks:
+                callback(self)
+            self._status = COVER
+            raise COVER
+
+    async def code(self) -> grpc.StatusCode:
+        self._locks -= 1
+        if self._later is not None and not self._locks:
+            self._status = self._later
+        return self._status.code()
+
+    async def details(self) -> str | None:
+        return self._status.details()
+
+    async def trailing_metadata(self) -> grpc.aio.Metadata:
+        return self._status.trailing_metadata()
+
+    def cancel(self) -> None:
+        """Nothing is left to cancel."""
+
+    async def __aiter__(self) -> AsyncIterator[FetchResponse]:
+        yield FetchResponse(rpc_id="r-1")
+        raise COVER
+
+
+async def end_of(call: EndedCall) -> SfEventsError:
+    stream = SubscribeStream(
+        call, "/event/X__e", "earliest", doing="Reading", secret=NO_SECRET, clock=Clock()
+    )
+    await stream.ask(100)
+    await stream.ask(1)
+    assert await stream.read(5) is not None
+    with pytest.raises(SfEventsError) as raised:
+        await stream.read(5)
+    await stream.close()
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    "call", [EndedCall(USED_UP), EndedCall(COVER, later=USED_UP)], ids=["before", "after"]
+)
+def test_a_write_that_meets_the_end_hides_nothing(call: EndedCall) -> None:
+    """Whether the service's status came before the write's own or comes after it, it is the one that counts."""
+    error = asyncio.run(end_of(call))
+    assert type(error) is QuotaExceeded
+    assert "(subscription.limit.exceeded, rpc id r-9)" in str(error)
+
+
+@pytest.mark.parametrize(
+    "call", [EndedCall(POLITE), EndedCall(COVER, later=POLITE)], ids=["before", "after"]
+)
+def test_a_polite_end_stays_polite(call: EndedCall) -> None:
+    """A stream the service ended without an error did not fail because we wrote to it."""
+    error = asyncio.run(end_of(call))
+    assert type(error) is StreamEndedError
+    assert "the service ended the stream (rpc id r-1)" in str(error)
+
+
+def test_a_status_that_never_comes_is_a_passing_fault() -> None:
+    """Nothing is made up: gRPC's own INTERNAL is what remains, with the last response's rpc id, and another stream tells more."""
+    error = asyncio.run(end_of(EndedCall(COVER)))
+    assert type(error) is TransportError
+    assert "(INTERNAL, rpc id r-1)" in str(error)

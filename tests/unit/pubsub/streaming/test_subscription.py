@@ -1,0 +1,216 @@
+"""A subscription over streams that are made up: silence, interrupts, and openings that take too long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.pubsub.clock import Clock
+from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
+from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
+from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEndedError
+from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
+from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from airflow_provider_sfevents.exceptions import SfEventsError
+
+
+@dataclass
+class Time:
+    """A clock that moves when somebody waits."""
+
+    now: float = 1000.0
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(monotonic=lambda: self.now, chance=lambda: 0.0)
+
+
+class SaysNothing:
+    """A stream on which nothing ever comes but what is in `says`."""
+
+    def __init__(self, time: Time, says: list[Delivery | SfEventsError]) -> None:
+        self._time = time
+        self._says = says
+        self.closed = False
+
+    async def ask(self, events: int) -> None:
+        """Nobody hears it."""
+
+    async def read(self, timeout_seconds: float) -> Delivery | None:
+        if not self._says:
+            self._time.now += timeout_seconds
+            return None
+        said = self._says.pop(0)
+        if isinstance(said, Delivery):
+            return said
+        raise said
+
+    def wake(self) -> None:
+        """Nobody sleeps."""
+
+    async def half_close(self) -> None:
+        """Nobody hears it."""
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class Streams:
+    """Where the subscription gets its streams: what each says, and what was opened from where."""
+
+    time: Time
+    says: list[list[Delivery | SfEventsError]] = field(default_factory=list)
+    opened: list[tuple[str, SaysNothing]] = field(default_factory=list)
+    stuck: bool = False
+
+    async def reach(self) -> None:
+        """It is there."""
+
+    async def renew(self, why: SfEventsError) -> None:
+        raise AssertionError("no session was refused")
+
+    async def open(self, start: str) -> SaysNothing:
+        if self.stuck:
+            await asyncio.Event().wait()
+        stream = SaysNothing(self.time, self.says.pop(0) if self.says else [])
+        self.opened.append((start, stream))
+        return stream
+
+
+def keepalive(replay_id: bytes) -> Delivery:
+    return Delivery(events=(), latest_replay_id=replay_id, pending=100, rpc_id="r-1", received_at=0)
+
+
+def run(scene: Callable[[Streams, Any], Awaitable[None]], start: str = "earliest") -> Streams:
+    """Plays a scene with the streams and a maker of subscriptions on them."""
+    streams = Streams(Time())
+
+    def subscription(interrupt: asyncio.Future[Any] | None = None) -> Subscription:
+        clock = streams.time.clock
+        return Subscription(streams, start, clock, interrupt, timeouts=Timeouts())
+
+    async def play() -> None:
+        await scene(streams, subscription)
+
+    asyncio.run(play())
+    return streams
+
+
+def test_a_stream_silent_for_300_seconds_is_dead() -> None:
+    """Keepalives come at least every 270 s: a stream that has sent none is replaced, and it goes on from the last one that came."""
+
+    async def scene(streams: Streams, subscription: Any) -> None:
+        streams.says = [[keepalive(b"\xab")]]
+        one = subscription()
+        for _ in range(2):
+            await one.next(1.0)  # opens; hears the keepalive
+        began = streams.time.now
+        await one.next(299.0)
+        assert one.losses == 0
+        await one.next(3600.0)  # an endless listener is not kept from noticing
+        assert (one.losses, streams.time.now - began) == (1, 300.0)
+        assert "silent for 300 s" in str(one.failure)
+        assert "rpc id r-1" in str(one.failure)
+        await one.next(1.0)
+
+    streams = run(scene)
+    assert [start for start, _ in streams.opened] == ["earliest", "ab"]
+    assert streams.opened[0][1].closed
+
+
+def test_silence_for_ever_is_given_up() -> None:
+    """A service that takes subscriptions and never says anything is an error that Airflow retries, after so many streams."""
+
+    async def scene(streams: Streams, subscription: Any) -> None:
+        one = subscription()
+        for _ in range(2 * MAX_TRIES - 1):
+            await one.next(3600.0)  # opens, and is lost again
+        with pytest.raises(TransportError, match="silent for 300 s"):
+            await one.next(3600.0)
+
+    assert len(run(scene).opened) == MAX_TRIES
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_an_opening_ends_with_its_time_or_the_interrupt(interrupted: bool) -> None:
+    """A login or connection that hangs costs no more than the time there is; only an interrupt leaves no failure behind."""
+
+    async def scene(streams: Streams, subscription: Any) -> None:
+        streams.stuck = True
+        interrupt = asyncio.get_running_loop().create_future()
+        one = subscription(interrupt)
+        if interrupted:
+            asyncio.get_running_loop().call_soon(interrupt.set_result, None)
+        async with asyncio.timeout(100):
+            assert await one.next(0.0, opening_seconds=60 if interrupted else 0.01) is None
+        assert (one.failure is None) is interrupted
+
+    assert run(scene).opened == []
+
+
+def test_after_an_interrupt_nothing_is_opened() -> None:
+    """Whoever was told to end and asks again gets nothing, costs nothing, and keeps nobody else from running."""
+
+    async def scene(streams: Streams, subscription: Any) -> None:
+        interrupt = asyncio.get_running_loop().create_future()
+        interrupt.set_result(None)
+        one = subscription(interrupt)
+        others: list[str] = []
+        asyncio.get_running_loop().call_soon(others.append, "ran")
+        assert await one.next(60) is None
+        assert others == ["ran"]
+
+    assert run(scene).opened == []
+
+
+def test_an_interrupt_of_another_loop_is_refused() -> None:
+    """It could never wake this subscription: said at once, where it would be waited for in vain."""
+    loop = asyncio.new_event_loop()
+    foreign = loop.create_future()
+    loop.close()
+
+    async def scene(streams: Streams, subscription: Any) -> None:
+        with pytest.raises(RuntimeError, match="another event loop"):
+            subscription(foreign)
+
+    run(scene)
+
+
+def test_an_interrupt_that_failed_says_so() -> None:
+    """It will never come true, so going on as if it might would be a lie."""
+
+    async def scene(streams: Streams, subscription: Any) -> None:
+        interrupt = asyncio.get_running_loop().create_future()
+        interrupt.set_exception(ValueError("is bound to a different event loop"))
+        with pytest.raises(ValueError, match="different event loop"):
+            await subscription(interrupt).next(60)
+
+    run(scene)
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_a_lost_start_at_latest_is_told(learned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """A stream at `latest` that is lost before its first response leaves a hole nobody can name; after a keepalive there is none."""
+
+    async def scene(streams: Streams, subscription: Any) -> None:
+        first = [keepalive(b"\xab")] if learned else []
+        streams.says = [[*first, StreamEndedError("it ended")]]
+        one = subscription()
+        while not one.losses:
+            await one.next(1.0)
+        await one.next(1.0)
+
+    with caplog.at_level(logging.WARNING):
+        streams = run(scene, start="latest")
+    assert [start for start, _ in streams.opened] == ["latest", "ab" if learned else "latest"]
+    assert ("are missed" in caplog.text) is not learned

@@ -1,0 +1,50 @@
+"""Waiting for a word of another task."""
+
+from __future__ import annotations
+
+import asyncio
+
+from airflow_provider_sfevents.pubsub.streaming.wake_up import WakeUp
+
+
+def test_it_tells_whether_it_rang() -> None:
+    """Rung is not the same as waited for in vain."""
+
+    async def play() -> tuple[bool, bool]:
+        wake_up = WakeUp()
+        in_vain = await wake_up.wait(0.0)
+        asyncio.get_running_loop().call_soon(wake_up.wake)
+        return in_vain, await wake_up.wait(60.0)
+
+    assert asyncio.run(play()) == (False, True)
+
+
+def test_it_does_not_ring_later() -> None:
+    """Rung while nobody waits, or twice, it is forgotten: the next one who waits looks first."""
+
+    async def play() -> bool:
+        wake_up = WakeUp()
+        wake_up.wake()
+        waiting = asyncio.ensure_future(wake_up.wait(60.0))
+        await asyncio.sleep(0)
+        wake_up.wake()
+        wake_up.wake()
+        await waiting
+        return await wake_up.wait(0.0)
+
+    assert asyncio.run(play()) is False
+
+
+def test_who_is_cancelled_leaves_nothing_behind() -> None:
+    """Neither a timer nor a waiter: the next ring finds nobody."""
+
+    async def play() -> None:
+        wake_up = WakeUp()
+        waiting = asyncio.ensure_future(wake_up.wait(60.0))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait((waiting,))
+        wake_up.wake()
+        assert await wake_up.wait(0.0) is False
+
+    asyncio.run(play())

@@ -1,0 +1,115 @@
+"""Where to start, and which names can be topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError
+from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchRequest
+from airflow_provider_sfevents.pubsub.replay_ids import (
+    check_given_start,
+    check_start,
+    replay_id_hex,
+)
+from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import (
+    first_request,
+    further_request,
+)
+from airflow_provider_sfevents.pubsub.topic_names import check_topic
+
+TOPIC = "/event/Order__e"
+
+
+@pytest.mark.parametrize(
+    ("start", "request_"),
+    [
+        ("latest", FetchRequest(topic_name=TOPIC, replay_preset="LATEST", num_requested=7)),
+        ("earliest", FetchRequest(topic_name=TOPIC, replay_preset="EARLIEST", num_requested=7)),
+        (
+            "00ff",
+            FetchRequest(
+                topic_name=TOPIC, replay_preset="CUSTOM", replay_id=b"\0\xff", num_requested=7
+            ),
+        ),
+    ],
+)
+def test_the_first_request(start: str, request_: FetchRequest) -> None:
+    """Each text form becomes its preset; a replay id becomes the same bytes again."""
+    assert first_request(TOPIC, check_start(start), 7) == request_
+
+
+def test_a_further_request() -> None:
+    """Topic and number, nothing about where to start."""
+    assert further_request(TOPIC, 3) == FetchRequest(topic_name=TOPIC, num_requested=3)
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["", " ", "abc", "0x00ff", "00FF", "00 ff", "-1", "-2", "LATEST", "zz", "00" * 500, "00ff\n"],
+)
+def test_a_start_that_is_none(start: str) -> None:
+    """Blank and malformed ids are refused before anything is asked, naming what is allowed."""
+    with pytest.raises(ConfigurationError, match="earliest"):
+        check_start(start)
+
+
+@pytest.mark.parametrize("digits", [16, 20])
+def test_a_start_that_a_person_gives(digits: int) -> None:
+    """A preset, or a replay id of the length that Salesforce's have or had."""
+    assert check_given_start("0" * digits) == "0" * digits
+    assert check_given_start("latest") == "latest"
+
+
+@pytest.mark.parametrize(("start", "has"), [("ff", "1 byte,"), ("00" * 9, "9 bytes,")])
+def test_a_replay_id_of_an_impossible_length(start: str, has: str) -> None:
+    """It is refused when a person gives it, and taken from Salesforce, whose ids are opaque."""
+    assert check_start(start) == start
+    with pytest.raises(ConfigurationError, match=f"it has {has} and theirs have 8 or 10"):
+        check_given_start(start)
+
+
+@pytest.mark.parametrize(
+    "topic",
+    ["/event/Order__e", "/data/ChangeEvents", "/data/AccountChangeEvent", "/event/Orders__chn", "/event/LoginEventStream"],
+)  # fmt: skip
+def test_topics(topic: str) -> None:
+    """Platform events, change events, and channels of either."""
+    assert check_topic(topic) == topic
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "",
+        "Order__e",
+        "event/Order__e",
+        "/topic/Orders",
+        "/u/x",
+        "/event/",
+        "/event/A B",
+        "/event/X__e\n",
+        None,
+        7,
+    ],
+)
+def test_names_that_are_no_topics(topic: Any) -> None:
+    """Refused with the forms there are; PushTopics and generic channels belong to another API."""
+    with pytest.raises(TopicError, match="/event/Order__e"):
+        check_topic(topic)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [(b"\x00\xff", "00ff"), ("00ff", "00ff"), ("00FF", "00ff")]
+)
+def test_replay_ids_are_bytes_or_hex(given: bytes | str, kept: str) -> None:
+    """Both forms are one replay id."""
+    assert replay_id_hex(given) == kept
+
+
+@pytest.mark.parametrize("given", [b"", "", "f", "0x00", "latest", "00" * 129, b"0" * 129, 7, None])
+def test_what_is_no_replay_id(given: Any) -> None:
+    """It is named, with what to give instead."""
+    with pytest.raises(ConfigurationError, match=r"is no replay id\. Give the bytes of a delivery"):
+        replay_id_hex(given)
