@@ -14,6 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 BENCHMARKS = (
     *("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag", "landing"),
+    "landing_batches",
     *("deliveries", "event_latency", "publish_to_row", "idle_waits"),
     *("decoding", "applying", "emulator"),
 )

@@ -62,8 +62,13 @@ spark.stop()
 """
 
 
-def schema() -> dict[str, Any]:
-    """26 fields, as an event with a good many of each usual type has."""
+def event_type(number: int) -> str:
+    """Name of one of a batch's event types."""
+    return f"Departure{number}__e" if number else EVENT_TYPE
+
+
+def schema(name: str = EVENT_TYPE) -> dict[str, Any]:
+    """Make a schema of 26 fields, as an event with a good many of each usual type has."""
     own = [
         {"name": "CreatedDate", "type": "long", "doc": "CreatedDate:DateTime"},
         {"name": "CreatedById", "type": "string", "doc": "CreatedBy:EntityId"},
@@ -79,7 +84,7 @@ def schema() -> dict[str, Any]:
         for name, avro, doc, count in kinds
         for n in range(count)
     ]
-    return {"type": "record", "name": EVENT_TYPE, "fields": [*own, *fields]}
+    return {"type": "record", "name": name, "fields": [*own, *fields]}
 
 
 def payload(parsed: Any, day: int, number: int) -> bytes:
@@ -96,47 +101,67 @@ def payload(parsed: Any, day: int, number: int) -> bytes:
     return stream.getvalue()
 
 
-def stage(batch: Path, events: int) -> str:
-    """Path of the manifest of a batch as the fetch leaves it."""
+def stage(batch: Path, events: int, number: int = 1, types: int = 1) -> str:
+    """Stage a batch as the fetch leaves it.
+
+    :param number: of the batch; no two batches have an event in common.
+    :param types: event types, of which the events are in turn.
+    :returns: path of the manifest.
+    """
     (batch / layout.attempt_folder(1)).mkdir(parents=True)
     (batch / layout.SCHEMAS).mkdir()
-    (batch / layout.schema_name(SCHEMA_ID)).write_text(json.dumps(schema()))
+    ids = [f"{SCHEMA_ID}{one}" for one in range(types)]
+    for one, schema_id in enumerate(ids):
+        text = json.dumps(schema(event_type(one)))
+        (batch / layout.schema_name(schema_id)).write_text(text)
     parsed = parse_schema(schema())
     # One day after the other, as a bus delivers them.
     patterns = [[payload(parsed, day, n) for n in range(_PATTERNS)] for day in range(_DAYS)]
-    parts = tuple(_part(batch, first, events, patterns) for first in range(0, events, PART_EVENTS))
+    parts = tuple(
+        _part(batch, first, events, patterns, number, ids)
+        for first in range(0, events, PART_EVENTS)
+    )
     manifest = Manifest(
         org_id="00Dx0000000001ZEAW",
         instance_url="https://bench.my.salesforce.com",
         topic=f"/event/{EVENT_TYPE}",
         consumer="bench",
         epoch="bench",
-        sequence=1,
-        batch_id="bench-1",
-        position_start="earliest",
-        start="earliest",
-        end=_replay_id(events - 1).hex(),
+        sequence=number,
+        batch_id=layout.batch_id("bench", number),
+        position_start=_before(0, number),
+        start=_before(0, number),
+        end=_replay_id(events - 1, number).hex(),
         events=events,
         bytes=sum(part.bytes for part in parts),
         ended_by="max_events",
         parts=parts,
-        schemas=(SCHEMA_ID,),
+        schemas=tuple(ids),
         created_at=datetime.now(UTC).isoformat(),
     )
     (batch / layout.MANIFEST).write_text(manifest.to_json())
     return str(batch / layout.MANIFEST)
 
 
-def _part(batch: Path, first: int, events: int, patterns: list[list[bytes]]) -> Part:
+def _part(
+    batch: Path,
+    first: int,
+    events: int,
+    patterns: list[list[bytes]],
+    number: int,
+    schema_ids: list[str],
+) -> Part:
     ordinals = range(first, min(first + PART_EVENTS, events))
     payloads = [patterns[ordinal * _DAYS // events][ordinal % _PATTERNS] for ordinal in ordinals]
     received = pa.array([datetime.now(UTC)] * len(ordinals), pa.timestamp("us", tz="UTC"))
     path = f"{layout.attempt_folder(1)}/{layout.part_name(first)}"
     columns = {
         layout.ORDINAL: pa.array(ordinals, pa.int64()),
-        layout.EVENT_ID: pa.array([f"bench-{ordinal:010}" for ordinal in ordinals]),
-        layout.REPLAY_ID: pa.array([_replay_id(ordinal) for ordinal in ordinals], pa.binary()),
-        layout.SCHEMA_ID: pa.array([SCHEMA_ID] * len(ordinals)),
+        layout.EVENT_ID: pa.array([f"bench-{number}-{ordinal:010}" for ordinal in ordinals]),
+        layout.REPLAY_ID: pa.array(
+            [_replay_id(ordinal, number) for ordinal in ordinals], pa.binary()
+        ),
+        layout.SCHEMA_ID: pa.array([schema_ids[ordinal % len(schema_ids)] for ordinal in ordinals]),
         layout.RECEIVED_AT: received,
         layout.PAYLOAD: pa.array(payloads, pa.binary()),
     }
@@ -145,18 +170,23 @@ def _part(batch: Path, first: int, events: int, patterns: list[list[bytes]]) -> 
     )
     return Part(
         path=path,
-        start="earliest" if first == 0 else _replay_id(first - 1).hex(),
-        end=_replay_id(ordinals[-1]).hex(),
+        start=_before(first, number),
+        end=_replay_id(ordinals[-1], number).hex(),
         first_ordinal=first,
         events=len(ordinals),
         bytes=sum(map(len, payloads)),
         sha256="",
-        schemas=(SCHEMA_ID,),
+        schemas=tuple(sorted({schema_ids[ordinal % len(schema_ids)] for ordinal in ordinals})),
     )
 
 
-def _replay_id(ordinal: int) -> bytes:
-    return (0xF3A1_0000 + ordinal).to_bytes(10, "big")
+def _before(ordinal: int, number: int) -> str:
+    """Replay point after which an event comes."""
+    return "earliest" if ordinal == 0 else _replay_id(ordinal - 1, number).hex()
+
+
+def _replay_id(ordinal: int, number: int) -> bytes:
+    return ((number << 32) + 0xF3A1_0000 + ordinal).to_bytes(10, "big")
 
 
 def settings(table_format: str) -> dict[str, str]:
