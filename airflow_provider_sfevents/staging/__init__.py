@@ -1,3 +1,3 @@
-"""The write-ahead log between the bus and Spark: claims, files, manifest, receipt."""
+"""The write-ahead log between the bus and Spark: leases, staged files, manifests, receipts."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The staging area: its id, its topics, their epochs and batches. `layout` says which file is where."""
+"""The staging area: its id, its topics, their epochs and batches; `layout` names the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOT_YET = "~"  # sorts after every time
 
 
 class StagingArea:
-    """All that is staged by this Airflow, or by several that share it.
+    """Staging area of one Airflow, or of several that share it.
 
     :param root: any folder or object store prefix.
     """
@@ -41,7 +41,7 @@ class StagingArea:
         self.root = root
 
     def staging_id(self) -> str:
-        """Random id of this staging area, written by its first user.
+        """Return the random id of this staging area; its first user writes it.
 
         A position records it: an area with another id (a pod's empty disk, another bucket) does not
         hold what was staged for that position.
@@ -57,12 +57,15 @@ class StagingArea:
             return str(json.loads(data or b"")["staging_id"])
         except (ValueError, KeyError, TypeError) as error:
             raise StagingError(
-                f"{place} holds no id of a staging area: {error}. Remove it; the area then counts as "
-                "a new one, and what it holds of unfinished batches is fetched again."
+                f"{place} holds no id of a staging area: {error}. Remove it; the area then counts "
+                "as a new one, and its unfinished batches are fetched again."
             ) from error
 
     def known_id(self) -> str:
-        """`staging_id`; empty where the area has none and cannot be written: a wait works without it."""
+        """Return `staging_id`; empty if there is none and it cannot be written.
+
+        A wait works without it.
+        """
         try:
             return self.staging_id()
         except StagingError as error:
@@ -70,8 +73,9 @@ class StagingArea:
             return ""
 
     def subscriber(self, org_id: str, subscription: str, consumer: str) -> tuple[str, str]:
-        """Say which consumer a managed subscription delivers to, unless that was said before; who it is, and where that is written.
+        """Record a managed subscription's consumer, unless one is recorded already.
 
+        :return: the recorded consumer, and the file that names it.
         :raises StagingError: it can be neither written nor read.
         """
         place = self.root / layout.managed_name(org_id, subscription)
@@ -80,16 +84,14 @@ class StagingArea:
         try:
             return str(json.loads(durable.read(place) or b"")["consumer"]), str(place)
         except (ValueError, KeyError, TypeError) as error:
-            raise StagingError(
-                f"{place} does not say which consumer it is for: {error}. Remove it."
-            ) from error
+            raise StagingError(f"{place} names no consumer: {error}. Remove it.") from error
 
     def topic(self, org_id: str, consumer: str, topic: str) -> TopicFolder:
         return TopicFolder(self.root / layout.topic_folder(org_id, consumer, topic))
 
 
 class TopicFolder:
-    """What one consumer has staged of one topic of one org."""
+    """Folder of one consumer's batches of one topic of one org."""
 
     def __init__(self, folder: UPath) -> None:
         self.folder = folder
@@ -100,16 +102,16 @@ class TopicFolder:
         )
 
     def claim_beginning(self, holder: Holder) -> claims.Claim:
-        """Be the only one who begins a position.
+        """Take the lease that allows one task at a time to begin a position.
 
-        :raises BatchClaimed: another is at it.
+        :raises BatchClaimed: another task holds it.
         """
         return claims.take(self.folder / layout.BEGINNING, holder)
 
     def begin_once(self, position: str) -> str:
-        """Write what the first epoch will be; return what counts: this, or an earlier task's record.
+        """Write the record of the first epoch, unless there is one; return the record that counts.
 
-        An earlier task may have died before its record was in the store.
+        A task that wrote an earlier record may have died before the record was in the store.
 
         :param position: the position's record.
         """
@@ -119,21 +121,21 @@ class TopicFolder:
         return (durable.read(place) or position.encode()).decode(errors="replace")
 
     def begin_anew(self, position: str) -> None:
-        """Replace a first record that cannot be parsed; only for the holder of the claim."""
+        """Replace a first record that cannot be parsed; only for the lease holder."""
         durable.replace(self._beginning(), position.encode())
 
     def _beginning(self) -> UPath:
-        forgotten = self.forgotten()  # an epoch begun before the position was forgotten is over
+        forgotten = self.forgotten()  # each `forget` changes the name: earlier records are void
         return self.folder / layout.BEGINNING / f"position{forgotten.id if forgotten else ''}.json"
 
     def read_anchor(self) -> Anchor | None:
-        """The last keepalive's replay id; None if there is none, or if it cannot be parsed."""
+        """Read the keepalive point; None if there is none, or if it cannot be parsed."""
         data = durable.read(self.folder / layout.ANCHOR)
         try:
             return Anchor.from_json(data.decode()) if data is not None else None
         except ValueError as error:
             log.warning(
-                "%s is not an anchor and is left out: %s", self.folder / layout.ANCHOR, error
+                "%s is no keepalive point and is ignored: %s", self.folder / layout.ANCHOR, error
             )
             return None
 
@@ -141,10 +143,10 @@ class TopicFolder:
         durable.replace(self.folder / layout.ANCHOR, anchor.to_json().encode())
 
     def forget(self, at: str, epoch: str = "", last_event_at: str = "") -> None:
-        """Record that a user forgot the position: all epochs known by now no longer count.
+        """Record that a user forgot the position: the epochs that are known by now no longer count.
 
         :param at: for people; ISO-8601, UTC.
-        :param epoch: of the forgotten position, which may have left nothing here.
+        :param epoch: of the forgotten position, which may have left no file here.
         :param last_event_at: of the forgotten position.
         """
         before = self.forgotten()
@@ -156,7 +158,7 @@ class TopicFolder:
         durable.replace(self.folder / layout.FORGOTTEN, mark.to_json().encode())
 
     def forgotten(self) -> Forgotten | None:
-        """The last time a user forgot the position; None: never.
+        """Read the last time a user forgot the position; None: never.
 
         :raises StagingError: the record cannot be parsed.
         """
@@ -165,17 +167,17 @@ class TopicFolder:
             return Forgotten.from_json(data.decode()) if data is not None else None
         except ValueError as error:
             raise StagingError(
-                f"{self.folder / layout.FORGOTTEN} does not say which epochs were forgotten: {error}. "
-                "Remove it; or write it again with `airflow sfevents position forget`."
+                f"{self.folder / layout.FORGOTTEN} does not say which epochs were forgotten: "
+                f"{error}. Remove it; or write it again with `airflow sfevents position forget`."
             ) from error
 
     def after_forgetting(self, epoch: str) -> bool:
-        """Whether an epoch began after the position was last forgotten, so that it still counts."""
+        """Return whether an epoch counts: it began after the position was last forgotten."""
         forgotten = self.forgotten()
         return forgotten is None or epoch not in forgotten.epochs
 
     def epochs(self) -> list[str]:
-        """Epochs that left something here, in no order."""
+        """Return the epochs that left a file here, in no order."""
         return [
             name
             for name in durable.names(self.folder)
@@ -183,10 +185,10 @@ class TopicFolder:
         ]
 
     def origins(self) -> list[Origin]:
-        """How each epoch began, oldest first (`in_order`).
+        """Read the origins of the epochs, oldest first (`in_order`).
 
-        :raises StagingError: one cannot be parsed. The order of epochs would be a guess, and with it
-            what has landed.
+        :raises StagingError: one cannot be parsed; the order of epochs, and with it the newest
+            landed batch, would be a guess.
         """
         written = {epoch: durable.read(self._origin(epoch)) for epoch in self.epochs()}
         return in_order(
@@ -194,7 +196,7 @@ class TopicFolder:
         )
 
     def ancestors(self, epoch: str) -> frozenset[str]:
-        """Epochs that this one followed, directly or not, as far as their origins are here."""
+        """Return the epochs that this one followed, directly or not, as far as origins are here."""
         previous = {origin.epoch: origin.previous for origin in self.origins()}
         found: set[str] = set()
         while (epoch := previous.get(epoch, "")) and epoch not in found:
@@ -202,17 +204,17 @@ class TopicFolder:
         return frozenset(found)
 
     def write_origin(self, origin: Origin) -> None:
-        """Record how an epoch began, once; a second time for the same epoch changes nothing."""
+        """Record the origin of an epoch, once; a second call for the same epoch changes nothing."""
         durable.create_once(self._origin(origin.epoch), origin.to_json().encode())
 
     def sequences(self, epoch: str) -> list[int]:
-        """Sequences of the batches that have a folder, ascending."""
+        """Return the numbers of the batches that have a folder, ascending."""
         return sorted(
             int(name) for name in durable.names(self.folder / epoch) if _SEQUENCE.fullmatch(name)
         )
 
     def manifests(self) -> Iterator[Manifest]:
-        """Manifests of the batches that are kept, newest first; read one by one."""
+        """Read the manifests of the batches that are kept, newest first, one by one."""
         for epoch in reversed(self.epochs_in_order()):
             for sequence in reversed(self.sequences(epoch)):
                 manifest = self.batch(epoch, sequence).read_manifest()
@@ -220,10 +222,12 @@ class TopicFolder:
                     yield manifest
 
     def newest_receipt(self) -> tuple[str, int] | None:
-        """Epoch and sequence of the newest landed batch over all epochs; None: nothing ever landed here.
+        """Find the newest landed batch of all epochs; None: no batch ever landed here.
 
-        Epochs count in their order, not by when they landed: an old run that is cleared lands an old
+        Epochs count in their order, not by the time of landing: a cleared old run lands an old
         batch again.
+
+        :return: its epoch and batch number.
         """
         for epoch in reversed(self.epochs_in_order()):
             for sequence in self._newest_landed(epoch):
@@ -237,12 +241,13 @@ class TopicFolder:
         return []
 
     def sweep(self, keep_batches: int = KEEP_BATCHES, epoch: str = "") -> list[str]:
-        """Remove old batches (`sweeping.to_sweep` decides) and return their ids.
+        """Remove old batches (`sweeping.to_sweep` selects them) and return their ids.
 
         A batch that cannot be removed now is removed next time.
 
-        :param epoch: of the position; of several epochs the newest, whatever their order here.
-        :raises ValueError: when `keep_batches` is negative.
+        :param keep_batches: number of the newest batches that are kept in any case.
+        :param epoch: of the position; it counts as the newest epoch, whatever the order here.
+        :raises ValueError: `keep_batches` is negative.
         """
         if keep_batches < 0:
             raise ValueError(f"keep_batches must be 0 or more, not {keep_batches}")
@@ -255,7 +260,7 @@ class TopicFolder:
         return [swept for state in sweepable for swept in self._remove(state.epoch, state.sequence)]
 
     def epochs_in_order(self) -> list[str]:
-        """Epochs, oldest first, those without an origin included."""
+        """Return the epochs, oldest first, including those without an origin."""
         origins = self.origins()
         known = {origin.epoch for origin in origins}
         others = [
@@ -266,10 +271,10 @@ class TopicFolder:
         return [origin.epoch for origin in in_order([*origins, *others])]
 
     def _seen_at(self, epoch: str) -> str:
-        """For an epoch without an origin: when its oldest batch was staged.
+        """Return the time at which the oldest batch of an epoch without an origin was staged.
 
-        An epoch of which nothing is staged yet comes last: a first run at `latest` writes the origin
-        once it knows its replay id.
+        An epoch of which nothing is staged yet comes last: a first run at `latest` writes the
+        origin once it knows its replay id.
         """
         sequences = self.sequences(epoch)
         manifests = (self.batch(epoch, sequence).read_manifest() for sequence in sequences)
@@ -304,8 +309,8 @@ class TopicFolder:
             origin = Origin.from_json(data.decode())
         except ValueError as error:
             raise StagingError(
-                f"{self._origin(epoch)} does not say how an epoch began: {error}. Restore it; or, if nothing of that epoch is "
-                f"to be landed any more, remove {self.folder / epoch}."
+                f"{self._origin(epoch)} is no origin of an epoch: {error}. Restore it; or, if no "
+                f"batch of that epoch is to be landed any more, remove {self.folder / epoch}."
             ) from error
         return origin
 
@@ -313,8 +318,8 @@ class TopicFolder:
 def in_order(origins: Iterable[Origin]) -> list[Origin]:
     """Put origins in order: each after the one that it names as previous.
 
-    Epochs that name none that is here stand by the time of their beginning. Those times come from
-    several machines' clocks, so only housekeeping goes by them.
+    Epochs whose previous one has no origin here are ordered by their time of beginning. Those times
+    come from several machines' clocks, so only housekeeping uses this order.
     """
     sorted_by_time = sorted(origins, key=lambda origin: (origin.created_at, origin.epoch))
     here = {origin.epoch for origin in sorted_by_time}

@@ -1,6 +1,6 @@
-"""One batch's folder: claims, files, schemas, manifest, receipt.
+"""Folder of one batch: leases, staged files, schemas, manifest, receipt.
 
-Airflow imports this in every process that parses a DAG, so Arrow is imported where it is used.
+Airflow imports this in every process that parses a DAG, so Arrow is imported inside functions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCHEMA_SUFFIX = ".avsc"
 
 
 class BatchFolder:
-    """Where one batch is staged and its receipt lies. Nothing here is cached: others write there too."""
+    """Folder of one batch. Nothing is cached here, because other processes write there too."""
 
     def __init__(self, folder: UPath, batch_id: str) -> None:
         self.folder = folder
@@ -38,7 +38,7 @@ class BatchFolder:
 
     @property
     def url(self) -> str:
-        """Where the batch is, for people and for XCom: absolute, without a connection in it."""
+        """URL of the folder, for people and for XCom: absolute, without a connection in it."""
         return durable.url(self.folder)
 
     @property
@@ -46,7 +46,7 @@ class BatchFolder:
         return durable.url(self.folder / layout.MANIFEST)
 
     def claim(self, holder: Holder, patience: claims.Patience | None = None) -> claims.Claim:
-        """Take the batch; blocks while another machine's unreleased claim is watched.
+        """Take the lease of the batch; blocks while another machine's unreleased lease is watched.
 
         :raises BatchClaimed: another holder is alive.
         """
@@ -59,7 +59,7 @@ class BatchFolder:
         return claim
 
     async def claim_in_thread(self, holder: Holder) -> claims.Claim:
-        """As `claim`, beside an event loop; one that is made after its caller was cancelled is released.
+        """Take the lease in a thread; it is released if the caller was cancelled in the meantime.
 
         :raises BatchClaimed: another holder is alive.
         """
@@ -77,7 +77,7 @@ class BatchFolder:
 
         try:
             return await asyncio.to_thread(take)
-        except asyncio.CancelledError:  # the thread goes on: a store may take seconds to write
+        except asyncio.CancelledError:  # the thread continues: a store may take seconds to write
             with lock:
                 is_wanted = False
             for claim in made:
@@ -93,10 +93,10 @@ class BatchFolder:
         *,
         is_billed: bool = True,
     ) -> PartWriter:
-        """A writer for this claim's attempt, which continues after `start`.
+        """Return a writer for this lease's attempt, which continues after `start`.
 
-        :param is_billed: the claim says how much it was given (`Claim.note_received`); otherwise its
-            caller counts what cannot be written.
+        :param is_billed: the lease counts the events that the writer receives
+            (`Claim.note_received`); otherwise the caller counts those that cannot be written.
         """
         from airflow_provider_sfevents.staging.writer import PartWriter
 
@@ -110,48 +110,55 @@ class BatchFolder:
         )
 
     def parts(self) -> list[Part]:
-        """The complete files of all attempts, as their footers say; which of them make up the batch is for `chain` to say."""
+        """Return the complete files of all attempts, by their footers.
+
+        `chain` selects those that make up the batch.
+        """
         return self._parts(sound=False)
 
     def sound_parts(self) -> list[Part]:
-        """The files of all attempts that an attempt may keep: read through, as the next to look at their rows is Spark.
+        """Return the undamaged files of all attempts, which an attempt may keep.
 
-        A damaged one is left out with a warning: its events are fetched again.
+        Each is read through, as Spark is the next to read its rows. A damaged file is left out with
+        a warning: its events are fetched again.
         """
         return self._parts(sound=True)
 
     def verify(self, manifest: Manifest, *, past: bool = False) -> None:
-        """Read every file of a staged batch through, and compare.
+        """Read every file of a staged batch through, and compare it with the manifest.
 
-        :param past: the position is beyond the batch, or has left its epoch; no run fetches it again by itself.
-        :raises StagingError: a file is missing or does not hold what the manifest says; with what to do.
+        :param past: the position is beyond the batch, or in another epoch, so no run fetches it
+            again.
+        :raises StagingError: a file is missing or differs from the manifest; the message has the
+            remedy.
         """
         from airflow_provider_sfevents.staging.parts import damage
 
         for part in manifest.parts:
             if wrong := damage(self.folder, part):
                 raise StagingError(
-                    f"Staged file {self.folder / part.path} {wrong}. It was changed or removed after it was written. "
-                    f"{self._way_out(manifest, past=past)}"
+                    f"Staged file {self.folder / part.path} {wrong}. It was changed or removed "
+                    f"after it was written. {self._way_out(manifest, past=past)}"
                 )
 
     def _way_out(self, manifest: Manifest, *, past: bool) -> str:
-        """What to do about a damaged file of a staged batch."""
+        """Return the remedy for a damaged file of a staged batch."""
         if not past:
             return (
-                f"Restore it; or remove {self.folder / layout.MANIFEST} (and {layout.RECEIPT} beside it, if it is there): the position "
-                "has not moved, so the next run keeps the files that are sound and fetches the rest again, as long as the bus has it "
-                "(72 hours)."
+                f"Restore it; or remove {self.folder / layout.MANIFEST} (and {layout.RECEIPT} "
+                "beside it, if it is there): the position has not moved, so the next run keeps the "
+                "undamaged files and fetches the rest again, as long as the bus has it (72 hours)."
             )
         if layout.RECEIPT in durable.names(self.folder):
             return (
-                "The batch landed before, and what it left in the table stays. To land it again, restore the file; otherwise mark the "
-                "task as success."
+                "The batch landed before, and its rows stay in the table. To land it again, "
+                "restore the file; otherwise mark the task as success."
             )
         return (
-            "The position is elsewhere by now, so no run fetches these events by itself. Restore the file; or, as long as the bus has "
-            f"them (72 hours), go back before them: `airflow sfevents position set {manifest.consumer} {manifest.topic} {manifest.start}`; "
-            "what has landed does not land again."
+            "The position has left this batch, so no run fetches these events by itself. Restore "
+            "the file; or, as long as the bus has them (72 hours), go back before them: "
+            f"`airflow sfevents position set {manifest.consumer} {manifest.topic} "
+            f"{manifest.start}`; events that have landed do not land again."
         )
 
     def read_manifest(self) -> Manifest | None:
@@ -163,13 +170,17 @@ class BatchFolder:
         )
 
     def create_manifest(self, manifest: Manifest) -> Manifest:
-        """Say that the batch is staged; returns the manifest that counts: this one, or the one that was there before."""
+        """Mark the batch as staged; returns the manifest that counts: this one or an earlier one.
+
+        :raises StagingError: it can be neither written nor read.
+        """
         if durable.create_once(self.folder / layout.MANIFEST, manifest.to_json().encode()):
             return manifest
         existing = self.read_manifest()
         if existing is None:
             raise StagingError(
-                f"{self.folder / layout.MANIFEST} was there a moment ago and is gone; somebody is emptying the staging area."
+                f"{self.folder / layout.MANIFEST} existed a moment ago and is gone: another "
+                "process is emptying the staging area. Keep it until its batches are committed."
             )
         return existing
 
@@ -182,7 +193,10 @@ class BatchFolder:
         )
 
     def read_announced(self) -> Announced | None:
-        """What a watcher last said of this batch. A mark that cannot be understood is none: one run more is then started."""
+        """Read the last announcement of this batch by a watcher.
+
+        A file that cannot be parsed counts as none: one more run is then started.
+        """
         data = durable.read(self.folder / layout.ANNOUNCED)
         try:
             return Announced.from_json(_text(data)) if data is not None else None
@@ -193,7 +207,11 @@ class BatchFolder:
         durable.replace(self.folder / layout.ANNOUNCED, announced.to_json().encode())
 
     def read_confirmed(self) -> str:
-        """The place Salesforce has said that it keeps, hex; empty where it has not, or the mark cannot be understood: then it is told again."""
+        """Read the replay id (hex) that Salesforce keeps; empty if it has confirmed none.
+
+        A file that cannot be parsed counts as none: the replay id is then committed to Salesforce
+        again.
+        """
         data = durable.read(self.folder / layout.CONFIRMED)
         try:
             return Confirmed.from_json(_text(data)).replay_id if data is not None else ""
@@ -204,7 +222,10 @@ class BatchFolder:
         durable.replace(self.folder / layout.CONFIRMED, confirmed.to_json().encode())
 
     def read_excess(self) -> dict[str, int]:
-        """Deliveries noted so far that brought the batch nothing, by cause. A note that cannot be understood is none."""
+        """Read the extra deliveries that were recorded after staging, by cause.
+
+        A file that cannot be parsed counts as none.
+        """
         data = durable.read(self.folder / layout.EXCESS)
         try:
             noted = dict(json.loads(_text(data))) if data is not None else {}
@@ -213,17 +234,20 @@ class BatchFolder:
             return {}
 
     def excess_of(self, manifest: Manifest) -> dict[str, int]:
-        """Deliveries that brought the batch nothing, by cause: what its manifest says, and what came to light afterwards."""
+        """Return the extra deliveries by cause: from the manifest, and recorded after staging."""
         return manifest.excess | self.read_excess()
 
     def note_excess(self, more: Mapping[str, int]) -> None:
-        """Add to it. Two at once may forget one of theirs: it is a bill, and nothing goes by it."""
+        """Add extra deliveries to the record.
+
+        Two writers at once may lose one addition: no decision depends on the counts.
+        """
         if any(more.values()):
             noted = sums(self.read_excess(), more)
             durable.replace(self.folder / layout.EXCESS, json.dumps(noted).encode())
 
     def attempts_before(self, claim: claims.Claim) -> list[Attempt]:
-        """What the holders before this one have received and closed."""
+        """Return the events that earlier lease holders have received and closed."""
         received = claims.received(self.folder)
         before = [one for one in received if one < claim.number]
         parts = self.parts() if before else []
@@ -238,7 +262,7 @@ class BatchFolder:
         ]
 
     def identities(self, parts: Sequence[Part]) -> dict[bytes, str]:
-        """Event ids by replay id of what these files hold; a file that cannot be read has none."""
+        """Return the event ids in these files, by replay id; an unreadable file has none."""
         if not parts:
             return {}
         from airflow_provider_sfevents.staging.parts import identities
@@ -255,22 +279,25 @@ class BatchFolder:
         return last_event(self.folder, part)
 
     def read_schema(self, schema_id: str) -> str:
-        """Return the schema's JSON; empty if it is not there."""
+        """Return the schema's JSON; empty if there is no such file."""
         data = durable.read(self.folder / layout.schema_name(schema_id))
         return _text(data) if data else ""
 
     def write_schema(self, schema_id: str, schema: str) -> None:
-        """Put a schema beside the events written with it; an id always means the same schema, so the first one stays."""
+        """Write a schema beside its events.
+
+        An id always means the same schema, so the first file stays.
+        """
         place = self.folder / layout.schema_name(schema_id)
         if not durable.create_once(place, schema.encode()) and not self._is_whole(place):
             durable.replace(place, schema.encode())
 
     def write_unknown_schema(self, schema_id: str, reason: str) -> None:
-        """Say that the service has no such schema: its events go to quarantine with this reason."""
+        """Record that the service has no such schema; `reason` is shown in quarantine."""
         durable.create_once(self.folder / layout.unknown_schema_name(schema_id), reason.encode())
 
     def schemas(self) -> set[str]:
-        """Ids of the schemas that are there."""
+        """Return the ids of the schemas in this folder."""
         folder = self.folder / layout.SCHEMAS
         there = [
             name
@@ -282,7 +309,7 @@ class BatchFolder:
         return {unquote(name.removesuffix(_SCHEMA_SUFFIX)) for name in there}
 
     def _is_whole(self, schema: UPath) -> bool:
-        """Whether a schema was written to its end, where a store may show half of one."""
+        """Return whether a schema was written to its end; some stores show half-written files."""
         try:
             json.loads(durable.read(schema) or b"")
         except ValueError:
@@ -290,13 +317,13 @@ class BatchFolder:
         return True
 
     def remove(self) -> None:
-        """Remove the batch; its manifest first, so that a half-removed one is no batch any more, for whoever looks for its own."""
+        """Remove the batch, its manifest first, so that a half-removed batch never looks staged."""
         durable.remove(self.folder / layout.MANIFEST)
         durable.remove(self.folder)
 
     def _parts(self, *, sound: bool) -> list[Part]:
         paths = self._part_paths()
-        if not paths:  # as most often, for whoever only waits; Arrow takes its time and memory
+        if not paths:  # the usual case of a wait, which then need not import Arrow
             return []
         from airflow_provider_sfevents.staging.parts import read_part, read_sound_part
 
@@ -313,7 +340,7 @@ class BatchFolder:
         ]
 
     def _remove_leftovers(self, claim: int) -> None:
-        """Remove what earlier holders, gone now, had begun and not finished."""
+        """Remove the unfinished files of earlier holders, which are gone."""
         if claim == 1:
             return
         attempts = self.folder / layout.ATTEMPTS

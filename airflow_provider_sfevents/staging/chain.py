@@ -1,4 +1,4 @@
-"""Which of a batch's files belong to it, and in which order. Pure."""
+"""Select and order the files that make up a batch. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ if TYPE_CHECKING:
 
 
 def chain(start: str, parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The files that hold the most events in a row from `start` on: each starts where the one before ended.
+    """Return the files that hold the most events in a row from `start` on.
 
-    Files of several attempts may lie beside each other, also those of a twin that was taken for dead.
-    The bus delivers a topic in one order, so files that start at the same replay point hold the same
-    events in the same order. Of those one is taken, whole: the one that leads furthest. A file that
-    cannot be reached from `start` is left out.
+    Each returned file starts at the replay id at which the one before it ended.
+
+    The folder may hold files of several attempts, also of an attempt that was taken for dead and is
+    still running. The bus delivers a topic in one order, so files that start at the same replay
+    point hold the same events in the same order. Of those files one is taken, whole: the one that
+    leads furthest. A file that cannot be reached from `start` is left out.
 
     :param start: `earliest`, `latest` or a replay id in hex; compared, never computed with.
     """
@@ -26,7 +28,7 @@ def chain(start: str, parts: Iterable[Part]) -> tuple[Part, ...]:
         if part.events > 0:
             beginning[part.first_ordinal, part.start].append(part)
     best: dict[tuple[int, str], tuple[int, tuple[Part, ...]]] = {}
-    for place in sorted(beginning, reverse=True):  # what a file leads to lies at a higher ordinal
+    for place in sorted(beginning, reverse=True):  # a file leads to a higher ordinal
         ways = []
         for part in sorted(beginning[place], key=lambda one: one.path):
             further, after = best.get((part.first_ordinal + part.events, part.end), (0, ()))

@@ -1,9 +1,12 @@
-"""The checksum of a staged file: over its rows, whatever the row groups, pages and compression.
+"""Checksum of a staged file: over its rows, whatever the row groups, pages and compression.
 
-For each column in the order of `layout.STAGED_COLUMNS` a SHA-256 over its values: fixed-width columns over the values as little-endian bytes,
-columns of varying width over two streams, the lengths (int32, little-endian) and the concatenated values. The checksum is the SHA-256
-over the digests of all these streams, one after the other. Computed on whole Arrow buffers, so that an event costs a few
-nanoseconds more than its bytes do.
+For each column, in the order of `layout.STAGED_COLUMNS`, a SHA-256 over its values. A fixed-width
+column has one stream: the values as little-endian bytes. A column of varying width has two streams:
+the lengths (int32, little-endian) and the concatenated values. The checksum is the SHA-256 over the
+digests of all these streams, one after the other.
+
+It is computed on whole Arrow buffers, so that an event costs a few nanoseconds more than its bytes
+do.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ class Checksum:
                 stream.update(buffer)
 
     def hexdigest(self) -> str:
-        """Checksum of all rows so far."""
+        """Return the checksum of all rows so far, in hex."""
         return hashlib.sha256(
             b"".join(one.digest() for hashes in self._streams for one in hashes)
         ).hexdigest()

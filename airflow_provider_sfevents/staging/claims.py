@@ -1,13 +1,14 @@
-"""One task at a time on a batch: numbered claims of which the highest holds.
+"""Leases: one task at a time works on a batch. Leases are numbered, and the highest one holds.
 
-    claims/0001.json   who; created exclusively
-    claims/0001.beat   a counter, written again every `beat_seconds` while the holder lives; and how many events it has received
-    claims/0001.done   let go in good order, by the holder of this token: the next one need not watch; with the last count
+    claims/0001.json   the holder; created exclusively
+    claims/0001.beat   lease heartbeat: a counter and the number of received events
+    claims/0001.done   release by the holder of this token, with the final number of events
 
-A claim is not a lock. A holder that was taken for dead and wakes up again finds a higher number when it
-calls `Claim.check`, which it does before everything that cannot be undone (manifest, landing, commit),
-and gives way. A holder whose last sign of life is older than the lease renews it first; if it cannot,
-it stops as well, because another process may be about to take the batch.
+1. A lease is not a lock. A holder calls `Claim.check` before everything that cannot be undone
+   (manifest, landing, commit). A holder that was taken for dead finds a higher number there and
+   gives way.
+2. A holder whose last heartbeat is older than the lease renews it first. If it cannot, it stops,
+   because another process may be about to take the batch.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEPT_CLAIMS = 5
-"""Released and dead claims that are kept for people to look at; a quiet topic's next batch may be claimed every hour for months."""
+"""Old leases that are kept for people; a quiet topic's batch may have a new one every hour."""
 
 _CLAIM = re.compile(r"(\d+)\.json")
 _LEFTOVER = re.compile(r"\.(\d+)\.")
@@ -49,10 +50,10 @@ _RECEIVED = re.compile(rb".* (\d+) received\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long to watch a claim, and by which clock.
+    """Timing of a lease, and its clock.
 
-    :param beat_seconds: between two signs of life of ours, and between two looks at another's.
-    :param lease_seconds: silence after which another is taken for dead.
+    :param beat_seconds: between two heartbeats, and between two looks at another lease.
+    :param lease_seconds: time without a heartbeat after which a holder is taken for dead.
     """
 
     beat_seconds: float = BEAT_SECONDS
@@ -66,10 +67,10 @@ _PATIENCE = Patience()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """One of several looks at a claim, by somebody who has other things to do in between.
+    """One of several observations of a lease, for observers that do other work in between.
 
-    :param beat: its last sign of life; `None`: there was none.
-    :param since: when this beat was first seen, by the observer's monotonic clock.
+    :param beat: its last heartbeat; None if there was none.
+    :param since: time at which this heartbeat was first seen, by the observer's monotonic clock.
     """
 
     number: int
@@ -84,7 +85,7 @@ class Glance:
 
 
 class Claim:
-    """A batch is ours until `release`, or until somebody took us for dead. A context manager that releases."""
+    """Lease of a batch, for `with`; held until `release` or until another process takes it over."""
 
     def __init__(self, folder: UPath, number: int, holder: Holder, patience: Patience) -> None:
         self.folder = folder
@@ -103,9 +104,10 @@ class Claim:
     def check(self) -> None:
         """Make sure that this process still holds the batch. Call it before what cannot be undone.
 
-        :raises BatchClaimed: another process took this one for dead and holds the batch now.
-        :raises LeaseGoneError: the claim is gone.
-        :raises StagingError: the store does not answer, or the claim was not renewed for its length.
+        :raises BatchClaimed: another process took this holder for dead and holds the batch now.
+        :raises LeaseGoneError: the lease file is gone.
+        :raises StagingError: the store does not answer, or the lease was not renewed for its
+            length.
         """
         if self._patience.monotonic() - self._renewed_at > self._patience.lease_seconds:
             self._renew()
@@ -113,21 +115,23 @@ class Claim:
         if numbers and numbers[-1] > self.number:
             holder = _read_holder(self.folder, numbers[-1])
             raise BatchClaimed(
-                f"Batch {self.folder} was taken over by {holder.describe()} (claim {numbers[-1]}): this task, with claim "
-                f"{self.number}, showed no sign of life and was thought dead. It gives way; the other one lands the batch."
+                f"Batch {self.folder} was taken over by {holder.describe()} (lease {numbers[-1]}): "
+                f"this task, with lease {self.number}, wrote no heartbeat and was taken for dead. "
+                "It gives way; the other task lands the batch."
             )
         if self.number not in numbers or not self._is_ours():
             raise LeaseGoneError(
-                f"Claim {self.number} of batch {self.folder} is gone: somebody emptied the staging area while this task was at "
-                "work. Keep it until its batches are committed; the next try begins the batch again."
+                f"Lease {self.number} of batch {self.folder} is gone: the staging area was emptied "
+                "while this task was at work. Keep it until its batches are committed; the next "
+                "try begins the batch again."
             )
 
     def note_received(self, events: int) -> None:
-        """So many more have come; the next sign of life says so, should it be the last one."""
+        """Add received events to the count; the next heartbeat writes it."""
         self._received += events
 
     def release(self) -> None:
-        """Let go. Never raises: what cannot be released now is found dead by the next one."""
+        """Release the lease. Never raises: the next holder finds an unreleased lease dead."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -138,7 +142,7 @@ class Claim:
                 durable.replace(_file(self.folder, self.number, "done"), said)
         except StagingError as error:
             log.warning(
-                "Claim %d of batch %s could not be released: %s", self.number, self.folder, error
+                "Lease %d of batch %s could not be released: %s", self.number, self.folder, error
             )
         holders.forget(self.holder)
 
@@ -154,7 +158,7 @@ class Claim:
         self.release()
 
     def show_life(self) -> None:
-        """Begin the heartbeat; `take` has done so."""
+        """Start the heartbeat; `take` calls this."""
         self._try_to_beat()
         self._beats.start()
 
@@ -165,10 +169,8 @@ class Claim:
     def _try_to_beat(self) -> None:
         try:
             self._write_beat()
-        except StagingError as error:  # one missed beat does no harm; after a lease `check` tells
-            log.warning(
-                "No sign of life for claim %d of batch %s: %s", self.number, self.folder, error
-            )
+        except StagingError as error:  # one missed heartbeat is harmless; `check` finds more
+            log.warning("No heartbeat of lease %d, batch %s: %s", self.number, self.folder, error)
 
     def _write_beat(self) -> None:
         if self._count and not self._is_ours():  # a removed folder must not come back empty
@@ -179,26 +181,27 @@ class Claim:
         self._renewed_at = self._patience.monotonic()
 
     def _renew(self) -> None:
-        """:raises StagingError: the lease has run out, and no sign of life can be written."""
+        """:raises StagingError: no heartbeat can be written, and the lease has run out."""
         try:
             self._write_beat()
         except StagingError as error:
             raise StagingError(
-                f"Claim {self.number} of batch {self.folder} could not be renewed for "
-                f"{self._patience.lease_seconds:.0f} s, the length of a lease, so another task may be "
-                f"about to take the batch; this task stops before it writes. Try again when the store "
-                f"answers. {error}"
+                f"Lease {self.number} of batch {self.folder} could not be renewed for "
+                f"{self._patience.lease_seconds:.0f} s, the length of a lease, so another task may "
+                "be about to take the batch; this task stops before it writes. Try again when the "
+                f"store answers. {error}"
             ) from error
 
     def _is_ours(self) -> bool:
-        """Whether our claim is there still; numbers begin anew in a staging area that was emptied."""
+        """Return whether this lease's file exists; numbers begin anew in an emptied area."""
         return _read_holder(self.folder, self.number).token == self.holder.token
 
 
 def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Claim:
-    """Take a batch, from a holder that is gone where need be.
+    """Take the lease of a batch, if need be from a holder that is gone.
 
-    Blocks up to `lease_seconds` to watch a claim of another machine that was not released; not for an event loop.
+    Blocks up to `lease_seconds` to watch an unreleased lease of another machine; not for an event
+    loop.
 
     :raises BatchClaimed: another holder is alive.
     :raises StagingError: the store does not answer.
@@ -217,7 +220,7 @@ def take(folder: UPath, holder: Holder, patience: Patience | None = None) -> Cla
 
 
 def may_be_held(folder: UPath) -> bool:
-    """Whether somebody may be at work on a batch; answers at once, and rather yes than no."""
+    """Return whether a task may be at work on a batch; answers at once, and in doubt with True."""
     numbers = claim_numbers(folder)
     if not numbers:
         return False
@@ -226,15 +229,16 @@ def may_be_held(folder: UPath) -> bool:
 
 
 def holder_of(folder: UPath) -> tuple[int, Holder] | None:
-    """Number and holder of the claim that counts, dead or alive; `None` where the batch was never claimed."""
+    """Return number and holder of the current lease, dead or alive; None if there never was one."""
     numbers = claim_numbers(folder)
     return (numbers[-1], _read_holder(folder, numbers[-1])) if numbers else None
 
 
 def seen(folder: UPath, patience: Patience | None = None) -> tuple[int, Holder, Verdict] | None:
-    """Number and holder of the claim that counts, and what can be said of that holder; `None` where the batch was never claimed.
+    """Return number, holder and state of the current lease; None if there never was one.
 
-    :param patience: to watch a claim of another machine as `take` does; without it one look, and such a claim stays `WATCH`.
+    :param patience: watch another machine's lease as `take` does; None: look once, and the state of
+        such a lease stays `WATCH`.
     """
     found = holder_of(folder)
     if found is None:
@@ -251,9 +255,9 @@ def seen(folder: UPath, patience: Patience | None = None) -> tuple[int, Holder, 
 def glance(
     folder: UPath, before: Glance | None = None, patience: Patience = _PATIENCE
 ) -> Glance | None:
-    """One look at the claim that counts; answers at once. `None` where the batch was never claimed.
+    """Look once at the current lease; answers at once. None if there never was one.
 
-    :param before: the look before this one. Of a holder on another machine only several tell whether it lives.
+    :param before: the previous look. Only several looks show if a holder on another machine lives.
     """
     found = holder_of(folder)
     if found is None:
@@ -276,7 +280,7 @@ def glance(
 
 
 def let_go(folder: UPath, number: int) -> None:
-    """Release another's claim. A holder that lives after all finds a higher one at its next `check`, and gives way.
+    """Release another holder's lease. If that holder lives, its next `check` makes it give way.
 
     :raises StagingError: the store does not answer.
     """
@@ -285,13 +289,13 @@ def let_go(folder: UPath, number: int) -> None:
 
 
 def claim_numbers(folder: UPath) -> list[int]:
-    """Numbers of the claims on a batch, ascending."""
+    """Return the numbers of the leases of a batch, ascending."""
     found = (_CLAIM.fullmatch(name) for name in durable.names(folder / layout.CLAIMS))
     return sorted(int(match[1]) for match in found if match)
 
 
 def received(folder: UPath) -> dict[int, int]:
-    """How many events each claim's holder had received when it let go or last showed life, by number of the claim."""
+    """Return the number of events that each lease's holder reported last, by lease."""
     found = {}
     for number in claim_numbers(folder):
         said = (durable.read(_file(folder, number, suffix)) or b"" for suffix in ("beat", "done"))
@@ -301,11 +305,11 @@ def received(folder: UPath) -> dict[int, int]:
 
 
 def _create(folder: UPath, holder: Holder, patience: Patience) -> int:
-    """Number of the new claim."""
+    """Create a lease and return its number."""
     record = holder.to_json().encode()
     while True:
         number = _next_number(folder, patience)
-        # Somebody may be quicker by a moment; or so much quicker that the number was free again, cleared away as an old one.
+        # Another process may be faster; or so much faster that its lease was removed as an old one.
         if (
             durable.create_once(_file(folder, number, "json"), record)
             and claim_numbers(folder)[-1] == number
@@ -314,7 +318,7 @@ def _create(folder: UPath, holder: Holder, patience: Patience) -> int:
 
 
 def _next_number(folder: UPath, patience: Patience) -> int:
-    """:raises BatchClaimed: the highest claim's holder is alive."""
+    """:raises BatchClaimed: the holder of the highest lease is alive."""
     numbers = claim_numbers(folder)
     if not numbers:
         return 1
@@ -322,9 +326,10 @@ def _next_number(folder: UPath, patience: Patience) -> int:
     verdict = _watch(folder, numbers[-1], holder, patience)
     if verdict is Verdict.ALIVE:
         raise BatchClaimed(
-            f"Batch {folder} is held by {holder.describe()} (claim {numbers[-1]}). This task gives way and has spent nothing. "
-            "Let the other one finish, or end it and try again; `max_active_runs=1` keeps runs of one DAG apart, and two DAGs "
-            "on one topic each need a `consumer` of their own."
+            f"Batch {folder} is held by {holder.describe()} (lease {numbers[-1]}). This task gives "
+            "way; it has fetched nothing. Let the other task finish, or end it and try again; "
+            "`max_active_runs=1` keeps runs of one DAG apart, and two DAGs on one topic each need "
+            "a `consumer` of their own."
         )
     if verdict is Verdict.DEAD:
         log.warning(
@@ -337,11 +342,7 @@ def _watch(folder: UPath, number: int, holder: Holder, patience: Patience) -> Ve
     begun = patience.monotonic()
     first = seen = _look(folder, number, holder)
     while (verdict := judge(seen, patience.lease_seconds)) is Verdict.WATCH:
-        log.info(
-            "Batch %s is held by %s; watching whether it is still at work.",
-            folder,
-            holder.describe(),
-        )
+        log.info("Batch %s is held by %s; watching its heartbeat.", folder, holder.describe())
         patience.sleep(min(patience.beat_seconds, patience.lease_seconds) / 2)
         seen = _look(folder, number, holder, first.first_beat, patience.monotonic() - begun)
     return verdict
@@ -378,19 +379,19 @@ def _released(holder: Holder, how: str) -> bytes:
 
 
 def _is_release(done: bytes | None, holder: Holder) -> bool:
-    """Whether it was this holder's claim that was let go, not one of the same number from before the area was emptied."""
+    """Return whether this lease was released, not one of the same number in an emptied area."""
     return done is not None and done.decode(errors="replace").split(" ")[0] == holder.token
 
 
 def _remove_old(folder: UPath, number: int) -> None:
-    """Clear old claims away, the claim itself last, as without it the rest says nothing; and what their holders had begun to write."""
+    """Remove old leases (the `json` file last: without it the rest means nothing) and leftovers."""
     with suppress(StagingError):
         for one in [one for one in claim_numbers(folder) if one <= number - KEPT_CLAIMS]:
             for suffix in ("beat", "done", "json"):
                 durable.remove(_file(folder, one, suffix))
         for name in filter(durable.is_leftover, durable.names(folder / layout.CLAIMS)):
             begun = _LEFTOVER.match(name)
-            if begun and int(begun[1]) < number:  # who is after this very number is alive
+            if begun and int(begun[1]) < number:  # a process that creates this very number is alive
                 durable.remove(folder / layout.CLAIMS / name)
 
 

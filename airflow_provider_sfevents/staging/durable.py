@@ -1,10 +1,12 @@
-"""Files that are there whole or not at all, and who was first: how everything in the staging area is written.
+"""Writes that are atomic and, if need be, exclusive: for every file in the staging area.
 
-Two kinds of store are known. A local folder (any mounted file system with hard links): bytes go to a hidden file beside the
-target, are forced to the disk, and get their name in one step. Everything else goes through `fsspec`, where an object appears
-with all of its bytes or not at all.
+Two kinds of store are supported. In a local folder (any mounted file system with hard links) the
+bytes go to a hidden file in the same folder, are forced to the disk, and get their name in one
+step. Every other store is used through `fsspec`, where an object appears with all of its bytes or
+not at all.
 
-Whatever a store answers other than "not there" and "was there before" is a `StagingError`: nobody may take trouble for absence.
+Every function raises `StagingError` for any answer of a store other than "does not exist" and
+"exists already": an error of the store must not be taken for a missing file.
 """
 
 from __future__ import annotations
@@ -31,22 +33,30 @@ if TYPE_CHECKING:
 _LOCAL = frozenset({"", "file", "local"})
 
 _EXCLUSIVE = frozenset({"memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"})
-"""Stores whose service refuses to create what exists: S3 `If-None-Match: *` (since 2024; most imitations too), Google
-`ifGenerationMatch=0`, Azure `If-None-Match: *`; and `memory`, within its one process."""
+"""Stores that refuse to create what exists (`memory`: within its one process).
+
+S3 by `If-None-Match: *` (since 2024; most imitations too), Google by `ifGenerationMatch=0`, Azure
+by `If-None-Match: *`.
+"""
 
 _NOT_ALLOWED = (
-    "Let the user that Airflow's workers run as write there, or name another place by `staging`. If "
-    f"another user has made it, see the setting {modes.OPTION}."
+    "Let the user that Airflow's workers run as write there, or set `staging` to another location. "
+    f"If another user has made it, see the setting {modes.OPTION}."
+)
+_FILE_IN_THE_WAY = (
+    "A file is where a folder must be: remove it, or set `staging` to another location."
 )
 _REMEDIES = {
-    errno.ENOSPC: "Free space there, or name another place by `staging`.",
-    errno.EDQUOT: "Free space there, or name another place by `staging`.",
+    errno.ENOSPC: "Free space there, or set `staging` to another location.",
+    errno.EDQUOT: "Free space there, or set `staging` to another location.",
     errno.EACCES: _NOT_ALLOWED,
     errno.EPERM: _NOT_ALLOWED,
-    errno.EROFS: "It is mounted read-only; name another place by `staging`.",
-    errno.EEXIST: "A file is where a folder must be: remove it, or name another place by `staging`.",
-    errno.ENOTDIR: "A file is where a folder must be: remove it, or name another place by `staging`.",
-    errno.ENOENT: "It was removed while in use; a staging area must be kept until its batches are committed.",
+    errno.EROFS: "It is mounted read-only; set `staging` to another location.",
+    errno.EEXIST: _FILE_IN_THE_WAY,
+    errno.ENOTDIR: _FILE_IN_THE_WAY,
+    errno.ENOENT: (
+        "It was removed while in use; keep a staging area until its batches are committed."
+    ),
 }
 _UNNUMBERED = (
     (PermissionError, errno.EACCES),
@@ -54,57 +64,61 @@ _UNNUMBERED = (
     (FileExistsError, errno.EEXIST),
 )
 _LONG_SECONDS = 24 * 3600
-"""After which a file that somebody was writing is left over: no single write takes so long, and no two clocks differ so much."""
+"""Age at which an unfinished file is left over: longer than any write, or difference of clocks."""
 
 _OTHERWISE = (
-    "Check that the store is there and answers, then try again; or name another place by `staging`."
+    "Check that the store exists and answers, then try again; or set `staging` to another location."
 )
 
 
 def is_local(path: UPath) -> bool:
-    """Whether the path is in this machine's file tree (which may be a network mount)."""
+    """Return whether the path is in this machine's file tree (which may be a network mount)."""
     return path.protocol in _LOCAL
 
 
 def local_path(path: UPath) -> Path:
-    """:raises ValueError: for a path that is not local."""
+    """:raises ValueError: the path is not local."""
     if not is_local(path):
         raise ValueError(f"{path} is not a local path")
     return Path(path.path).absolute()
 
 
 def url(path: UPath) -> str:
-    """Where a path is, absolute and with its scheme, without an Airflow connection in it; `UPath` takes it back."""
+    """Return a path's URL: absolute, without an Airflow connection in it; `UPath` can parse it."""
     if is_local(path):
         return f"file://{local_path(path)}"
     return without_connection(str(path))
 
 
 def without_connection(address: str) -> str:
-    """Drop the connection id that `ObjectStoragePath` takes in a URL: `s3://aws_default@bucket/key`."""
+    """Remove the connection id that `ObjectStoragePath` accepts: `s3://aws_default@bucket/key`."""
     scheme, found, rest = address.partition("://")
     authority, slash, key = rest.partition("/")
-    # In `abfs://container@account.dfs.core.windows.net` what precedes the @ is no connection but the container.
+    # In `abfs://container@account.dfs.core.windows.net` the part before the @ is the container.
     bare = authority if scheme.startswith("abfs") else authority.rpartition("@")[2]
     return f"{scheme}{found}{bare}{slash}{key}"
 
 
 def supports_exclusive_create(path: UPath) -> bool:
-    """Whether, of two that create the same file at once, the store lets one win; otherwise `max_active_runs=1` is needed."""
+    """Return whether the store lets only one of two writers create the same file.
+
+    Otherwise `max_active_runs=1` is needed.
+    """
     if is_local(path):
         return True
     return path.protocol in _EXCLUSIVE and _takes_create_mode(path.fs)
 
 
 def writes_whole(path: UPath) -> bool:
-    """Whether it is known of the store that nobody ever sees half of a file, be its writer killed."""
+    """Return whether the store never shows half of a file, even if its writer is killed."""
     return is_local(path) or path.protocol in _EXCLUSIVE
 
 
 def create_once(path: UPath, data: bytes) -> bool:
-    """Create a file with this content, unless there is one; `False`: there is one, and it was left alone.
+    """Create a file with this content, unless it exists; returns whether it was created.
 
-    Where an answer got lost on the way the content decides who created it, so give each writer's data something of its own.
+    If an answer was lost on the way, the content decides who created the file. So each writer's
+    data must be different.
 
     :raises StagingError: nothing was written.
     """
@@ -117,9 +131,9 @@ def create_once(path: UPath, data: bytes) -> bool:
 
 
 def replace(path: UPath, data: bytes, *, durable: bool = True) -> None:
-    """Put the content there, whoever was there before; readers see the old or the new, never a mixture.
+    """Write the content to a new or existing file; readers see the old or the new, never a mixture.
 
-    :param durable: `False` saves the wait for the disk; for what may be forgotten in a power cut.
+    :param durable: False skips the wait for the disk; for data that may be lost in a power cut.
     """
     with told(path, "be written"):
         if not is_local(path):
@@ -133,7 +147,7 @@ def replace(path: UPath, data: bytes, *, durable: bool = True) -> None:
 
 
 def ensure_content(path: UPath, data: bytes) -> bool:
-    """Make sure that a file holds this content; whether other content had to be replaced.
+    """Make sure that a file holds this content; returns whether other content had to be replaced.
 
     :raises StagingError: it does not, and cannot be written.
     """
@@ -145,7 +159,7 @@ def ensure_content(path: UPath, data: bytes) -> bool:
 
 
 def read(path: UPath) -> bytes | None:
-    """Content of a file, or `None` where there is certainly no such file."""
+    """Return the content of a file; None if there is certainly no such file."""
     with told(path, "be read"):
         try:
             return (
@@ -158,7 +172,7 @@ def read(path: UPath) -> bytes | None:
 
 
 def read_tail(path: UPath, size: int = 65_536) -> bytes | None:
-    """The last bytes of a file, all of it if it is shorter; `None` where there is certainly no such file."""
+    """Return a file's last bytes, all if it is shorter; None if there is certainly no such file."""
     with told(path, "be read"):
         try:
             with path.fs.open(path.path, "rb") as file:
@@ -170,7 +184,7 @@ def read_tail(path: UPath, size: int = 65_536) -> bytes | None:
 
 
 def names(folder: UPath) -> list[str]:
-    """Names of what lies directly in a folder, sorted; empty where there is no such folder."""
+    """Return the sorted names of a folder's direct children; empty if there is no such folder."""
     with told(folder, "be listed"):
         try:
             if is_local(folder):
@@ -184,7 +198,7 @@ def names(folder: UPath) -> list[str]:
 
 
 def remove(path: UPath) -> None:
-    """Remove a file or a folder with all in it; nothing happens where it is gone already."""
+    """Remove a file, or a folder with its content; a missing one is no error."""
     with told(path, "be removed"):
         if is_local(path):
             target = local_path(path)
@@ -197,7 +211,7 @@ def remove(path: UPath) -> None:
 
 
 def hidden_beside(target: UPath) -> Path:
-    """A place for a local file that is still being written; its folder is made.
+    """Return a path in the target's folder for a local file in progress; the folder is made.
 
     :raises StagingError: the folder cannot be made.
     """
@@ -208,9 +222,9 @@ def hidden_beside(target: UPath) -> Path:
 
 
 def reveal(hidden: Path, target: UPath) -> None:
-    """Give a closed file from `hidden_beside` its name, once its bytes are on the disk; or remove it.
+    """Give a closed file from `hidden_beside` its name, once its bytes are on the disk.
 
-    :raises StagingError: it has no name and is gone.
+    :raises StagingError: it could not be named and is removed.
     """
     with told(target, "be written"):
         try:
@@ -223,12 +237,12 @@ def reveal(hidden: Path, target: UPath) -> None:
 
 
 def is_leftover(name: str) -> bool:
-    """Whether a file was never finished: its writer was killed or is still at it."""
+    """Return whether a file is unfinished: its writer was killed or is still writing."""
     return name.startswith(".") and name.endswith(".tmp")
 
 
 def remove_leftovers(folder: UPath) -> None:
-    """Remove what lies directly in a folder, was begun by somebody long gone and never finished. Only a local folder has such files."""
+    """Remove a local folder's unfinished direct children whose writers are long gone."""
     if not is_local(folder):
         return
     now = datetime.now(UTC).timestamp()
@@ -239,7 +253,7 @@ def remove_leftovers(folder: UPath) -> None:
 
 
 def _hidden_name(name: str) -> str:
-    """A name that nobody takes for a finished file, and that is nobody else's."""
+    """Return a unique name that no reader takes for a finished file."""
     return f".{name}.{secrets.token_hex(6)}.tmp"
 
 
@@ -247,8 +261,9 @@ def _create_object(path: UPath, data: bytes) -> bool:
     try:
         path.fs.pipe_file(path.path, data, mode="create")
     except Exception as error:
-        # The clients repeat a request whose answer was lost; the second then finds the first one's object. And S3 answers a
-        # close race with a conflict of its own. In both cases the content tells.
+        # The clients repeat a request whose answer was lost; the second request then finds the
+        # object of the first. And S3 answers two writers at the same moment with a conflict of its
+        # own. In both cases the content decides.
         there = read(path)
         if there is None or not isinstance(error, OSError):
             raise
@@ -257,21 +272,21 @@ def _create_object(path: UPath, data: bytes) -> bool:
 
 
 def _look_then_write(path: UPath, data: bytes) -> bool:
-    """Of two that do this at once, both may think that they were first."""
+    """Read, then write; two writers at once may both believe that they were first."""
     there = read(path)
     if there is None:
         path.fs.pipe_file(path.path, data)
         there = read(path)
     if there is None:
         raise StagingError(
-            f"{path} was written and cannot be read: this store shows writes late, and nothing can be staged there. Name another "
-            "place by `staging`."
+            f"{path} was written and cannot be read: this store shows writes late, so nothing can "
+            "be staged there. Set `staging` to another location."
         )
     return there == data
 
 
 def _takes_create_mode(fs: Any) -> bool:
-    """Whether the file system itself, not fsspec's stand-in (look, then write), knows `mode="create"`."""
+    """Return whether the file system knows `mode="create"` itself; fsspec's default races."""
     method = getattr(fs, "_pipe_file", None) or fs.pipe_file
     if getattr(method, "__module__", "").startswith(("fsspec.spec", "fsspec.asyn")):
         return False
@@ -284,14 +299,15 @@ def _link_once(target: Path, data: bytes) -> bool:
         try:
             os.link(hidden, target)
         except FileExistsError:
-            if not target.samefile(hidden):  # a network file system may have lost its answer to us
+            if not target.samefile(hidden):  # if it is: the first answer was lost
                 return False
         except OSError as error:
             if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS):
                 raise
             raise StagingError(
-                f"{target} cannot be created: the file system there has no hard links, without which two tasks could take "
-                "the same batch. Name a place on a local disk, NFS or an object store by `staging`."
+                f"{target} cannot be created: the file system there has no hard links, without "
+                "which two tasks could take the same batch. Set `staging` to a location on a local "
+                "disk, NFS or an object store."
             ) from error
     _sync_folder(target.parent)
     return True
@@ -299,7 +315,7 @@ def _link_once(target: Path, data: bytes) -> bool:
 
 @contextmanager
 def _hidden(target: Path, data: bytes, *, durable: bool) -> Iterator[Path]:
-    """A file with this content beside the target, gone afterwards unless it was moved."""
+    """Write a hidden file beside the target; it is removed afterwards unless it was moved."""
     make_folder(target.parent)
     hidden = target.with_name(_hidden_name(target.name))
     try:
@@ -314,7 +330,7 @@ def _hidden(target: Path, data: bytes, *, durable: bool) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, so that they survive a power cut; modes as in `modes`."""
+    """Make a folder, and its parents, so that they survive a power cut; modes as in `modes`."""
     missing = [folder] if not folder.is_dir() else []
     while missing and not missing[-1].parent.is_dir():
         missing.append(missing[-1].parent)
@@ -330,7 +346,7 @@ def make_folder(folder: Path) -> None:
 
 
 def open_new(path: Path) -> BinaryIO:
-    """Open a file for writing that is not there yet; its mode as in `modes`."""
+    """Create a file and open it for writing; its mode as in `modes`."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, modes.at_first().file)
     try:
         modes.apply_to_file(handle, path)
@@ -351,7 +367,10 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def told(path: UPath, doing: str) -> Iterator[None]:
-    """Turn whatever a store's client raises into one sentence for the user."""
+    """Raise every error of a store's client as a `StagingError`: path, reason, remedy.
+
+    :param doing: the failed operation, in the passive: `be written`.
+    """
     try:
         yield
     except SfEventsError:
@@ -365,7 +384,7 @@ def told(path: UPath, doing: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> tuple[int, str]:
-    """Number and words; object stores' clients raise the system's errors without its numbers."""
+    """Return the errno and the text of an error; object stores' clients often set no errno."""
     said = str(error) or type(error).__name__
     if not isinstance(error, OSError):
         return 0, said

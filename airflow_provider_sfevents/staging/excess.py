@@ -1,7 +1,11 @@
-"""Deliveries beyond a batch's events: each counts against the org's daily allowance, so each is counted here, with its cause. Pure.
+"""Extra deliveries of a batch, counted by cause. Pure.
 
-A batch's events and its excess together are what Salesforce has delivered for it, where nobody was killed; where somebody was, at least
-that: what a killed process had in memory is known as of its last sign of life.
+Each delivery counts against the org's daily allowance, so a delivery that brought no new event is
+counted here.
+
+If no process was killed, a batch's events and its extra deliveries together are all that Salesforce
+delivered for it. After a kill they are a lower bound: the number of events that the killed process
+had in memory is known as of its last lease heartbeat.
 """
 
 from __future__ import annotations
@@ -15,33 +19,33 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Part
 
 STAGED_BEFORE = "staged_before"
-"""Of a managed subscription: staged already, and delivered again since Salesforce had not kept their place."""
+"""Managed subscription: already staged; delivered again as Salesforce had not kept the position."""
 
 AFTER_END = "after_end"
-"""Of a managed subscription: came when the batch had ended; delivered again with the next one."""
+"""Managed subscription: received after the batch had ended; delivered again with the next batch."""
 
 IN_MEMORY = "in_memory"
-"""Received by an attempt that was killed, or could not write, before they were in a closed file; delivered again."""
+"""Received by an attempt that was killed, or could not write, before they were in a closed file."""
 
 SET_ASIDE = "set_aside"
-"""In closed files that are not part of the batch: another attempt was delivered the same, or a file was damaged."""
+"""In closed files outside the batch: a file was damaged, or another attempt received the same."""
 
 UNASKED = "unasked"
 """Delivered beyond the batch and not kept for the next one; left out, and delivered again."""
 
 HEARD_TWICE = "heard_twice"
-"""Delivered to a wait after another task had taken the batch over, which has them delivered as well. At least."""
+"""Delivered to a wait after another task took the batch over and got them too; a lower bound."""
 
 STAGED_ELSEWHERE = "staged_elsewhere"
-"""Staged by a wait in another staging area, which this task does not see; delivered again. At least."""
+"""Staged by a wait in another staging area, which this task does not see; a lower bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What one claim's holder has had of a batch.
+    """Events that one lease holder received of a batch.
 
-    :param received: events, as of its last sign of life.
-    :param closed: its closed files.
+    :param received: number of events, as of the last lease heartbeat.
+    :param closed: the holder's closed files.
     """
 
     received: int
@@ -53,9 +57,9 @@ class Attempt:
 
 
 def of_attempts(attempts: Iterable[Attempt], batch: Collection[Part]) -> dict[str, int]:
-    """What the attempts at a batch received in vain.
+    """Count the events that the attempts received and the batch does not hold, by cause.
 
-    :param batch: the files that make it up.
+    :param batch: the files that make up the batch.
     """
     paths = {part.path for part in batch}
     found = {IN_MEMORY: 0, SET_ASIDE: 0}
@@ -66,7 +70,7 @@ def of_attempts(attempts: Iterable[Attempt], batch: Collection[Part]) -> dict[st
 
 
 def sums(*counts: Mapping[str, int]) -> dict[str, int]:
-    """All of them together; only causes that there were."""
+    """Add up counts by cause; a cause with the sum 0 is left out."""
     causes = dict.fromkeys(cause for count in counts for cause in count)
     total = {cause: sum(count.get(cause, 0) for count in counts) for cause in causes}
     return {cause: count for cause, count in total.items() if count}

@@ -1,4 +1,4 @@
-"""Who is at work on a batch, and whether that process still lives. The judgement is pure; the looking is thin."""
+"""Lease holders, and whether their processes are alive. The judgement is pure."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BEAT_SECONDS = 10.0
-"""How often a holder shows a sign of life: one small write, so that even an object store charges next to nothing."""
+"""Seconds between two lease heartbeats, each one small write, to keep object stores cheap."""
 
 LEASE_SECONDS = 30.0
-"""How long an observer watches for one: three beats, so that a single slow write does not look like death."""
+"""Length of a lease: three heartbeats, so that a single slow write does not look like a death."""
 
 PAUSE: ContextVar[Callable[[float], None]] = ContextVar("PAUSE", default=time.sleep)
-"""Sleep between two looks at another's lease; a task that can be ended sets one that raises when it is."""
+"""Sleep between two checks of another holder's lease; may raise if the task is ended."""
 
-_PROC = Path("/proc/self/stat")  # where it is not (macOS), psutil tells, which Airflow brings along
+_PROC = Path("/proc/self/stat")  # without it (macOS) psutil answers, which Airflow depends on
 
 _held: set[str] = set()
-"""Tokens of the claims this very process has; a claim of this process that is not among them was leaked."""
+"""Tokens of the leases that this process holds; one that is missing here was leaked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who holds a claim.
+    """Process that holds a lease.
 
     :param host: for people; two machines may have the same name.
-    :param pid_space: where `pid` has its meaning: this boot of this kernel, this PID namespace (a container has its own).
-    :param process_start: tells the process from a later one with the same pid.
+    :param pid_space: the space in which `pid` is unique: this boot of this kernel, this PID
+        namespace (a container has its own).
+    :param process_start: distinguishes the process from a later one with the same pid.
     :param claimed_at: ISO-8601, UTC, by the holder's clock; for people.
-    :param token: random; this claim and no other.
+    :param run: the task of Airflow that the process runs.
+    :param token: random; identifies this lease.
     """
 
     host: str
@@ -54,7 +56,7 @@ class Holder:
 
     @classmethod
     def here(cls, run: Run, claimed_at: str) -> Holder:
-        """The holder that this process is."""
+        """Return the holder for the current process."""
         return cls(
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -69,7 +71,10 @@ class Holder:
 
     @classmethod
     def from_json(cls, text: str) -> Holder:
-        """Whoever wrote this; a claim that cannot be read is held by somebody of whom we know nothing but the beat."""
+        """Parse a lease file; an unreadable one gives an unknown holder.
+
+        Then only the lease heartbeat shows whether the holder is alive.
+        """
         try:
             value = json.loads(text)
             return cls(**{**value, "pid": int(value["pid"]), "run": Run(**value["run"])})
@@ -84,10 +89,11 @@ class Holder:
             )
 
     def describe(self) -> str:
-        """Who it is, in a sentence for people."""
+        """Describe the holder for people: task, process, host, time."""
         run = self.run
         task = (
-            f"task {run.dag}.{run.task} of run {run.run}, map index {run.map_index}, try {run.try_number}, "
+            f"task {run.dag}.{run.task} of run {run.run}, map index {run.map_index}, "
+            f"try {run.try_number}, "
             if run.dag
             else ""
         )
@@ -97,7 +103,7 @@ class Holder:
 
 
 class Verdict(enum.Enum):
-    """What an observer may do about a claim."""
+    """State of a lease, as an observer sees it."""
 
     FREE = "released"
     DEAD = "the holder is gone"
@@ -107,12 +113,13 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What an observer saw of a claim.
+    """Observation of a lease.
 
-    :param released: its holder has let go of it.
-    :param process_alive: whether the holder's process runs; `None` where that cannot be seen from here.
-    :param first_beat, last_beat: content of the heartbeat when first and when last looked at; `None`: there was none.
-    :param watched_seconds: between the two, by the observer's monotonic clock.
+    :param released: its holder has released it.
+    :param process_alive: whether the holder's process runs; None if this process cannot know.
+    :param first_beat: content of the lease heartbeat at the first look; None if there was none.
+    :param last_beat: content of the lease heartbeat at the last look; None if there was none.
+    :param watched_seconds: between the two looks, by the observer's monotonic clock.
     """
 
     released: bool
@@ -123,7 +130,10 @@ class Sighting:
 
 
 def judge(seen: Sighting, lease_seconds: float = LEASE_SECONDS) -> Verdict:
-    """Whether a claim may be taken over. No two machines' clocks are compared: a beat counts when it *changes* while we watch."""
+    """Return the state of a lease.
+
+    No two machines' clocks are compared: a heartbeat counts if it *changes* while it is watched.
+    """
     if seen.released:
         return Verdict.FREE
     if seen.process_alive is not None:
@@ -134,7 +144,7 @@ def judge(seen: Sighting, lease_seconds: float = LEASE_SECONDS) -> Verdict:
 
 
 def is_alive(holder: Holder) -> bool | None:
-    """Whether the holder's process still has the claim; `None` where this process cannot know."""
+    """Return whether the holder's process still has the lease; None if this process cannot know."""
     if not holder.pid_space or holder.pid_space != pid_space():
         return None
     started = process_start(holder.pid)
@@ -146,7 +156,7 @@ def is_alive(holder: Holder) -> bool | None:
 
 
 def pause(seconds: float) -> None:
-    """Sleep between two looks at another's lease."""
+    """Sleep between two checks of another holder's lease."""
     PAUSE.get()(seconds)
 
 
@@ -159,9 +169,9 @@ def forget(holder: Holder) -> None:
 
 
 def pid_space() -> str:
-    """Where a pid means the same process: two containers on one machine, or one host before and after a boot, differ.
+    """Return the space in which a pid is unique: one boot of a host, one container.
 
-    Empty where the system does not say; then only the beat tells.
+    Empty if the system does not say; then only the lease heartbeat shows whether a holder lives.
     """
     try:
         if _PROC.exists():
@@ -175,7 +185,7 @@ def pid_space() -> str:
 
 
 def process_start(pid: int) -> str | None:
-    """When a process started, as the kernel counts it; `None` for none, or one that is only waiting to be reaped."""
+    """Return a process's start time, as the kernel counts it; None if it is gone or a zombie."""
     if _PROC.exists():
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()
@@ -193,7 +203,7 @@ def process_start(pid: int) -> str | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether there is such a process, of another user, in a system that shows each user only their own."""
+    """Return whether the process exists but belongs to a user whose processes the system hides."""
     try:
         os.kill(pid, 0)
     except PermissionError:

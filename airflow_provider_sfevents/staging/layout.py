@@ -1,19 +1,20 @@
-"""What lies where in the staging area, and what a staged file holds. Names only; the Spark side imports it too.
+"""File names in the staging area, and columns of a staged file. Names only; Spark imports it too.
 
 <staging>/_area.json                                            the staging area's random id
-<staging>/<org>/<consumer>/<topic>/anchor.json                  a keepalive's replay id
-<staging>/<org>/<consumer>/<topic>/forgotten.json               when the position was last forgotten by hand
-<staging>/<org>/<consumer>/<topic>/beginning/                   claims of who is about to begin the first epoch, and which that will be
-<staging>/<org>/<consumer>/<topic>/<epoch>/origin.json          the position at sequence 0
-<staging>/<org>/<consumer>/<topic>/<epoch>/<sequence>/          one batch:
-    claims/0001.json                    who is at work; the highest number holds the batch
-    attempts/0001/part-0000000000.parquet   closed files of that claim, named by first ordinal
+<staging>/<org>/<consumer>/<topic>/anchor.json                  keepalive point: a replay id
+<staging>/<org>/<consumer>/<topic>/forgotten.json               the last `position forget`
+<staging>/<org>/<consumer>/<topic>/beginning/                   first epoch: its leases and record
+<staging>/<org>/<consumer>/<topic>/<epoch>/origin.json          the position at batch number 0
+<staging>/<org>/<consumer>/<topic>/<epoch>/<batch number>/      one batch:
+    claims/0001.json                    lease; the highest number holds the batch
+    attempts/0001/part-0000000000.parquet   closed files of that lease, named by first ordinal
     schemas/<schema_id>.avsc            every schema its events were written with
-    schemas/<schema_id>.unknown         instead: why the service has no such schema; its events go to quarantine
-    announced.json                      a watcher has said that the batch is there
-    excess.json                         deliveries that brought nothing, by cause; where there were any
+    schemas/<schema_id>.unknown         instead: the reason that the service has no such schema;
+                                        events with this schema go to quarantine
+    announced.json                      a watcher has announced the batch
+    excess.json                         extra deliveries, by cause; if there were any
     manifest.json                       created once, last: the batch is staged
-    confirmed.json                      Salesforce keeps this place (managed subscriptions)
+    confirmed.json                      replay id that Salesforce keeps (managed subscriptions)
     landed.json                         the receipt: the batch is landed
 """
 
@@ -35,12 +36,12 @@ CONFIRMED = "confirmed.json"
 RECEIPT = "landed.json"
 AREA = "_area.json"  # beside the orgs: the staging area's id
 MANAGED = "_managed"  # beside the orgs: which consumer a managed subscription delivers to
-JOBS = "_jobs"  # beside the orgs: the Spark job as it is shipped
+JOBS = "_jobs"  # beside the orgs: the Spark job's archive, as it is shipped to the cluster
 PROBES = "_probes"  # beside the orgs: files that Spark reads before the first delivery
-STATES = "_states"  # beside the orgs: claims of who writes tables of records
-UPKEEP = "_upkeep"  # beside the orgs: reports of upkeep, until their task has read them
+STATES = "_states"  # beside the orgs: leases on current-state tables
+UPKEEP = "_upkeep"  # beside the orgs: reports of upkeep jobs, until their task has read them
 READS = "_reads"  # beside the orgs: full records on their way to `spark/resolve.py`
-PUBLISHED = "_published"  # beside the orgs: which events a task has published; see `published`
+PUBLISHED = "_published"  # beside the orgs: ledgers of published events; see `published`
 
 NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted
 
@@ -57,14 +58,14 @@ FOOTER = "sfevents"  # key in a staged file's Parquet footer; its value is `Part
 
 
 def topic_folder(org_id: str, consumer: str, topic: str) -> str:
-    """Path of a consumer's topic below the staging root; each name is one path segment."""
+    """Return the path of a consumer's topic below the staging root, one segment per name."""
     return "/".join(
         (_segment(org_id), _segment(consumer), _segment(topic.lstrip("/").replace("/", ".")))
     )
 
 
 def batch_folder(epoch: str, sequence: int) -> str:
-    """Path of a batch below its topic's folder; zero-padded so that names sort as numbers do."""
+    """Return the path of a batch below its topic's folder; names sort as numbers."""
     return f"{epoch}/{sequence:010d}"
 
 
@@ -73,7 +74,7 @@ def batch_id(epoch: str, sequence: int) -> str:
 
 
 def managed_name(org_id: str, subscription: str) -> str:
-    """Path below the staging root."""
+    """Return the path of a managed subscription's file below the staging root."""
     return f"{MANAGED}/{_segment(org_id)}/{_segment(subscription)}.json"
 
 
@@ -94,7 +95,7 @@ def unknown_schema_name(schema_id: str) -> str:
 
 
 def _segment(name: str) -> str:
-    """One path segment any store takes, different for different names, the empty one among them."""
+    """Return a path segment that any store takes; different names give different segments."""
     if not name:
         return NAMELESS
     quoted = quote(name, safe="@+ ")

@@ -1,4 +1,4 @@
-"""The values written beside a batch's files: what was staged, and what landed. Plain JSON; Spark reads them too."""
+"""Records beside a batch's files: parts, manifest, receipt. Plain JSON; Spark reads them too."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One closed Parquet file; complete in itself, so that a batch can go on after it.
+    """One closed Parquet file; complete in itself, so that a batch can continue after it.
 
     :param path: below the batch's folder.
-    :param start: where its events begin: `earliest`, `latest` or a replay id in hex; they lie strictly after it.
+    :param start: replay point that its events follow strictly: `earliest`, `latest` or a replay id
+        in hex.
     :param end: replay id of its last event, hex.
     :param first_ordinal: ordinal of its first event in the batch.
+    :param events: number of events.
     :param bytes: sum of its payloads' sizes.
-    :param sha256: over the rows, as `staging.writer` defines it; hex.
+    :param sha256: over the rows, as `staging.checksum` defines it; hex.
     :param schemas: ids of the schemas its events were written with.
     """
 
@@ -40,9 +42,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Which task of Airflow did something; empty outside of Airflow. Times in ISO-8601, UTC.
+    """Task instance of Airflow; empty outside of Airflow. Times in ISO-8601, UTC.
 
-    :param run_after: when the scheduler was to start the run: what runs are ordered by, those without a logical date too.
+    :param run_after: the time after which the scheduler may start the run. Runs are ordered by it,
+        also those without a logical date.
     """
 
     dag: str = ""
@@ -58,10 +61,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossWindow:
-    """Events that may have left the bus before they were read: always recorded, never silent.
+    """Span in which events may have left the bus unread: always recorded, never silent.
 
     :param after: the replay id (hex) after which reading should have continued.
-    :param after_event_at: creation time of the last event before the window, if known; ISO-8601, UTC.
+    :param after_event_at: creation time of the last event before the window, if known; ISO-8601,
+        UTC.
     :param start: the replay point chosen instead: `earliest`, `latest` or a replay id in hex.
     :param pinned: with `start="latest"`: the replay id (hex) that `latest` stood for; the batch
         begins strictly after it.
@@ -88,16 +92,23 @@ class LossWindow:
 class Manifest:
     """A staged batch.
 
+    :param sequence: the batch number.
     :param position_start: the replay point of the position that it was fetched for, as text.
-    :param start: what the first event lies after: `position_start`, or the replay point after a loss
-        window. The one exception: an epoch that `latest` began with an event holds that event, too.
+    :param start: replay point that the first event follows: `position_start`, or the replay point
+        after a loss window. One exception: an epoch that began at `latest` with an event includes
+        that event.
     :param end: replay id of the last event, hex.
-    :param ended_by: `max_events`, `max_bytes`, `max_seconds`, `idle_seconds`, `until`, `error` or, of a managed subscription, `lost`: its stream.
-    :param error: with `ended_by="error"`: what ended it, as a message for the user.
-    :param parts: the files, each starting where the one before ended.
-    :param overlaps: the bus may deliver events again that have landed; landing must compare identities.
+    :param bytes: sum of the payloads' sizes.
+    :param ended_by: `max_events`, `max_bytes`, `max_seconds`, `idle_seconds`, `until`, `error`, or
+        `lost`: the stream of a managed subscription.
+    :param parts: the files, each starting at the end of the one before.
+    :param created_at: ISO-8601, UTC.
+    :param error: with `ended_by="error"`: the cause, as a message for the user.
+    :param overlaps: the bus may deliver events again that have landed; landing must compare
+        identities.
     :param losses: loss windows this batch begins with.
-    :param excess: deliveries that brought the batch nothing, by cause (`staging.excess`); each counts against the org's allowance.
+    :param excess: extra deliveries, by cause (`staging.excess`); each counts against the org's
+        allowance.
     """
 
     org_id: str
@@ -125,17 +136,21 @@ class Manifest:
 
     def to_json(self) -> str:
         said = asdict(self)
-        if not self.excess:  # so that releases that do not know of it read the rest
+        if not self.excess:  # keep the manifest readable for releases without this key
             del said["excess"]
         return json.dumps({"version": VERSION, **said}, indent=1)
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
-        """:raises StagingError: when the text is no manifest of a version this code reads."""
+        """Parse a manifest.
+
+        :param where: the file, for messages.
+        :raises StagingError: the text is no manifest of a version that this code reads.
+        """
         value = _versioned(
             text,
             where,
-            "the next run stages the batch again, from the files beside it that are whole",
+            "the next run stages the batch again, from the complete files beside it",
         )
         try:
             return cls(
@@ -153,17 +168,24 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What the Spark job says it landed; it counts only when rows, quarantined and duplicates add up to the manifest's events.
+    """Proof of the Spark job that a batch has landed.
+
+    It counts only if rows, quarantined events and duplicates add up to the manifest's events.
 
     :param tables: rows landed, by table path or name.
-    :param end: last replay id of what landed, hex. Another end than the manifest's: another form of the batch, fetched on a machine with a
-        staging area of its own, landed first, and it is what counts. Empty: as the manifest says.
-    :param duplicates: events left out because an event of the same identity has landed already, or stands earlier in the batch.
-    :param writer: which job wrote it.
-    :param applied: by `spark/apply.py`: what became of the events in the tables of records, counted: `applied`, `kept`, `held`, `repeated`,
-        `unapplied`, `marked_records`, `marked_entities`. None: the batch was landed, and not applied.
-    :param drift: what changed in the tables' columns with it: a new table or column, a field that changed its kind
-        (`spark.drift.Drift.to_dict`).
+    :param quarantined: events in quarantine.
+    :param written_at: ISO-8601, UTC.
+    :param writer: the job that wrote it.
+    :param duplicates: events left out because an event of the same identity has landed already, or
+        comes earlier in the batch.
+    :param end: last replay id of what landed, hex; empty: as in the manifest. If it differs from
+        the manifest's, another form of the batch, fetched on a machine with another staging area,
+        landed first, and that form counts.
+    :param applied: by `spark/apply.py`: events by their outcome in the current-state tables:
+        `applied`, `kept`, `held`, `repeated`, `unapplied`, `marked_records`, `marked_entities`.
+        None: the batch was landed, and not applied.
+    :param drift: changes of the tables' columns: a new table or column, a field that changed its
+        kind (`spark.drift.Drift.to_dict`).
     """
 
     batch_id: str
@@ -180,7 +202,7 @@ class Receipt:
 
     @property
     def held(self) -> int:
-        """Events that wait for the rest of their transaction."""
+        """Number of events that wait for the rest of their transaction."""
         return (self.applied or {}).get("held", 0)
 
     def to_json(self) -> str:
@@ -188,7 +210,11 @@ class Receipt:
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Receipt:
-        """:raises StagingError: when the text is no receipt of a version this code reads."""
+        """Parse a receipt.
+
+        :param where: the file, for messages.
+        :raises StagingError: the text is no receipt of a version that this code reads.
+        """
         value = _versioned(
             text, where, "the next run lands the batch again, which replaces its rows"
         )
@@ -204,7 +230,8 @@ def _versioned(text: str, where: str, otherwise: str) -> dict[str, Any]:
         version = value.pop("version")
     except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise StagingError(
-            f"{where} is not readable as JSON with a version: {error}. Restore it; or remove {where}: {otherwise}."
+            f"{where} is not readable as JSON with a version: {error}. Restore it; or remove "
+            f"{where}: {otherwise}."
         ) from error
     if version != VERSION:
         raise StagingError(

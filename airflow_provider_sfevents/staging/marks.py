@@ -1,4 +1,4 @@
-"""Small records beside the batches: keepalives, origins of epochs, forgotten positions, announcements."""
+"""Sidecar files: keepalive points, origins of epochs, forgotten positions, announcements."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ Mark = TypeVar("Mark")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A keepalive's replay id: fresher than the end of the last event of a silent topic.
+    """Keepalive point: the last keepalive's replay id, newer than the last event of a silent topic.
 
-    It counts only while the position has this epoch and sequence, and while the coming batch goes on
-    after `after`. Both are compared for equality, so any process may write it at any time.
+    It counts only while the position has this epoch and batch number, and while the next batch
+    continues after `after`. Both are compared for equality, so any process may write it at any
+    time.
 
     :param replay_id: hex.
-    :param seen_at: when the keepalive came, by that machine's clock; ISO-8601, UTC. It decides
-        about warnings only.
-    :param after: the replay point (text form) that the keepalive was heard after: the end of the
-        last staged file, or where the coming batch begins.
+    :param seen_at: when the keepalive came, by that machine's clock; ISO-8601, UTC. Used for
+        warnings only.
+    :param after: the replay point (text form) after which the keepalive came: the end of the last
+        staged file, or the start of the next batch.
     """
 
     epoch: str
@@ -38,18 +39,21 @@ class Anchor:
 
     @classmethod
     def from_json(cls, text: str) -> Anchor:
-        """:raises ValueError: the text is no anchor."""
+        """Parse the text of the sidecar file.
+
+        :raises ValueError: the text is no keepalive point.
+        """
         return _strict(cls, text, epoch=str, sequence=int, replay_id=str, seen_at=str, after=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """How an epoch began.
+    """Beginning of an epoch.
 
     :param previous: the epoch that it replaced; empty if none was known. Epochs are put in order by
         this, since `created_at` comes from different machines' clocks.
     :param created_at: ISO-8601, UTC; for people.
-    :param position: the position at sequence 0, as its record's text.
+    :param position: the position at batch number 0, as its record's text.
     """
 
     epoch: str
@@ -62,13 +66,18 @@ class Origin:
 
     @classmethod
     def from_json(cls, text: str) -> Origin:
-        """:raises ValueError: the text is no origin."""
+        """Parse the text of the sidecar file.
+
+        :raises ValueError: the text is no origin.
+        """
         return _strict(cls, text, epoch=str, previous=str, created_at=str, position=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """A user forgot the position on purpose: the epochs until then no longer tell a lost position from a first run.
+    """Record that a user forgot the position on purpose.
+
+    The epochs until then are no longer evidence of a lost position.
 
     :param id: random; names this act, since two may happen in one second.
     :param at: ISO-8601, UTC; for people.
@@ -86,17 +95,20 @@ class Forgotten:
 
     @classmethod
     def from_json(cls, text: str) -> Forgotten:
-        """:raises ValueError: the text is no such mark."""
+        """Parse the text of the sidecar file.
+
+        :raises ValueError: the text is no such record.
+        """
         return _strict(cls, text, id=str, at=str, epochs=list, last_event_at=str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announced:
-    """A watcher has said that this batch is there, so that a DAG runs.
+    """Announcement of a batch by a watcher, which starts a DAG run.
 
-    :param events: it had then.
-    :param at: of the last time; ISO-8601, UTC.
-    :param times: how often it was said.
+    :param events: number of events of the batch at that time.
+    :param at: time of the last announcement; ISO-8601, UTC.
+    :param times: number of announcements.
     """
 
     events: int
@@ -108,7 +120,10 @@ class Announced:
 
     @classmethod
     def from_json(cls, text: str) -> Announced:
-        """:raises ValueError: the text is no such mark."""
+        """Parse the text of the sidecar file.
+
+        :raises ValueError: the text is no announcement.
+        """
         mark = _strict(cls, text, events=int, at=str, times=int)
         if datetime.fromisoformat(mark.at).tzinfo is None:
             raise ValueError(f"{mark.at} has no time zone")
@@ -117,9 +132,9 @@ class Announced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """Salesforce has said that it keeps this place of a managed subscription.
+    """Confirmation by Salesforce that it keeps this replay id for a managed subscription.
 
-    :param replay_id: hex; the end of the batch it lies beside.
+    :param replay_id: hex; the end of the batch.
     :param at: ISO-8601, UTC.
     """
 
@@ -131,7 +146,10 @@ class Confirmed:
 
     @classmethod
     def from_json(cls, text: str) -> Confirmed:
-        """:raises ValueError: the text is no such mark."""
+        """Parse the text of the sidecar file.
+
+        :raises ValueError: the text is no confirmation.
+        """
         return _strict(cls, text, replay_id=str, at=str)
 
 

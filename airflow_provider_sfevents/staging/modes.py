@@ -2,10 +2,10 @@
 
 1. `private`: files 0600, folders 0700. The default.
 2. `group`: files 0640, folders 2750, of one named group, so that its members can read.
-3. `inherit`: as the process's umask and the folder above have it. Object stores know no modes, so
-   there it is always like this.
-4. The mode counts exactly, whatever the umask. A folder that is there keeps a wider mode; one that
-   is narrower, because an earlier run had another setting, is opened by `open_up`.
+3. `inherit`: by the process's umask and the parent folder. Object stores have no modes, so there it
+   is always `inherit`.
+4. The mode is set exactly, whatever the umask. An existing folder keeps a wider mode. A narrower
+   one, left by an earlier run with another setting, is opened by `open_up`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 class Modes:
     """Modes to set.
 
-    :param name: as the setting calls it.
-    :param file: of files; so is `folder`.
-    :param exact: whether they count as they stand; otherwise the umask and the folder above do.
-    :param gid: group that owns what is made; None for the process's own.
+    :param name: as in the setting.
+    :param file: mode of files.
+    :param folder: mode of folders.
+    :param exact: set the modes exactly; otherwise the umask and the parent folder decide.
+    :param gid: group that owns new files and folders; None for the process's own.
     """
 
     name: str
@@ -64,32 +65,32 @@ def use(modes: Modes) -> None:
 
 
 def in_use() -> Modes:
-    """Modes for what this process makes from now on."""
+    """Return the modes for files and folders that this process makes from now on."""
     return _in_use
 
 
 def at_first() -> Modes:
-    """Modes to create with: closed to others until group and mode are set."""
+    """Return the modes to create with: closed to others until group and mode are set."""
     return PRIVATE if _in_use.exact else _in_use
 
 
 def apply_to_file(handle: int, path: Path) -> None:
     """Give an open file its mode and group.
 
-    :raises ConfigurationError: the file system or the system refuses.
+    :raises ConfigurationError: the file system or the operating system refuses.
     """
     _apply(handle, path, _in_use.file)
 
 
 def apply_to_folder(path: Path) -> None:
-    """Give a folder its mode and group; `apply_to_file` says what it raises."""
+    """Give a folder its mode and group; raises as `apply_to_file`."""
     _apply(path, path, _in_use.folder)
 
 
 def open_up(root: Path) -> None:
-    """Give a staging area that is narrower than the mode in use its mode, with all that is in it.
+    """Widen a staging area that is narrower than the mode in use, with everything in it.
 
-    Other users' files, and those that are gone meanwhile, are left alone.
+    Files of other users, and files that are removed in the meantime, are left alone.
     """
     if not root.is_dir() or not _is_own(root) or not _lacks(root, _in_use.folder):
         return
@@ -133,7 +134,7 @@ def _apply(place: int | Path, path: Path, mode: int) -> None:
 
 
 def _all_below(root: Path) -> Iterator[Path]:
-    """The deepest first, so that a folder opens when all in it is right."""
+    """List all files and folders, the deepest first, so that a folder opens last."""
     for folder, _, names in os.walk(root, topdown=False):
         yield from (root / folder / name for name in names)
         yield root / folder
@@ -144,12 +145,12 @@ def _is_own(path: Path) -> bool:
 
 
 def _lacks(path: Path, mode: int) -> bool:
-    """Whether a mode in use would let users in that are kept out now."""
+    """Return whether the mode in use would let in users that the current mode keeps out."""
     found = path.stat(follow_symlinks=False)
     other_group = _in_use.gid is not None and found.st_gid != _in_use.gid
     return _in_use.exact and (other_group or mode & ~found.st_mode & 0o777 != 0)
 
 
 def _open_to_others(path: Path, allowed: int) -> int:
-    """Bits of a folder's mode for group and others, beyond those that are allowed."""
+    """Return the bits of a folder's mode for group and others, beyond the allowed ones."""
     return path.stat().st_mode & 0o077 & ~allowed

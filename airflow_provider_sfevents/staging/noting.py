@@ -1,9 +1,12 @@
-"""Accepted events on their way into the ledger: in another thread, while the event loop goes on to publish.
+"""Write accepted events to the ledger in a thread, while the event loop continues to publish.
 
-1. One file is written at a time: when there are `LINES`, or `SECONDS` after its first event was noted.
-2. While one is written the next fills up; when that is full too, whoever notes waits. So no more than two files' events are noted and not
-   written: with those under way, they are all that a killed task sends again.
-3. What could not be written stays noted. Whoever notes next is told the trouble, and at the end all of it is tried once more.
+1. One file is written at a time: after `LINES` events, or `SECONDS` after its first event was
+   noted.
+2. While a file is written the next one fills up. When that one is full too, `note` waits. So at
+   most two files' events are noted and not yet written. With the events that are being sent, they
+   are all that a retry sends again after a kill.
+3. Events that could not be written stay noted. The next `note` raises the error, and leaving the
+   context writes all of them once more.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ if TYPE_CHECKING:
 
 LINES = 2_000
 SECONDS = 5.0
-"""A file is written after so many events or so long, so that little is published again after a crash, and few files are written."""
+"""Bounds of a file: few events are published again after a crash, and few files are written."""
 
 
 class Noting:
-    """For one task, with `async with`; what is noted is written when that is left, however it is.
+    """Ledger writer of one task, for `async with`; leaving it writes all noted events.
 
     :param write: adds a file to the ledger; called in another thread.
     """
@@ -36,7 +39,7 @@ class Noting:
         self._lines = lines
         self._seconds = seconds
         self._noted: list[Accepted] = []
-        self._leaving: list[Accepted] = []  # what is written now, or next
+        self._leaving: list[Accepted] = []  # being written now, or next
         self._due = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
 
@@ -44,20 +47,23 @@ class Noting:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """:raises StagingError: some of it cannot be written."""
+        """Write the remaining events.
+
+        :raises StagingError: some events cannot be written.
+        """
         while self._writing is not None and not self._writing.done():
             self._due.set()
             await asyncio.wait({self._writing})
         if self._writing is not None:
-            with suppress(Exception, asyncio.CancelledError):  # what it was to write is left
+            with suppress(Exception, asyncio.CancelledError):  # its events are written below
                 self._writing.result()
         if left := self._leaving + self._noted:
             await asyncio.to_thread(self._write_file, left)
 
     async def note(self, accepted: Iterable[Accepted]) -> None:
-        """Takes events in; waits for nothing but a store that is slower than the bus.
+        """Add accepted events; waits only if the store is slower than the bus.
 
-        :raises StagingError: what was noted before cannot be written.
+        :raises StagingError: events that were noted before cannot be written.
         """
         self._noted += accepted
         is_full = len(self._noted) >= self._lines
@@ -79,7 +85,7 @@ class Noting:
         return asyncio.create_task(self._write()) if self._noted else None
 
     async def _write(self) -> None:
-        """One file, when it is due; then the next, should there be anything for it."""
+        """Write one file when it is due, then start the next one if events are waiting for it."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._due.wait(), self._seconds)
         if not self._leaving:

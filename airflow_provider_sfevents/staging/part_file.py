@@ -1,4 +1,7 @@
-"""One staged file on its way: chunks of events in, a closed Parquet file with its footer out. Runs in the writer's thread."""
+"""One staged file while it is written: takes chunks of events, makes a closed Parquet file.
+
+Runs in the writer's thread.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +27,16 @@ if TYPE_CHECKING:
 
 
 COMPRESSION = "lz4"
-"""Half of zstd's time at its lowest level for files a quarter larger, and they are kept for a few batches only."""
+"""Half of zstd's time at its lowest level; files are a quarter larger, and kept only briefly."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Chunk:
     """Events in columns, waiting to become one row group.
 
+    :param ordinal: of the first event.
     :param size: sum of the payloads' sizes, in bytes.
-    :param received: per delivery, when it came and how many events it brought.
+    :param received: per delivery: its time (microseconds since the epoch) and its number of events.
     """
 
     ordinal: int
@@ -51,7 +55,7 @@ class Chunk:
         payloads: Sequence[bytes],
         received_at: int,
     ) -> int:
-        """Add a delivery; returns the sum of its payloads' sizes."""
+        """Add a delivery; returns the sum of its payloads' sizes in bytes."""
         size = sum(map(len, payloads))
         self.size += size
         self.ids += ids
@@ -76,8 +80,8 @@ class Chunk:
         return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-# Arrow arrays from buffers rather than by `pa.array(values)`: that would import pandas first, which costs a task most of a second
-# and 40 MB, to see whether a list may be a pandas object.
+# Arrow arrays are made from buffers, not by `pa.array(values)`: that would import pandas first, to
+# see whether a list may be a pandas object, which costs a task most of a second and 40 MB.
 
 
 def _fixed(name: str, values: array[int]) -> pa.Array:
@@ -85,7 +89,7 @@ def _fixed(name: str, values: array[int]) -> pa.Array:
 
 
 def _text(name: str, values: list[str]) -> pa.Array:
-    """Ids are ASCII, where a character is a byte, so that they are encoded all at once."""
+    """Make a string array; ids are ASCII (one byte per character), so all are encoded at once."""
     joined = "".join(values)
     if not joined.isascii():
         return _varying(name, [one.encode() for one in values])
@@ -104,10 +108,11 @@ def _joined(name: str, values: Sequence[str] | Sequence[bytes], joined: bytes) -
 
 
 class PartFile:
-    """A file that nobody sees before `close` has given it its name.
+    """A staged file that no reader sees before `close` gives it its name.
 
-    On a local disk it grows under a hidden name beside its place; for an object store it is kept in memory, which a part's limits
-    bound, so that a killed task leaves nothing behind in a temporary folder.
+    On a local disk it grows under a hidden name in the same folder. For an object store it is kept
+    in memory, which a part's limits bound, so that a killed task leaves no file in a temporary
+    folder.
 
     :param folder: the attempt's folder.
     :raises StagingError: it cannot be created.
@@ -124,24 +129,29 @@ class PartFile:
         self._parquet = pq.ParquetWriter(
             self._sink,
             SCHEMA,
-            # Replay ids, event ids and payloads hardly ever repeat: a dictionary of them is work for nothing.
+            # Replay ids, event ids and payloads hardly ever repeat, so a dictionary of them saves
+            # nothing.
             use_dictionary=[layout.SCHEMA_ID],
             compression=COMPRESSION,
             write_statistics=False,
         )
 
     def write(self, chunk: Chunk) -> None:
-        """:raises StagingError:"""
+        """Write a chunk as a row group.
+
+        :raises StagingError: it cannot be written.
+        """
         rows = chunk.rows()
         self._checksum.update(rows)
         with durable.told(self._target, "be written"):
             self._parquet.write_batch(rows)
 
     def close(self, said: Part) -> Part:
-        """Finish the file and give it its place; from here on it survives us.
+        """Finish the file and give it its name; from here on it outlives this process.
 
         :param said: the part without its checksum.
-        :raises StagingError:
+        :return: the part with its checksum.
+        :raises StagingError: it cannot be written.
         """
         part = replace(said, sha256=self._checksum.hexdigest())
         with durable.told(self._target, "be written"):
@@ -156,8 +166,8 @@ class PartFile:
         return part
 
     def discard(self) -> None:
-        """Leave nothing behind."""
-        # It is given up because it could not be written; closing it may fail for the same reason.
+        """Remove the unfinished file."""
+        # It is discarded because it could not be written; closing it may fail for the same reason.
         for close in (self._parquet.close, self._sink.close):
             with suppress(Exception):
                 close()

@@ -1,4 +1,4 @@
-"""Reading closed files: what their footer says, and whether their rows agree with it."""
+"""Read closed files: parse the footer, and verify that the rows agree with it."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ SCHEMA = pa.schema(
 )
 """Arrow schema of a staged file; the columns of `layout.STAGED_COLUMNS`."""
 
-_READ_ROWS = 5_000  # rows in memory at once while verifying; the size of a row group
+_READ_ROWS = 5_000  # rows in memory at once during verification; the size of a row group
 
 
 def footer_of(part: Part) -> dict[str, str]:
-    """What goes to the Parquet footer of a file that is about to be closed."""
+    """Return the Parquet footer entries of a file that is about to be closed."""
     return {layout.FOOTER: json.dumps(asdict(part))}
 
 
 def read_part(batch: UPath, path: str) -> Part | None:
-    """What a file's footer says; `None` where it is not a complete file of ours (a copy was cut short, say).
+    """Read a file's footer; None if it is not a complete staged file (a truncated copy, say).
 
     :param path: below the batch's folder.
     :raises StagingError: the store does not answer; that says nothing about the file.
@@ -55,14 +55,16 @@ def read_part(batch: UPath, path: str) -> Part | None:
         part = Part.from_json(json.loads(metadata.metadata[layout.FOOTER.encode()]))
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         log.warning(
-            "%s is not a complete staged file and is left out: %s. What it held is fetched and paid for again.",
+            "%s is not a complete staged file and is left out: %s. Its events are fetched and "
+            "paid for again.",
             batch / path,
             _in_one_line(error),
         )
         return None
     if metadata.num_rows != part.events or part.events < 1:
         log.warning(
-            "%s holds %s where its footer says %d; it is left out, and what it held is fetched and paid for again.",
+            "%s holds %s and its footer says %d; it is left out, and its events are fetched and "
+            "paid for again.",
             batch / path,
             counted(metadata.num_rows, "row"),
             part.events,
@@ -72,7 +74,9 @@ def read_part(batch: UPath, path: str) -> Part | None:
 
 
 def read_sound_part(batch: UPath, path: str) -> Part | None:
-    """As `read_part`, for a file that is to be kept: its rows are read through too, as a footer says nothing about them.
+    """Read a file's footer and verify its rows, for a file that is to be kept.
+
+    A file that does not agree with its footer is left out with a warning.
 
     :raises StagingError: the store does not answer.
     """
@@ -81,8 +85,8 @@ def read_sound_part(batch: UPath, path: str) -> Part | None:
     if part is None or not wrong:
         return part
     log.warning(
-        "Staged file %s %s. It was damaged after it was written and is left out; unless another file has the same (%s), it "
-        "is fetched and paid for again.",
+        "Staged file %s %s. It was damaged after it was written and is left out; unless another "
+        "file holds the same (%s), they are fetched and paid for again.",
         batch / path,
         wrong,
         counted(part.events, "event"),
@@ -95,8 +99,9 @@ def _in_one_line(error: Exception) -> str:
 
 
 def damage(batch: UPath, part: Part) -> str:
-    """Read a file through: what about it differs from what is said of it; empty where nothing does.
+    """Read a file through and describe what differs from its record; empty if nothing does.
 
+    :param part: the record, from the footer or the manifest.
     :raises StagingError: the store does not answer; that says nothing about the file.
     """
     data = durable.read(batch / part.path)
@@ -104,19 +109,21 @@ def damage(batch: UPath, part: Part) -> str:
         return "is missing"
     try:
         found = asdict(_recompute(data, part))
-    except Exception as error:  # noqa: BLE001 - whatever Arrow stumbles over in damaged bytes
-        return f"cannot be understood ({type(error).__name__}: {_in_one_line(error)})"
+    except Exception as error:  # noqa: BLE001 - damaged bytes make Arrow raise anything
+        return f"cannot be parsed ({type(error).__name__}: {_in_one_line(error)})"
     said = asdict(part)
     wrong = [
         f"{name} {found[name]!r} instead of {said[name]!r}"
         for name in said
         if found[name] != said[name]
     ]
-    return f"does not hold what is said of it: {', '.join(wrong)}" if wrong else ""
+    return f"does not hold what its record says: {', '.join(wrong)}" if wrong else ""
 
 
 def identities(batch: UPath, part: Part) -> dict[bytes, str]:
-    """Event ids by replay id of a file's events; empty where it cannot be read: what is not known is not left out.
+    """Read the event ids of a file, by replay id; empty if the file cannot be read.
+
+    An event that is missing here is not left out as a duplicate.
 
     :raises StagingError: the store does not answer.
     """
@@ -128,7 +135,8 @@ def identities(batch: UPath, part: Part) -> dict[bytes, str]:
         ids = rows[layout.REPLAY_ID].to_pylist(), rows[layout.EVENT_ID].to_pylist()
     except (pa.ArrowException, OSError, KeyError) as error:
         log.warning(
-            "%s cannot be read, so its events are not recognised should they be delivered again; landing compares them: %s",
+            "%s cannot be read, so its events are not recognised if they are delivered again; "
+            "landing compares them: %s",
             batch / part.path,
             _in_one_line(error),
         )
@@ -154,7 +162,7 @@ def last_event(batch: UPath, part: Part) -> tuple[str, bytes]:
 
 @cache
 def _parquet_schema() -> pq.ParquetSchema:
-    """What Spark goes by: the same bytes as another type would be other values."""
+    """Return the Parquet schema of a staged file: Spark reads the bytes by it."""
     empty = pa.BufferOutputStream()
     pq.write_table(SCHEMA.empty_table(), empty)
     return pq.ParquetFile(pa.BufferReader(empty.getvalue())).schema
@@ -166,7 +174,8 @@ def _recompute(data: bytes, part: Part) -> Part:
     end = b""
     size = 0
     schemas: set[str] = set()
-    # From memory, which a file's limits bound: so trouble with the store and damage cannot be taken for each other.
+    # The bytes are read first (a file's limits bound them), so that an error of the store and a
+    # damaged file are told apart.
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(SCHEMA) or not file.schema.equals(_parquet_schema()):
         raise ValueError("its columns are not those of a staged file")

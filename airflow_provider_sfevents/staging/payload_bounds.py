@@ -1,12 +1,12 @@
-"""Bounds on what a payload may claim to hold, for every decoder of the worker and of Spark.
+"""Bounds on the number of values in a payload, for every decoder of the worker and of Spark.
 
 Values of nearly every type take at least a byte each, so a payload holds no more of them than it
 has bytes. Two kinds of schemas are different, and Salesforce makes neither:
 
 1. A list whose items take no bytes (nulls, records of nulls, `fixed` of size 0): four bytes can
-   claim a million items, and a decoder that makes them runs out of memory. They are counted.
-2. A record that contains itself: a payload can be nested as deep as it has bytes, which ends a
-   decoder that calls itself. No table has a column for it either.
+   claim a million items, and a decoder that makes them runs out of memory. These items are counted.
+2. A record that contains itself: a payload can be nested as deep as it has bytes, which overflows
+   the stack of a recursive decoder. No table has a column for such a record either.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 MOST_ITEMS_WITHOUT_BYTES = 1_000
-"""In all lists of one payload together."""
+"""Most items without bytes in all lists of one payload together."""
 
 
 def has_items_without_bytes(schema: Any) -> bool:
-    """Tell whether a schema has a list whose items take no bytes.
+    """Return whether a schema has a list whose items take no bytes.
 
     :param schema: as `fastavro.parse_schema` returns it: each reference has the type's full name.
     """
@@ -26,7 +26,7 @@ def has_items_without_bytes(schema: Any) -> bool:
 
 
 def is_bounded(schema: Any) -> bool:
-    """Tell whether the bytes of each payload bound what a decoder makes of it.
+    """Return whether the number of bytes of a payload bounds the size of the decoded value.
 
     :param schema: as of `has_items_without_bytes`.
     """
@@ -41,7 +41,7 @@ def _walked(schema: Any) -> _Types:
 
 
 class _Types:
-    """One walk through a schema, which remembers named types."""
+    """One walk through a schema; remembers the named types."""
 
     def __init__(self) -> None:
         self.has_items_without_bytes = False
@@ -58,14 +58,14 @@ class _Types:
             self.contains_itself |= found is None
             return bool(found)
         name = avro.get("name", "")
-        self._named[name] = None  # its definition is not over
+        self._named[name] = None  # its definition has not ended yet
         self._named[name] = found = self._complex(avro)
         return found
 
     def _complex(self, avro: dict[str, Any]) -> bool:
         match avro["type"]:
             case "record":
-                # Every field is looked at, as each may have a list in it.
+                # Every field is visited, as each may have a list in it.
                 found = [self.takes_no_bytes(field["type"]) for field in avro["fields"]]
                 return all(found)
             case "fixed":

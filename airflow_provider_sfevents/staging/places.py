@@ -1,4 +1,4 @@
-"""Whether a place can be a staging area: for us, and for Spark."""
+"""Checks that a location can be a staging area, for the worker and for Spark."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ if TYPE_CHECKING:
     from upath import UPath
 
 _SPARK_SCHEMES = {"s3": "s3a", "gcs": "gs"}
-"""What fsspec and Hadoop call differently."""
+"""Schemes that fsspec and Hadoop name differently."""
 
 _NOT_TO_BE_MADE = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM})
-"""Errors of a folder that does not exist, which stay until a person acts."""
+"""Errors on making a folder that stay until a person acts."""
 
 _LOCAL_SCHEMES = frozenset({"file", "local"})
 
 
 def usable(root: UPath) -> bool:
-    """Try all that a staging area needs; returns whether the store lets only one of two create the same file.
+    """Try every operation that a staging area needs.
 
+    :return: whether the store lets only one of two writers create the same file.
     :raises ConfigurationError: it is a folder that cannot be made.
-    :raises StagingError: it cannot be written, read, listed or emptied; says which and what to do.
+    :raises StagingError: it cannot be written, read, listed or emptied; the message names the
+        operation and the remedy.
     """
     if durable.is_local(root):
         _make(durable.local_path(root))
@@ -49,19 +51,20 @@ def usable(root: UPath) -> bool:
 def _make(folder: Path) -> None:
     """Make the folder of a staging area.
 
-    :raises ConfigurationError: it cannot be made, and trying again changes nothing about that.
+    :raises ConfigurationError: it cannot be made, and a retry would not change that.
     """
     try:
         durable.make_folder(folder)
     except OSError as error:
         if error.errno not in _NOT_TO_BE_MADE:
-            return  # the probe meets it again, and says what to do
+            return  # the probe fails in the same way, with the remedy
         import psutil  # type: ignore[import-untyped]
 
         there = next(parent for parent in folder.parents if parent.exists())
         raise ConfigurationError(
-            f"The staging folder {folder} cannot be made: {error.strerror}. The task runs as user {psutil.Process().username()!r}, who can make "
-            f"no folder in {there}. Give a folder that this user can write by `staging`, or let the user write there."
+            f"The staging folder {folder} cannot be made: {error.strerror}. The task runs as user "
+            f"{psutil.Process().username()!r}, which can make no folder in {there}. Set `staging` "
+            "to a folder that this user can write, or let the user write there."
         ) from None
 
 
@@ -79,38 +82,41 @@ def _probe(root: UPath, folder: UPath) -> bool:
 
 
 def spark_url(place: UPath | str) -> str:
-    """The same place as Spark spells it: Hadoop's scheme, absolute, no Airflow connection in it.
+    """Return the URL of a location for Spark: Hadoop's scheme, absolute, without a connection.
 
-    :raises ConfigurationError: Spark cannot get there at all.
+    :raises ConfigurationError: Spark cannot reach the location at all.
     """
     scheme, found, rest = str(place).partition("://")
     if not found or scheme in _LOCAL_SCHEMES:
         return f"file://{Path(rest if found else scheme).absolute()}"
     if scheme == "memory":
         raise ConfigurationError(
-            f"Spark cannot read {place}: it is in the memory of one Python process. Name a folder or an object store by `staging`."
+            f"Spark cannot read {place}: it is in the memory of one Python process. Set `staging` "
+            "to a folder or an object store."
         )
     return without_connection(f"{_SPARK_SCHEMES.get(scheme, scheme)}://{rest}")
 
 
 def ensure_spark_can_read(path: UPath | str, master: str, *, shared: bool = False) -> None:
-    """Refuse a folder of this machine for a Spark that runs on others.
+    """Refuse a folder of this machine for a Spark that runs on other machines.
 
     :param master: Spark's master URL; `local`, `local[2]`, `local-cluster[...]` run here.
-    :param shared: the user says that all machines see the same folder there (NFS, a shared volume).
-    :raises ConfigurationError: before anything is spent.
+    :param shared: the user declares that all machines see the same folder there (NFS, a shared
+        volume).
+    :raises ConfigurationError: before an event is fetched.
     """
     url = spark_url(path)
     if not url.startswith("file:") or shared or master.startswith("local"):
         return
     raise ConfigurationError(
-        f"Staging area {url} is a folder of this machine, and Spark runs at {master}, where it is likely not to be seen. Name an object "
-        "store by `staging`; or, if all machines mount the same folder there, declare it with `staging_shared=True`."
+        f"Staging area {url} is a folder of this machine, and Spark runs at {master}, which "
+        "probably cannot see it. Set `staging` to an object store; or, if all machines mount the "
+        "same folder there, declare it with `staging_shared=True`."
     )
 
 
 def _expect(fulfilled: bool, root: UPath, otherwise: str) -> None:
     if not fulfilled:
         raise StagingError(
-            f"{root} cannot be a staging area: {otherwise}. Name another place by `staging`."
+            f"{root} cannot be a staging area: {otherwise}. Set `staging` to another location."
         )

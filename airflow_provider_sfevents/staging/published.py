@@ -1,10 +1,11 @@
-"""Which events of a task the bus has accepted: a ledger, so that a retry publishes what is missing and nothing else.
+"""Ledger of a task's events that the bus has accepted: a retry publishes only the rest.
 
 <staging>/_published/<org>/<dag>.<task>/<topic>/<since>-<run>/<map index>/<try>-<token>-00001.jsonl
     one line for each accepted event: its record's number, its id, its replay id
 
-Every writer has files of its own, each there whole or not at all; what is accepted is what any of them says. An event whose line was not written
-before its writer died is published again, under the same id.
+Every writer has files of its own, each written whole or not at all. An event is accepted if any of
+the files lists it. If a writer died before it had written an event's line, the event is published
+again under the same id.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ log = logging.getLogger(__name__)
 
 KEEP_RUNS = 10
 KEEP_FOR = timedelta(days=7)
-"""A ledger is of use while its run may be tried again; the bus itself keeps events for three days."""
+"""A run's ledger is needed while the run may be retried; the bus keeps events for three days."""
 _TIME = "%Y%m%dT%H%M%S"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """An event the bus has. :param record: the record's number, from 1. :param replay_id: hex."""
+    """An event that the bus has accepted.
+
+    :param record: the record's number, from 1.
+    :param replay_id: hex.
+    """
 
     record: int
     id: str
@@ -44,25 +49,32 @@ class Accepted:
 
 
 def runs_folder(root: UPath, org_id: str, topic: str, task: str) -> UPath:
-    """Where the ledgers of a task lie, run beside run.
+    """Return the folder of a task's ledgers, one subfolder per run.
 
-    :param root: of the staging area. :param task: with its DAG.
+    :param root: of the staging area.
+    :param task: with its DAG.
     """
     return root / layout.PUBLISHED / layout.topic_folder(org_id, task, topic)
 
 
 def run_key(run: str) -> str:
-    """What a run's folder ends with; a run's id may hold what no store takes."""
+    """Return the end of a run folder's name; a run id may hold characters that no store takes."""
     return hashlib.sha256(run.encode()).hexdigest()[:16]
 
 
 def run_name(since: datetime, key: str) -> str:
-    """Names sort as times do. :param since: UTC."""
+    """Return the name of a run's folder; names sort as times do.
+
+    :param since: UTC.
+    """
     return f"{since:{_TIME}}-{key}"
 
 
 def to_sweep(names: Sequence[str], now: datetime) -> list[str]:
-    """Runs whose ledgers have had their time: neither among the newest nor young. What is not named like a run is nobody's to remove."""
+    """Select runs whose ledgers are neither among the newest nor younger than `KEEP_FOR`.
+
+    A folder that is not named like a run is never removed.
+    """
     known = sorted(name for name in names if _since(name) is not None)
     old = known[:-KEEP_RUNS]
     return [name for name in old if now - (_since(name) or now) > KEEP_FOR]
@@ -76,10 +88,13 @@ def _since(name: str) -> datetime | None:
 
 
 class Ledger:
-    """What one task of one run has published.
+    """Ledger of the events that one task of one run has published.
 
-    :param runs: see `runs_folder`. :param run: the run's id. :param map_index: of the task, -1 where it is not mapped.
-    :param writer: names this try, and is nobody else's.
+    :param runs: see `runs_folder`.
+    :param run: the run's id.
+    :param map_index: of the task, -1 if it is not mapped.
+    :param writer: names this try; unique among all writers.
+    :raises StagingError: the store does not answer.
     """
 
     def __init__(
@@ -94,9 +109,9 @@ class Ledger:
         self._files = count(1)
 
     def known(self) -> dict[str, Accepted]:
-        """What earlier tries have published, by the events' ids.
+        """Read the events that earlier tries have published, by event id.
 
-        :raises StagingError: a file cannot be read, or is not ours.
+        :raises StagingError: a file cannot be read, or is no ledger.
         """
         return {
             accepted.id: accepted
@@ -107,7 +122,7 @@ class Ledger:
         }
 
     def write(self, accepted: Sequence[Accepted]) -> None:
-        """Adds a file with these events.
+        """Add a file with these events.
 
         :raises StagingError: it cannot be written.
         """
@@ -118,12 +133,12 @@ class Ledger:
         steps.reached(steps.LEDGER_WRITTEN, str(place))
 
     def sweep(self, now: datetime) -> None:
-        """Removes what has had its time; that it cannot be removed is no reason to fail."""
+        """Remove old ledgers; a removal that fails is logged and does not fail the task."""
         try:
             for name in to_sweep(durable.names(self._runs), now):
                 durable.remove(self._runs / name)
         except StagingError as error:
-            log.warning("Old ledgers stay: %s", error)
+            log.warning("Old ledgers could not be removed; the next run tries again: %s", error)
 
 
 def _read(place: UPath) -> Iterator[Accepted]:
@@ -132,5 +147,6 @@ def _read(place: UPath) -> Iterator[Accepted]:
             yield Accepted(**json.loads(line))
     except (ValueError, TypeError) as error:
         raise StagingError(
-            f"{place} is no ledger of published events: {error}. Remove it, and what it tells of is published again, under the same ids."
+            f"{place} is no ledger of published events: {error}. Remove it; the events that it "
+            "lists are then published again, under the same ids."
         ) from error

@@ -1,11 +1,11 @@
-"""Full records of an entity, read from the org for `spark/resolve.py`: where they lie, and when they count.
+"""Records of an entity snapshot, read from the org for `spark/resolve.py`: files and manifest.
 
 <staging>/_reads/<org>/<entity>/<read id>/
     records/part-00001.csv      or .jsonl: as the org sent them
-    deleted.txt                 ids that were asked for and are not there any more, one a line
+    deleted.txt                 ids that were asked for and no longer exist, one per line
     schema.avsc                 of the entity's change events
-    read.json                   written last: the read is whole
-    report.json                 by the Spark job: what became of the records
+    read.json                   written last: the read is complete
+    report.json                 written by the Spark job: the outcome, counted
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadManifest:
-    """A read that is whole.
+    """Manifest of a complete read.
 
-    :param read_at: before which everything that was committed is in it, but for the second of it; ISO-8601, by the org's clock.
-    :param whole: all records of the entity were asked for; else some, by their ids.
+    :param read_at: everything that was committed before this second is in the read; ISO-8601, by
+        the org's clock.
+    :param whole: all records of the entity were asked for; otherwise some, by their ids.
     :param read_by: `bulk` or `rest`.
     :param fields: by their names over REST.
     :param unseen: fields of the entity's change events that the user cannot read.
     :param records: number of them.
-    :param deleted: number of those that were asked for and are not there.
+    :param deleted: number of records that were asked for and no longer exist.
     """
 
     org_id: str
@@ -69,9 +70,9 @@ class ReadManifest:
 
 
 class ReadFolder:
-    """Where one read goes.
+    """Folder of one read.
 
-    :param folder: nobody else's.
+    :param folder: used by this read alone.
     """
 
     def __init__(self, folder: UPath) -> None:
@@ -79,12 +80,15 @@ class ReadFolder:
 
     @classmethod
     def new(cls, root: UPath, org_id: str, entity: str, read_id: str) -> ReadFolder:
-        """:param root: of the staging area."""
+        """Return the folder of a new read.
+
+        :param root: of the staging area.
+        """
         return cls(root / layout.READS / org_id / entity / read_id)
 
     @contextmanager
     def part(self, number: int, suffix: str) -> Iterator[Writer]:
-        """Write a file of records; where the block ends by an error there is none, or none that counts.
+        """Write a file of records. If the block raises, the file is missing or does not count.
 
         :raises StagingError: it cannot be written.
         """
@@ -112,24 +116,25 @@ class ReadFolder:
         durable.replace(self.folder / name, data)
 
     def finish(self, manifest: ReadManifest) -> None:
-        """Say that the read is whole."""
+        """Mark the read as complete."""
         self.write(READ, manifest.to_json().encode())
 
     def read_report(self) -> dict[str, int]:
-        """What the Spark job counted.
+        """Return the counts of the Spark job.
 
-        :raises StagingError: it left no report, so it did nothing.
+        :raises StagingError: the job left no report, so it did nothing.
         """
         place = self.folder / REPORT
         try:
             return dict(json.loads(durable.read(place) or b""))
         except ValueError as error:
             raise StagingError(
-                f"The Spark job ended, but there is no report of it at {place}: nothing says that the records were resolved. Run the task again."
+                f"The Spark job ended without a report at {place}, so the records may not have "
+                "been resolved. Run the task again."
             ) from error
 
     def remove_up_to_this(self) -> None:
-        """Remove this read and older ones of its entity: they know less than what has been resolved."""
+        """Remove this read and the older ones: they are older than the resolved records."""
         entity = self.folder.parent
         for name in durable.names(entity):
             if name <= self.folder.name:
@@ -137,7 +142,7 @@ class ReadFolder:
 
 
 class _Told:
-    """A file whose errors are ours."""
+    """A file whose errors are raised as `StagingError`."""
 
     def __init__(self, file: Writer, target: UPath) -> None:
         self._file = file
@@ -149,9 +154,9 @@ class _Told:
 
 
 def read_id(at: datetime, token: str) -> str:
-    """Name a read so that names sort as times do.
+    """Return the name of a read; names sort as times do.
 
     :param at: UTC.
-    :param token: random, since two may begin in one second.
+    :param token: random, since two reads may begin in one second.
     """
     return f"{at:%Y%m%dT%H%M%S}-{token}"

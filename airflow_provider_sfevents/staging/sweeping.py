@@ -1,4 +1,4 @@
-"""Which old batches may go. Pure; when in doubt a batch stays."""
+"""Select the old batches that may be removed. Pure; in doubt a batch stays."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEEP_BATCHES = 10
-"""Batches kept after they were committed, so that a cleared old run can land its own batch again."""
+"""Committed batches that are kept, so that a cleared old run can land its own batch again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchState:
-    """What a look into a batch's folder tells.
+    """State of a batch, as its folder shows it.
 
-    :param staged: there is a manifest.
-    :param landed: there is a receipt.
-    :param held: somebody may be at work on it.
+    :param staged: the batch has a manifest.
+    :param landed: the batch has a receipt.
+    :param held: a task may be at work on the batch.
     """
 
     epoch: str
@@ -31,11 +31,17 @@ class BatchState:
 def to_sweep(
     old: Sequence[BatchState], newest_receipt: tuple[str, int] | None, newest_epoch: str
 ) -> list[BatchState]:
-    """Of the batches that need not be kept for their age, those that may go.
+    """Select the batches that may be removed from those that are old enough.
 
-    Never one that is held, never the newest receipt (it tells a lost position from a first run), never one that is staged but not
-    landed (its events may have left the bus), never one of the newest epoch that is not landed (it is being fetched).
+    These batches stay:
 
+    1. A batch that is held.
+    2. The newest receipt: it distinguishes a lost position from a first run.
+    3. A batch that is staged and not landed: its events may have left the bus.
+    4. A batch of the newest epoch that is not landed: a task is fetching it.
+
+    :param old: batches that need not be kept for their age.
+    :param newest_receipt: epoch and batch number.
     """
     return [
         batch

@@ -1,10 +1,11 @@
-"""Deliveries in, closed Parquet files out: durable as soon as possible, at a few hundred nanoseconds per event, in flat memory.
+"""Write deliveries to closed Parquet files: durable early, at a few hundred nanoseconds per event.
 
-The event loop only appends to lists and counts. Encoding, checksum, compression and disk happen in one thread of the writer's own;
-`append` waits when that thread is two chunks behind, and so does the stream that calls it.
-
-A file is closed when it is large enough, and also when its first event is old enough, be the stream as quiet as it may: what a
-killed task had received is paid for, and only closed files are worth keeping.
+1. The event loop only appends to lists and counts. Encoding, checksum, compression and disk happen
+   in one thread of the writer's own, so memory stays flat.
+2. `append` waits if that thread is two chunks behind, and so does the stream that calls it.
+3. A file is closed when it is large enough. It is also closed when its first event is old enough,
+   even if no event follows: only closed files survive a killed task, and the org has paid for every
+   event that it received.
 """
 
 from __future__ import annotations
@@ -31,27 +32,30 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PART_EVENTS = 20_000
-"""Events after which a file is closed: one second or a few of a busy topic, a fraction of a default Spark task."""
+"""Events after which a file is closed: a few seconds of a busy topic, part of a Spark task."""
 
 PART_BYTES = 32 * 2**20
 """Payload bytes after which a file is closed."""
 
 PART_SECONDS = 30.0
-"""Age of its first event at which a file is closed: what a killed task may have to pay for twice."""
+"""Age of its first event at which a file is closed: bounds what a kill makes the org pay twice."""
 
 CHUNK_EVENTS = 5_000
 """Events in a row group."""
 
 CHUNK_BYTES = 8 * 2**20
-"""Payload bytes in a row group; with events of 1 MB this is what keeps memory flat."""
+"""Payload bytes in a row group; with events of 1 MB this bound keeps memory flat."""
 
 CHUNKS_IN_FLIGHT = 2
-"""Chunks that may wait for the thread: one being encoded, one ready."""
+"""Chunks that may wait for the thread: one in encoding, one ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """When a file and when a row group is closed; a delivery is never torn apart, so each is passed by less than one delivery."""
+    """Bounds of a file and of a row group, in events, payload bytes and seconds.
+
+    A delivery is never split, so each bound is exceeded by less than one delivery.
+    """
 
     part_events: int = PART_EVENTS
     part_bytes: int = PART_BYTES
@@ -62,7 +66,7 @@ class Limits:
 
 @dataclass(slots=True, kw_only=True)
 class _Current:
-    """The file being filled: what the loop knows of it, and, touched by the thread only, the file."""
+    """The file that is being filled; the thread alone uses `file`, the event loop the rest."""
 
     start: str
     first_ordinal: int
@@ -76,15 +80,16 @@ class _Current:
 
 
 class PartWriter:
-    """Writes the files of one attempt. An async context manager that closes, whatever happened: what was received is kept.
+    """Writer of one attempt's files, for `async with`: leaving it closes the last file.
 
-    Belongs to one event loop.
+    Leaving it on an error keeps the received events, too. Belongs to one event loop.
 
     :param folder: the batch's folder.
-    :param claim: number of the claim whose attempt this is.
-    :param start: what the first event lies after: `earliest` or a replay id in hex.
+    :param claim: number of the lease whose attempt this is.
+    :param start: replay point that the first event follows: `earliest` or a replay id in hex.
     :param first_ordinal: the first event's ordinal in the batch.
-    :param received: called with the number of events of each delivery, before anything else is done with it.
+    :param limits: bounds of files and row groups.
+    :param received: called first of all with the number of events of each delivery.
     """
 
     def __init__(
@@ -118,10 +123,11 @@ class PartWriter:
         payloads: Sequence[bytes],
         received_at: int,
     ) -> None:
-        """Take a delivery over; returns when there is room for the next.
+        """Take a delivery; returns when there is room for the next.
 
         :param received_at: microseconds since the epoch.
-        :raises StagingError: what came before could not be written; nothing more will be.
+        :raises StagingError: an earlier delivery could not be written; no later one will be.
+        :raises RuntimeError: the writer is closed.
         """
         if self._closed:
             raise RuntimeError("append after close")
@@ -156,7 +162,9 @@ class PartWriter:
         return self._parts[-1].end if self._parts else ""
 
     async def close(self) -> list[Part]:
-        """Close the last file; all files of this attempt, in order. A second call changes nothing.
+        """Close the last file and return all files of this attempt, in order.
+
+        A second call changes nothing.
 
         :raises StagingError: a file could not be written; those closed before stay.
         """
@@ -183,7 +191,7 @@ class PartWriter:
             if error is None:
                 raise
             if failure is not error:
-                log.warning("Not all of what was received could be kept: %s", failure)
+                log.warning("Some received events could not be staged: %s", failure)
 
     def _begin(self) -> _Current:
         timer = asyncio.get_running_loop().call_later(self._limits.part_seconds, self._seal)
@@ -195,7 +203,7 @@ class PartWriter:
         )
 
     def _seal(self) -> None:
-        """Close the file being filled: it is full, or old enough, or it is the end."""
+        """Close the current file: it is full, or old enough, or the last one."""
         part, self._current = self._current, None
         if part is None:
             return
@@ -224,19 +232,19 @@ class PartWriter:
 
     async def _catch_up(self, behind: int) -> None:
         while len(self._jobs) > behind:
-            # `wait` and not the future itself: if we are cancelled here the chunk must not be.
+            # `wait`, not the future itself: if this task is cancelled, the chunk must not be.
             await asyncio.wait([self._jobs[0]])
             self._jobs.popleft()
 
-    # From here on in the thread.
+    # The methods below run in the thread.
 
     def _run(self, part: _Current, job: Callable[[], None]) -> None:
-        """After one chunk was not written none may be: a file with a hole would look complete."""
+        """Run a job, unless an earlier one failed: a file with a hole would look complete."""
         if self._failed:
             return
         try:
             job()
-        except Exception as error:  # noqa: BLE001 - it is raised where it can be heard, by `append` or `close`
+        except Exception as error:  # noqa: BLE001 - raised by the next `append` or `close`
             self._failed = error
             if part.file:
                 part.file.discard()

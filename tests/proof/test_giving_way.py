@@ -38,7 +38,7 @@ def test_a_run_whose_batch_is_held_is_rescheduled_and_then_names_the_holder(
             "failed",
         ]
         assert "of run run-00001" in second[-1].said()
-        assert "gives way and has spent nothing" in second[-1].said()
+        assert "gives way; it has fetched nothing" in second[-1].said()
         again = world.start(again=True)
         again.wait()
         assert again.state == "up_for_reschedule"

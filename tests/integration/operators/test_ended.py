@@ -113,7 +113,7 @@ def test_a_stop_ends_the_watch_of_another_machines_lease(
 
     def end() -> None:
         until = time.monotonic() + LONG
-        while "watching whether it is still at work" not in caplog.text:
+        while "watching its heartbeat" not in caplog.text:
             assert time.monotonic() < until
             time.sleep(0.01)
         operator.on_kill()

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def worker(repository: Path, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A task in a process of its own, killed at the end."""
+    """A task in a process of its own, which is killed at the end."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.integration.staging.worker", *map(str, arguments)],
         cwd=repository,
@@ -61,7 +61,7 @@ def batch(folder: Path) -> BatchFolder:
 def test_a_running_task_is_respected_and_a_killed_one_is_not(
     repository: Path, folder: Path
 ) -> None:
-    """While the holder lives the next task gives way and names it; killed, it is taken over at once."""
+    """A task gives way to a live holder by name, and takes over from a killed one at once."""
     with (
         worker(repository, "claim", folder) as first,
         worker(repository, "claim", folder) as second,
@@ -77,7 +77,7 @@ def test_a_running_task_is_respected_and_a_killed_one_is_not(
 
 
 def test_of_tasks_that_start_together_one_has_the_batch(repository: Path, folder: Path) -> None:
-    """However they race, one claims, and all others say that it did."""
+    """Of processes that take a batch at once exactly one gets it, and the others name it."""
     with (
         worker(repository, "claim", folder) as a,
         worker(repository, "claim", folder) as b,
@@ -103,7 +103,7 @@ def test_of_tasks_that_start_together_one_has_the_batch(repository: Path, folder
 def test_what_a_killed_task_had_closed_is_whole(
     repository: Path, folder: Path, deliveries: int
 ) -> None:
-    """Killed in mid-stream a task leaves whole files in a row; what it had begun is cleared away by the next one."""
+    """A task killed during a stream leaves a chain of complete files; leftovers are removed."""
     with worker(repository, "write", folder) as writer:
         for _ in range(deliveries):
             hear(writer)
@@ -123,7 +123,7 @@ def test_what_a_killed_task_had_closed_is_whole(
 
 
 def test_a_file_that_cannot_grow_ends_the_attempt(repository: Path, folder: Path) -> None:
-    """Where the disk takes no more, the error names the file, the files before it stay, and no half one does."""
+    """On a full disk the error names the file, earlier files stay, and no half file is left."""
     with worker(repository, "overfill", folder) as writer:
         said = hear(writer)
     assert "attempts/0001/part-0000000004.parquet cannot be written: " in said
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_grow_ends_the_attempt(repository: Path, folder: Path
 
 
 def test_memory_is_flat(repository: Path, tmp_path: Path) -> None:
-    """Ten times the events take no more memory."""
+    """Ten times the events need no more memory."""
     peaks = []
     for events in (50_000, 500_000):
         with worker(repository, "fill", tmp_path / str(events), events) as writer:

@@ -1,4 +1,4 @@
-"""What the tests of this folder run in processes of their own: a task that claims a batch, or one that writes until it is killed."""
+"""Tasks that the tests run in processes of their own: take a batch, or write until killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def holder() -> Holder:
 
 
 def claim(folder: str) -> None:
-    """Wait for a line, claim, say what came of it, and hold on until told otherwise."""
+    """Wait for a line, take the batch, print the outcome, and hold on until the next line."""
     sys.stdin.readline()
     try:
         taken = batch_at(folder).claim(holder(), Patience(lease_seconds=0.5, beat_seconds=0.1))
@@ -41,7 +41,7 @@ def claim(folder: str) -> None:
 
 
 def write(folder: str) -> None:
-    """Claim, and write small files for ever, saying so after each delivery."""
+    """Take the batch, and write small files without end; print a line after each delivery."""
     batch = batch_at(folder)
 
     async def endless() -> None:
@@ -78,7 +78,7 @@ def overfill(folder: str) -> None:
 
 
 def fill(folder: str, events: str) -> None:
-    """Write so many events and say the most memory that took, in KiB."""
+    """Write so many events and print the peak memory in KiB."""
     batch = batch_at(folder)
     delivered = Delivered(0, 100, size=200)
     columns = (delivered.ids, delivered.replay_ids, delivered.schema_ids, delivered.payloads)
@@ -94,7 +94,7 @@ def fill(folder: str, events: str) -> None:
 
 
 def random_bytes(seed: int) -> bytes:
-    """What does not compress."""
+    """Bytes that do not compress."""
     return b"".join(hashlib.sha256(b"%d %d" % (seed, n)).digest() for n in range(1000))
 
 

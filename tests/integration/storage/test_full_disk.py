@@ -78,7 +78,7 @@ def test_a_disk_that_becomes_read_only_is_named(bus: Emulator, disk: Disk) -> No
     published = publish(bus, 1, EVENTS)
     disk.resize("size=1m,ro")
     world = World(bus, UPath(disk.folder) / "staging", published)
-    assert "Read-only file system. It is mounted read-only; name another place" in world.trouble()
+    assert "Read-only file system. It is mounted read-only; set `staging`" in world.trouble()
     assert world.delivered == 0
     disk.resize("rw")
     world.run_once()

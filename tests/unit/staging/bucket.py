@@ -1,7 +1,8 @@
-"""An object store that has neither exclusive create nor rename, and that fails when it is told to: `bucket://name/key`.
+"""An object store without exclusive create and rename that fails on demand: `bucket://name/key`.
 
-As with any real one an object appears whole or not at all, folders are only in its listings, and what was written is seen at once;
-unless the test says otherwise. Nothing is patched: `UPath` and `fsspec` know the scheme.
+As in a real store an object appears whole or not at all, folders exist in listings only, and a
+written object is visible at once, unless the test says otherwise. Nothing is patched: `UPath` and
+`fsspec` know the scheme.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ Effect = tuple[str, str]
 
 
 class Bucket(AbstractFileSystem):  # type: ignore[misc]
-    """One bucket; `fsspec` gives the same instance to whoever asks for the same name.
+    """One bucket; `fsspec` returns the same instance for the same name.
 
     :ivar objects: content by key.
-    :ivar before: called before each effect; what it raises the client sees.
-    :ivar torn: an effect that fails leaves the first half of what it was to write, as a store would that is no object store.
-    :ivar reads: how many there were.
-    :ivar late: reads that an object stays unseen for after it was written.
+    :ivar before: called before each effect; an exception that it raises reaches the client.
+    :ivar torn: a failed effect leaves the first half of the content, as other stores would.
+    :ivar reads: number of reads.
+    :ivar late: number of reads that do not see an object after it was written.
     """
 
     protocol = "bucket"
@@ -121,14 +122,14 @@ register_implementation(Bucket.protocol, BucketPath)
 
 
 def new_bucket() -> tuple[Bucket, UPath]:
-    """A bucket of its own, and the place of a staging area in it."""
+    """Return a new bucket, and the root of a staging area in it."""
     name = os.urandom(6).hex()
     root = UPath(f"bucket://{name}/staging", name=name)
     return root.fs, root
 
 
 class Budget:
-    """So many effects happen; every one after that fails, as on a full or a read-only disk."""
+    """Limit of effects: every later one fails, as on a full or a read-only disk."""
 
     def __init__(self, effects: int, code: int) -> None:
         self.left = effects

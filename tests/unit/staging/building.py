@@ -1,4 +1,4 @@
-"""Deliveries, parts, manifests and holders as the tests of the staging area need them."""
+"""Deliveries, parts, manifests and holders for the tests of the staging area."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Delivered:
-    """Events `first` to `first + count` of a made-up bus: the n-th has n in its replay id, and a payload of n bytes or `size`."""
+    """Events `first` to `first + count` of a made-up bus.
+
+    Event n has n in its replay id, and a payload of n bytes or `size`.
+    """
 
     first: int
     count: int
@@ -104,14 +107,14 @@ def receipt(sequence: int = 1, epoch: str = "e1", written_at: str = "2026-01-01"
 
 
 def here() -> Holder:
-    """The holder that the running test is."""
+    """Return the holder for the running test."""
     return Holder.here(
         Run(dag="load", run="run-1", task="fetch", try_number=2), "2026-01-01T00:00:00+00:00"
     )
 
 
 def elsewhere(host: str = "worker-2") -> Holder:
-    """A process on another machine, of which nothing can be seen but its beat."""
+    """Return a holder on another machine, which only its heartbeat shows to be alive."""
     return Holder(
         host=host,
         pid=4711,

@@ -1,4 +1,4 @@
-"""Places to stage in: every test that takes `place` runs on a local folder and on an object store."""
+"""Staging roots: every test that takes `place` runs on a local folder and on an object store."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def stage(
 
 
 def test_consumers_topics_and_orgs_do_not_meet(place: UPath) -> None:
-    """Whatever they are called, two of them never share a folder."""
+    """Two consumers, topics or orgs never share a folder, whatever their names."""
     area = StagingArea(place)
     folders = [
         area.topic(org, consumer, topic).folder
@@ -57,7 +57,7 @@ def test_consumers_topics_and_orgs_do_not_meet(place: UPath) -> None:
 
 
 def test_an_anchor_is_replaced(topic: TopicFolder) -> None:
-    """The last keepalive's place is what is read."""
+    """The keepalive point read is the one written last."""
     assert topic.read_anchor() is None
     first = Anchor(epoch="e1", sequence=3, replay_id="0a", seen_at="2026-01-01", after="01")
     second = Anchor(epoch="e1", sequence=3, replay_id="0b", seen_at="2026-01-02", after="01")
@@ -80,14 +80,14 @@ def test_an_anchor_is_replaced(topic: TopicFolder) -> None:
 def test_a_damaged_anchor_is_none(
     topic: TopicFolder, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An anchor only keeps a quiet topic fresh; without it the position stands."""
+    """A damaged keepalive point is ignored with a warning; the position still counts."""
     durable.replace(topic.folder / "anchor.json", content)
     assert topic.read_anchor() is None
-    assert "is not an anchor" in caplog.text
+    assert "is no keepalive point" in caplog.text
 
 
 def test_origins_are_in_the_order_of_their_epochs(topic: TopicFolder) -> None:
-    """An epoch comes after the one that it replaced, though it was begun by a machine whose clock is slow."""
+    """An epoch comes after the one that it replaced, even if its machine's clock is slow."""
     begin(topic, "zz", "2026-03-01")
     begin(topic, "mm", "2026-01-01", previous="zz")
     begin(topic, "aa", "2026-02-01", previous="mm")
@@ -103,7 +103,7 @@ def test_origins_are_in_the_order_of_their_epochs(topic: TopicFolder) -> None:
 
 
 def test_epochs_that_follow_none_stand_by_their_time(topic: TopicFolder) -> None:
-    """Two machines may each have begun an epoch; those that follow one of them stand behind it."""
+    """Epochs without a previous one are in order of time, each before those that follow it."""
     begin(topic, "bb", "2026-02-01")
     begin(topic, "b2", "2026-02-02", previous="bb")
     begin(topic, "aa", "2026-01-01", previous="not here")
@@ -113,14 +113,14 @@ def test_epochs_that_follow_none_stand_by_their_time(topic: TopicFolder) -> None
 
 
 def test_a_damaged_origin_is_named(topic: TopicFolder) -> None:
-    """Which epoch is the newest is not guessed."""
+    """A damaged origin is an error that names the file; the newest epoch is not guessed."""
     durable.replace(topic.folder / "e1" / "origin.json", b"{}")
-    with pytest.raises(StagingError, match=r"e1/origin\.json does not say"):
+    with pytest.raises(StagingError, match=r"e1/origin\.json is no origin"):
         topic.origins()
 
 
 def test_nothing_landed_no_receipt(topic: TopicFolder) -> None:
-    """A staged batch is not a landed one."""
+    """A staged batch that has not landed counts as no receipt."""
     assert topic.newest_receipt() is None
     begin(topic, "e1", "2026-01-01")
     stage(topic, "e1", 1, landed=False)
@@ -128,7 +128,7 @@ def test_nothing_landed_no_receipt(topic: TopicFolder) -> None:
 
 
 def test_the_newest_receipt_of_an_epoch_has_the_highest_sequence(topic: TopicFolder) -> None:
-    """Sequences are numbers: 10 comes after 9, and a batch that is only staged does not count."""
+    """Batch number 10 comes after 9, and a batch that is only staged does not count."""
     begin(topic, "e1", "2026-01-01")
     for sequence in (9, 10):
         stage(topic, "e1", sequence)
@@ -137,7 +137,7 @@ def test_the_newest_receipt_of_an_epoch_has_the_highest_sequence(topic: TopicFol
 
 
 def test_the_newest_epoch_counts_though_an_old_batch_was_landed_again(topic: TopicFolder) -> None:
-    """An old run that is cleared writes its receipt anew; its epoch stays the older one."""
+    """A cleared old run that lands its batch again does not make its epoch the newest."""
     begin(topic, "zz", "2026-01-01")
     stage(topic, "zz", 7, written_at="2026-09-09")
     begin(topic, "aa", "2026-02-01")
@@ -146,7 +146,7 @@ def test_the_newest_epoch_counts_though_an_old_batch_was_landed_again(topic: Top
 
 
 def test_an_epoch_without_origin_is_not_overlooked(topic: TopicFolder) -> None:
-    """Where an origin was lost, the receipt's own time stands in."""
+    """An epoch whose origin is lost is ordered by the time at which it was staged."""
     begin(topic, "e1", "2026-01-01")
     stage(topic, "e1", 1)
     stage(topic, "lost", 4, written_at="2026-05-05")
@@ -154,7 +154,7 @@ def test_an_epoch_without_origin_is_not_overlooked(topic: TopicFolder) -> None:
 
 
 def test_sweeping_keeps_the_newest_batches(topic: TopicFolder) -> None:
-    """Landed batches beyond those to keep are removed, oldest first, with all that is in them."""
+    """Landed batches beyond those to keep are removed whole, oldest first."""
     begin(topic, "e1", "2026-01-01")
     for sequence in range(1, 6):
         stage(topic, "e1", sequence)
@@ -164,7 +164,7 @@ def test_sweeping_keeps_the_newest_batches(topic: TopicFolder) -> None:
 
 
 def test_sweeping_takes_the_older_epoch_first(topic: TopicFolder) -> None:
-    """Order is by when epochs began, not by their random words."""
+    """Batches are swept in the order in which their epochs began, not by epoch name."""
     begin(topic, "zz", "2026-01-01")
     begin(topic, "aa", "2026-02-01")
     stage(topic, "zz", 1)
@@ -173,7 +173,7 @@ def test_sweeping_takes_the_older_epoch_first(topic: TopicFolder) -> None:
 
 
 def test_what_is_needed_is_not_swept(topic: TopicFolder) -> None:
-    """Held batches, the newest receipt and what is staged but not landed stay, however few are to be kept."""
+    """Held batches, the newest receipt and staged batches stay, even with none to keep."""
     begin(topic, "e1", "2026-01-01")
     for sequence in (1, 2, 3):
         stage(topic, "e1", sequence)
@@ -186,7 +186,7 @@ def test_what_is_needed_is_not_swept(topic: TopicFolder) -> None:
 def test_what_cannot_be_removed_is_left_for_next_time(
     local_place: UPath, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A batch that resists fails nobody's task."""
+    """A batch that cannot be removed is logged and fails no task."""
 
     class ResistingBatch(BatchFolder):
         @override
@@ -208,13 +208,13 @@ def test_what_cannot_be_removed_is_left_for_next_time(
 
 
 def test_a_negative_number_to_keep_is_refused(topic: TopicFolder) -> None:
-    """The mistake is named."""
+    """A negative `keep_batches` is an error that names the value."""
     with pytest.raises(ValueError, match="keep_batches must be 0 or more, not -1"):
         topic.sweep(-1)
 
 
 def test_what_was_forgotten_no_longer_counts(topic: TopicFolder) -> None:
-    """Epochs known when the position was forgotten are told from later ones by name, whatever the clocks say; the mark is no epoch."""
+    """Epochs known at a forgetting no longer count, later ones do, whatever the clocks say."""
     begin(topic, "e1", "2026-01-01")
     assert topic.forgotten() is None
     assert topic.after_forgetting("e1")
@@ -235,7 +235,7 @@ def test_what_was_forgotten_no_longer_counts(topic: TopicFolder) -> None:
 
 
 def test_a_staging_area_has_an_id_of_its_own(place: UPath) -> None:
-    """It stays for as long as the area does; an area that was emptied is another one."""
+    """A staging area keeps its id, and an emptied area gets a new one."""
     area = StagingArea(place)
     first = area.staging_id()
     assert (first, StagingArea(place).staging_id()) == (first, first)
@@ -248,7 +248,7 @@ def test_a_staging_area_has_an_id_of_its_own(place: UPath) -> None:
 
 
 def test_the_epoch_of_the_position_is_the_newest(topic: TopicFolder) -> None:
-    """What is being fetched for the position is not swept, though another machine's clock makes its epoch look old."""
+    """The position's epoch is never swept, even if another machine's clock makes it look old."""
     begin(topic, "now", "2025-01-01")
     durable.replace(topic.batch("now", 1).folder / "attempts" / "0001" / "part-0", b"")
     begin(topic, "before", "2026-01-01")
@@ -258,20 +258,20 @@ def test_the_epoch_of_the_position_is_the_newest(topic: TopicFolder) -> None:
 
 
 def test_a_damaged_mark_is_named(topic: TopicFolder) -> None:
-    """Whether something was forgotten is not guessed; the message names the command that says so anew."""
+    """A damaged record of a forgetting is an error that names the command to write it again."""
     durable.replace(topic.folder / "forgotten.json", b"{}")
     with pytest.raises(StagingError, match=r"forgotten\.json does not say .* position forget"):
         topic.forgotten()
 
 
 def test_reading_an_area_needs_no_arrow() -> None:
-    """Airflow parses DAGs all day; what only a running task needs is not imported for that."""
+    """Importing the staging area does not import Arrow, because Airflow parses DAGs often."""
     code = "import sys, airflow_provider_sfevents.staging.area; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_an_epoch_whose_origin_is_gone_is_put_where_it_belongs(topic: TopicFolder) -> None:
-    """By when its first batch was staged; one of which nothing is staged yet is the newest, and keeps its files."""
+    """An epoch without an origin goes by its first batch, and is the newest if it has none."""
     begin(topic, "old", "2025-12-01")
     stage(topic, "old", 1)
     stage(topic, "lost", 1)  # staged at 2026-01-01
@@ -285,7 +285,7 @@ def test_an_epoch_whose_origin_is_gone_is_put_where_it_belongs(topic: TopicFolde
 
 
 def test_what_somebody_long_gone_had_begun_is_swept(local_place: UPath) -> None:
-    """Unfinished files beside the batches go when nobody can be writing them any more."""
+    """Unfinished files beside the batches are swept once their writers are long gone."""
     topic = TopicFolder(local_place)
     begin(topic, "e1", "2026-01-01")
     for name in (".anchor.json.ab.tmp", "e1/.origin.json.ab.tmp", ".anchor.json.cd.tmp"):

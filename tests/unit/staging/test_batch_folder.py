@@ -38,14 +38,14 @@ def attempt(batch: BatchFolder, claim: Claim, start: str, *deliveries: Delivered
 
 
 def staged_batch(batch: BatchFolder) -> Manifest:
-    """Three events in one file; the manifest is not written."""
+    """Stage three events in one file, without a manifest."""
     with batch.claim(here()) as claim:
         attempt(batch, claim, "earliest", Delivered(0, 3))
     return manifest(parts=tuple(batch.parts()))
 
 
 def test_a_new_batch_is_empty(batch: BatchFolder) -> None:
-    """Of what was never written everything is absent, and nothing is an error."""
+    """Reading a batch that was never written returns nothing and raises nothing."""
     assert batch.parts() == []
     assert batch.schemas() == set()
     assert batch.read_manifest() is None
@@ -53,7 +53,7 @@ def test_a_new_batch_is_empty(batch: BatchFolder) -> None:
 
 
 def test_files_of_all_attempts_are_found(batch: BatchFolder) -> None:
-    """What a killed attempt had closed is there for the next, which goes on after it."""
+    """A new attempt finds the files that a killed attempt had closed."""
     with batch.claim(here()) as first:
         attempt(batch, first, "earliest", Delivered(0, 3))
     (kept,) = batch.parts()
@@ -66,13 +66,13 @@ def test_files_of_all_attempts_are_found(batch: BatchFolder) -> None:
 
 
 def test_a_claimed_batch_is_refused(batch: BatchFolder) -> None:
-    """One task at a time."""
+    """A batch whose lease is held cannot be taken by a second task."""
     with batch.claim(here()), pytest.raises(BatchClaimed):
         batch.claim(here())
 
 
 def test_half_written_files_of_the_dead_are_cleared_away(batch: BatchFolder) -> None:
-    """Who takes a batch over removes what was begun and not finished, and nothing else."""
+    """Taking over a batch removes unfinished files and no others."""
     batch.claim(here()).release()
     for name in (
         "attempts/0001/.part-0.parquet.ab.tmp",
@@ -89,7 +89,7 @@ def test_half_written_files_of_the_dead_are_cleared_away(batch: BatchFolder) -> 
 
 
 def test_the_first_manifest_counts(batch: BatchFolder) -> None:
-    """Of two manifests the first stays, and the second writer is given it."""
+    """Of two manifests the first stays, and the second writer receives it."""
     first, second = manifest(created_at="first"), manifest(created_at="second")
     assert batch.create_manifest(first) == first
     assert batch.create_manifest(second) == first
@@ -100,7 +100,7 @@ def test_the_first_manifest_counts(batch: BatchFolder) -> None:
     "content", [b"", b"{", b"[]", b'{"version": 1}', b'{"version": 9}', b"\xff"]
 )
 def test_a_damaged_manifest_is_named(batch: BatchFolder, content: bytes) -> None:
-    """A manifest that cannot be understood stops the batch; it is never taken for none."""
+    """A manifest that cannot be parsed stops the batch; it is never taken for a missing one."""
     durable.replace(batch.folder / "manifest.json", content)
     with pytest.raises(StagingError, match=r"manifest\.json"):
         batch.read_manifest()
@@ -108,20 +108,20 @@ def test_a_damaged_manifest_is_named(batch: BatchFolder, content: bytes) -> None
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 1, "rows": 3}'])
 def test_a_damaged_receipt_is_named(batch: BatchFolder, content: bytes) -> None:
-    """A receipt that cannot be understood is no proof and no absence."""
+    """A receipt that cannot be parsed is an error, neither a proof nor a missing receipt."""
     durable.replace(batch.folder / "landed.json", content)
     with pytest.raises(StagingError, match=r"landed\.json"):
         batch.read_receipt()
 
 
 def test_a_receipt_is_read(batch: BatchFolder) -> None:
-    """What the Spark job wrote is what is read."""
+    """A receipt reads back as it was written."""
     durable.replace(batch.folder / "landed.json", receipt().to_json().encode())
     assert batch.read_receipt() == receipt()
 
 
 def test_schemas_are_kept_by_id(batch: BatchFolder) -> None:
-    """Any id makes a file name, and comes back as it was; the first schema of an id stays."""
+    """Any schema id makes a file name and reads back; the first schema of an id stays."""
     for schema_id in ("pXeyY_-AbC", "a/b", "..", "ü"):
         batch.write_schema(schema_id, "{}")
     batch.write_schema("a/b", "other")
@@ -130,7 +130,7 @@ def test_schemas_are_kept_by_id(batch: BatchFolder) -> None:
 
 
 def test_a_staged_batch_is_verified(batch: BatchFolder) -> None:
-    """Every file of the manifest is read through; a missing one is named."""
+    """Verification reads every file of the manifest and names a missing one."""
     staged = staged_batch(batch)
     batch.verify(staged)
     with pytest.raises(StagingError, match=r"attempts/0009/gone\.parquet is missing"):
@@ -142,7 +142,7 @@ def test_a_staged_batch_is_verified(batch: BatchFolder) -> None:
 @pytest.mark.parametrize(
     ("past", "landed", "way_out"),
     [
-        (False, False, r"remove .*0000000001/manifest\.json .*next run keeps the files"),
+        (False, False, r"remove .*0000000001/manifest\.json .*next run keeps the undamaged files"),
         (False, True, r"remove .*0000000001/manifest\.json \(and landed\.json"),
         (True, True, r"landed before.*mark the task as success"),
         (True, False, r"`airflow sfevents position set orders /event/Order__e earliest`"),
@@ -152,7 +152,7 @@ def test_a_staged_batch_is_verified(batch: BatchFolder) -> None:
 def test_a_damaged_batch_says_what_to_do(
     batch: BatchFolder, past: bool, landed: bool, way_out: str
 ) -> None:
-    """Removing the manifest brings back only what the next run would fetch; a batch of the past has other ways out."""
+    """The error for a damaged batch has the remedy that fits the position and the receipt."""
     staged = staged_batch(batch)
     durable.remove(batch.folder / staged.parts[0].path)
     if landed:
@@ -162,7 +162,7 @@ def test_a_damaged_batch_says_what_to_do(
 
 
 def test_kept_files_are_read_through(batch: BatchFolder, caplog: pytest.LogCaptureFixture) -> None:
-    """A file whose rows were damaged is among the files there, and not among those to be kept."""
+    """A file with damaged rows is among `parts` and not among `sound_parts`."""
     first = staged_batch(batch).parts[0]
     with batch.claim(here()) as claim:
         attempt(batch, claim, first.end, Delivered(3, 2))
@@ -174,7 +174,7 @@ def test_kept_files_are_read_through(batch: BatchFolder, caplog: pytest.LogCaptu
 
 
 def test_a_batch_that_is_half_removed_is_no_batch() -> None:
-    """Killed while it sweeps, a task leaves no manifest whose files are gone."""
+    """A task killed during sweeping leaves no manifest whose files are gone."""
     bucket, place = new_bucket()
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
     batch.create_manifest(manifest(parts=staged_batch(batch).parts))
@@ -186,7 +186,7 @@ def test_a_batch_that_is_half_removed_is_no_batch() -> None:
 
 
 def test_trouble_after_the_claim_lets_go_of_it() -> None:
-    """Where the dead one's files cannot be cleared away, no claim stays behind that would beat for ever."""
+    """A lease is released if leftovers of the dead holder cannot be removed."""
     bucket, place = new_bucket()
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
     batch.claim(here()).release()
@@ -204,7 +204,7 @@ def test_trouble_after_the_claim_lets_go_of_it() -> None:
 
 
 def test_a_claim_that_nobody_waits_for_any_more_is_released() -> None:
-    """Its task was cancelled while a slow store was writing it."""
+    """A lease that is written after its task was cancelled is released."""
     bucket, place = new_bucket()
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
     writing, go_on = threading.Event(), threading.Event()
@@ -229,14 +229,14 @@ def test_a_claim_that_nobody_waits_for_any_more_is_released() -> None:
 
 
 def test_a_batch_knows_where_it_is(batch: BatchFolder) -> None:
-    """Its address is absolute, with a scheme, and ends as the layout says."""
+    """A batch's URL is absolute, has a scheme and ends as the layout says."""
     assert "://" in batch.url
     assert batch.url.endswith("/e1/0000000001")
     assert batch.manifest_url == f"{batch.url}/manifest.json"
 
 
 def test_an_announcement_is_remembered(batch: BatchFolder) -> None:
-    """The last one counts; one that cannot be read is none, which costs one run more and loses nothing."""
+    """The last announcement counts, and one that cannot be parsed counts as none."""
     assert batch.read_announced() is None
     for times in (1, 2):
         mark = Announced(events=3, at="2026-01-01T00:00:00+00:00", times=times)

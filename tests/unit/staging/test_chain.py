@@ -16,42 +16,42 @@ if TYPE_CHECKING:
 
 
 def test_nothing_staged_is_an_empty_chain() -> None:
-    """Without files there is no chain."""
+    """Without files the chain is empty."""
     assert chain("earliest", []) == ()
 
 
 def test_files_follow_each_other() -> None:
-    """Each file starts where the one before ended, whatever order they are listed in."""
+    """Each file of a chain starts at the end of the one before, in any order of listing."""
     first, second = part("earliest", "0a", 0, 3), part("0a", "0b", 3, 2)
     assert chain("earliest", [second, first]) == (first, second)
 
 
 def test_a_file_from_another_place_is_left_out() -> None:
-    """A file that starts elsewhere belongs to another position, or to a chain whose beginning is lost."""
+    """A file that cannot be reached from the start is left out."""
     assert chain("0f", [part("earliest", "0a", 0, 3), part("0a", "0b", 3, 2)]) == ()
 
 
 def test_a_hole_ends_the_chain() -> None:
-    """What lies beyond a missing file is left out, even where the ids would fit."""
+    """Files beyond a missing one are left out, even if their replay ids would fit."""
     first = part("earliest", "0a", 0, 3)
     assert chain("earliest", [first, part("0a", "0b", 4, 2)]) == (first,)
 
 
 def test_of_two_that_start_together_the_one_that_leads_further_is_taken_whole() -> None:
-    """Two attempts cut the same events differently; the chain follows one of them at each place and mixes no file."""
+    """Of two files with the same start the one that leads further is taken whole."""
     short, long = part("earliest", "03", 0, 3, "a/1"), part("earliest", "05", 0, 5, "a/2")
     further = part("03", "09", 3, 6, "a/3")
     assert chain("earliest", [short, long, further]) == (short, further)
 
 
 def test_an_empty_file_leads_nowhere() -> None:
-    """A file without events cannot keep the chain turning on one place."""
+    """A file without events never extends a chain."""
     assert chain("0a", [part("0a", "0a", 0, 0)]) == ()
 
 
 @st.composite
 def attempts(draw: st.DrawFn) -> list[Part]:
-    """Files of several attempts at one batch: each goes on from some ordinal with cuts of its own; some files are lost."""
+    """Files of several attempts at one batch, each with its own cuts; some files are lost."""
     found = []
     for attempt in range(1, draw(st.integers(1, 4)) + 1):
         cuts = sorted(draw(st.sets(st.integers(0, 12), min_size=2, max_size=6)))
@@ -68,7 +68,7 @@ def place(ordinal: int) -> str:
 
 
 def longest(start: str, ordinal: int, parts: list[Part]) -> int:
-    """Events reachable from a place, by trying everything."""
+    """Number of events that can be reached from a start, found by trying every way."""
     ways = [one for one in parts if (one.start, one.first_ordinal) == (start, ordinal)]
     return max(
         (one.events + longest(one.end, ordinal + one.events, parts) for one in ways), default=0
@@ -77,7 +77,7 @@ def longest(start: str, ordinal: int, parts: list[Part]) -> int:
 
 @given(attempts())
 def test_a_chain_is_gapless_whole_and_the_longest(parts: list[Part]) -> None:
-    """Every file continues the one before, none overlaps, and no choice of files reaches further."""
+    """A chain has no gap and no overlap, and no other choice of files reaches further."""
     found = chain("earliest", parts)
     at, ordinal = "earliest", 0
     for one in found:
@@ -89,7 +89,7 @@ def test_a_chain_is_gapless_whole_and_the_longest(parts: list[Part]) -> None:
 
 @given(attempts(), st.randoms(use_true_random=False))
 def test_the_order_of_listing_does_not_matter(parts: list[Part], shuffler: random.Random) -> None:
-    """Two tasks that list the same files agree on the chain."""
+    """Two tasks that list the same files in different orders find the same chain."""
     shuffled = list(parts)
     shuffler.shuffle(shuffled)
     assert chain("earliest", shuffled) == chain("earliest", parts)
@@ -97,7 +97,7 @@ def test_the_order_of_listing_does_not_matter(parts: list[Part], shuffler: rando
 
 @given(attempts(), st.integers(0, 20))
 def test_one_more_file_never_shortens_the_chain(parts: list[Part], ordinal: int) -> None:
-    """What another attempt leaves behind can only help."""
+    """An additional file never makes a chain shorter."""
     more = [*parts, part(place(ordinal), place(ordinal + 2), ordinal, 2, "attempts/0009/more")]
     assert sum(one.events for one in chain("earliest", more)) >= sum(
         one.events for one in chain("earliest", parts)
@@ -105,7 +105,7 @@ def test_one_more_file_never_shortens_the_chain(parts: list[Part], ordinal: int)
 
 
 def test_a_long_chain_is_followed_to_its_end() -> None:
-    """A thousand files are no matter of recursion depth."""
+    """A chain of a thousand files does not exceed the recursion depth."""
     parts = [part(place(n), place(n + 1), n, 1) for n in range(3000)]
     assert (
         len(chain("earliest", [replace(one, path=f"p{n}") for n, one in enumerate(parts)])) == 3000

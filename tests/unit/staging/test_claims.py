@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """A clock that moves only when somebody sleeps, and what happens meanwhile."""
+    """A clock that advances only with `sleep`, and an action during each sleep."""
 
     def __init__(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         self.now = 1000.0
@@ -39,14 +39,14 @@ class Watch:
 
 
 def claimed(folder: UPath, number: int, holder: Holder, beat: bytes | None = b"7\n") -> None:
-    """A claim as another machine left it."""
+    """Write a lease as another machine would have left it."""
     durable.create_once(folder / "claims" / f"{number:04d}.json", holder.to_json().encode())
     if beat is not None:
         durable.replace(folder / "claims" / f"{number:04d}.beat", beat)
 
 
 def test_the_first_claim_is_number_one(place: UPath) -> None:
-    """A batch that nobody has is taken at once."""
+    """The first lease of a batch has number 1 and is taken at once."""
     with take(place, here()) as claim:
         assert claim.number == 1
         claim.check()
@@ -55,7 +55,7 @@ def test_the_first_claim_is_number_one(place: UPath) -> None:
 
 
 def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
-    """The second task gives way and names the first one's task, run, try, process and host."""
+    """The second task gives way with an error that names the holder's task, process and host."""
     with (
         take(place, here()),
         pytest.raises(
@@ -68,14 +68,14 @@ def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
 
 
 def test_a_release_says_how_much_was_received(place: UPath) -> None:
-    """Also what could not be written since the last sign of life: it is paid for."""
+    """A release counts all received events, also those since the last heartbeat."""
     with take(place, here()) as claim:
         claim.note_received(7)
     assert claims.received(place) == {1: 7}
 
 
 def test_a_released_batch_is_free_at_once(place: UPath) -> None:
-    """Nobody watches a claim that was let go."""
+    """A released lease is taken over without watching."""
     take(place, here()).release()
     watch = Watch(lambda: pytest.fail("slept"))
     with take(place, elsewhere(), watch.patience) as claim:
@@ -83,14 +83,14 @@ def test_a_released_batch_is_free_at_once(place: UPath) -> None:
 
 
 def test_a_claim_is_released_when_its_task_fails(place: UPath) -> None:
-    """An error leaves no claim behind to watch."""
+    """An exception in the `with` block releases the lease."""
     with pytest.raises(ZeroDivisionError), take(place, here()):
         raise ZeroDivisionError
     assert not claims.may_be_held(place)
 
 
 def test_another_machine_that_beats_is_alive(place: UPath) -> None:
-    """The first change of the beat proves life; the rest of the lease is not waited for."""
+    """A changed heartbeat proves a holder alive before the lease has run out."""
     claimed(place, 1, elsewhere())
     watch = Watch(lambda: durable.replace(place / "claims" / "0001.beat", b"8\n"))
     with pytest.raises(BatchClaimed, match="on worker-2"):
@@ -99,7 +99,7 @@ def test_another_machine_that_beats_is_alive(place: UPath) -> None:
 
 
 def test_another_machine_that_writes_its_first_beat_is_alive(place: UPath) -> None:
-    """A holder that had no time yet for its first beat is not taken for dead."""
+    """A holder that writes its first heartbeat during the watch is alive."""
     claimed(place, 1, elsewhere(), beat=None)
     watch = Watch(lambda: durable.replace(place / "claims" / "0001.beat", b"0\n"))
     with pytest.raises(BatchClaimed):
@@ -107,7 +107,7 @@ def test_another_machine_that_writes_its_first_beat_is_alive(place: UPath) -> No
 
 
 def test_another_machine_that_is_silent_for_the_lease_is_taken_over(place: UPath) -> None:
-    """After 30 s without a change the next number is ours, and not before."""
+    """A lease without a changed heartbeat is taken over after 30 s, and not before."""
     claimed(place, 1, elsewhere())
     watch = Watch()
     with take(place, here(), watch.patience) as claim:
@@ -116,7 +116,7 @@ def test_another_machine_that_is_silent_for_the_lease_is_taken_over(place: UPath
 
 
 def test_a_dead_process_of_this_machine_is_taken_over_at_once(place: UPath) -> None:
-    """No lease is waited for where the process can be seen to be gone."""
+    """The lease of a dead process on this machine is taken over without watching."""
     claimed(place, 1, replace(here(), pid=2**22 + 1))
     watch = Watch(lambda: pytest.fail("slept"))
     with take(place, here(), watch.patience) as claim:
@@ -124,18 +124,18 @@ def test_a_dead_process_of_this_machine_is_taken_over_at_once(place: UPath) -> N
 
 
 def test_a_holder_that_was_taken_over_finds_out(place: UPath) -> None:
-    """Who was thought dead and wakes up is stopped before it does anything."""
+    """A holder that was taken for dead is stopped by its next `check`."""
     with take(place, here()) as claim:
         claimed(place, 2, elsewhere())
         with pytest.raises(
             BatchClaimed,
-            match=r"taken over by task load\.fetch of run run-0, .*\(claim 2\).*with claim 1",
+            match=r"taken over by task load\.fetch of run run-0, .*\(lease 2\).*with lease 1",
         ):
             claim.check()
 
 
 def test_a_lease_that_cannot_be_renewed_within_its_length_stops_its_holder() -> None:
-    """The holder stops before it writes, although no other one is there yet; within the length it may go on."""
+    """A holder that cannot renew an expired lease stops before it writes, and not earlier."""
     bucket, place = new_bucket()
     watch = Watch()
     with take(place, here(), watch.patience) as claim:
@@ -154,15 +154,15 @@ def test_a_lease_that_cannot_be_renewed_within_its_length_stops_its_holder() -> 
 
 
 def test_a_claim_that_was_swept_away_is_found_missing(place: UPath) -> None:
-    """Somebody who empties the staging area under a running task is named as the cause."""
+    """A missing lease file is an error that names the emptied staging area as the cause."""
     with take(place, here()) as claim:
         durable.remove(place / "claims" / "0001.json")
-        with pytest.raises(StagingError, match="somebody emptied the staging area"):
+        with pytest.raises(StagingError, match="the staging area was emptied"):
             claim.check()
 
 
 def test_whoever_is_quicker_has_it(place: UPath) -> None:
-    """Two that find the same dead holder do not both get the next number."""
+    """Two tasks that find the same dead holder do not both get the next number."""
     claimed(place, 1, elsewhere())
     quick = Watch()
 
@@ -180,7 +180,7 @@ def test_whoever_is_quicker_has_it(place: UPath) -> None:
 
 
 def test_a_number_that_was_cleared_away_is_not_taken_again(place: UPath) -> None:
-    """Who was so slow that its number is free again, as an old one, does not come between."""
+    """A slow task cannot take a number whose lease was already removed as an old one."""
     claimed(place, 1, elsewhere())
 
     def many_others() -> None:
@@ -193,22 +193,22 @@ def test_a_number_that_was_cleared_away_is_not_taken_again(place: UPath) -> None
 
 
 def test_a_holder_shows_life(place: UPath) -> None:
-    """The beat file changes while the claim is held; nobody writes it after."""
+    """The heartbeat file changes while the lease is held, and not afterwards."""
     beat = place / "claims" / "0001.beat"
-    others = threading.enumerate()  # claims of tests before this one may still be held
+    others = threading.enumerate()  # leases of earlier tests may still be held
     with take(place, here(), Patience(beat_seconds=0.002)):
         deadline = time.monotonic() + 20
         while durable.read(beat) in (None, b"0 0\n") and time.monotonic() < deadline:
             pass
         assert durable.read(beat) != b"0 0\n"
     left = [thread for thread in threading.enumerate() if thread not in others]
-    for thread in left:  # a beat that is being written is written to its end
+    for thread in left:  # a heartbeat in progress is written to its end
         thread.join(20)
     assert not any(thread.is_alive() for thread in left)
 
 
 def test_old_claims_are_cleared_away(place: UPath) -> None:
-    """A quiet topic's batch, claimed every hour for months, does not pile up claims."""
+    """Old leases of a batch that is taken again and again are removed."""
     for _ in range(KEPT_CLAIMS + 4):
         take(place, here()).release()
     assert claims.claim_numbers(place) == [5, 6, 7, 8, 9]
@@ -216,7 +216,7 @@ def test_old_claims_are_cleared_away(place: UPath) -> None:
 
 
 def test_a_claim_that_cannot_be_released_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
-    """A task that has done its work does not fail for a release that cannot be written; the next one watches."""
+    """A release that cannot be written does not fail the task."""
     bucket, place = new_bucket()
     claim = take(place, here())
     bucket.before = Budget(0, errno.ENOSPC)
@@ -227,12 +227,12 @@ def test_a_claim_that_cannot_be_released_is_no_error(caplog: pytest.LogCaptureFi
 
 
 def test_an_emptied_area_has_nothing_of_the_old_claim(place: UPath) -> None:
-    """Numbers begin anew where the area was emptied: who held the old number one does not pass for the holder of the new one."""
+    """The holder of lease 1 in an emptied area is not the holder of the new lease 1."""
     old = take(place, here())
     durable.remove(place)
     with take(place, elsewhere()) as new:
         assert old.number == new.number
-        with pytest.raises(StagingError, match="somebody emptied the staging area"):
+        with pytest.raises(StagingError, match="the staging area was emptied"):
             old.check()
         old.release()
         assert claims.may_be_held(place)
@@ -240,7 +240,7 @@ def test_an_emptied_area_has_nothing_of_the_old_claim(place: UPath) -> None:
 
 
 def test_a_release_of_an_older_claim_does_not_count(place: UPath) -> None:
-    """What is left of an emptied area's releases frees no later claim of the same number."""
+    """A release left from before the area was emptied frees no later lease of that number."""
     with take(place, here()):
         durable.replace(place / "claims" / "0001.done", b"another-token released in good order\n")
         assert claims.may_be_held(place)
@@ -249,7 +249,7 @@ def test_a_release_of_an_older_claim_does_not_count(place: UPath) -> None:
 
 
 def test_an_emptied_area_stays_empty() -> None:
-    """Neither sign of life nor release of a claim that is gone brings its folder back."""
+    """Neither heartbeat nor release of a vanished lease brings its folder back."""
     bucket, place = new_bucket()
     emptied = threading.Event()
 
@@ -270,7 +270,7 @@ def test_an_emptied_area_stays_empty() -> None:
 
 
 def test_a_claim_released_by_hand_is_free(place: UPath) -> None:
-    """Whoever knows better than the lease lets another's claim go, one that cannot be read too."""
+    """A lease released by hand is free at once, even if its file cannot be parsed."""
     claimed(place, 1, elsewhere())
     claims.let_go(place, 1)
     assert not claims.may_be_held(place)
@@ -281,7 +281,7 @@ def test_a_claim_released_by_hand_is_free(place: UPath) -> None:
 
 
 def test_unfinished_signs_of_life_are_cleared_away(local_place: UPath) -> None:
-    """What dead holders had begun to write goes with the next claim; what others may be writing stays."""
+    """A new lease removes unfinished files of dead holders and leaves those of others."""
     take(local_place, here()).release()
     folder = local_place / "claims"
     for name in (".0001.beat.ab.tmp", ".0001.json.ab.tmp", ".0002.json.ab.tmp"):
@@ -293,7 +293,7 @@ def test_unfinished_signs_of_life_are_cleared_away(local_place: UPath) -> None:
 
 
 def test_of_two_threads_one_has_the_batch(place: UPath) -> None:
-    """Within one process, too, one that races for a batch wins, on every store that creates exclusively."""
+    """Of two threads that take a batch at once exactly one gets the lease."""
     start = threading.Barrier(4)
 
     def race(_: int) -> Claim | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FakeStore:
-    """An object store that answers as it is told, as the file system of a path."""
+    """The file system of a path in an object store, with scripted answers."""
 
     def __init__(self, fs: Any) -> None:
         self.fs = fs
@@ -32,7 +32,7 @@ class FakeStore:
 
 
 class Conditional:
-    """What s3fs looks like: creates conditionally, and may raise or lose its answer."""
+    """A store like s3fs: creates conditionally, and may raise or lose its answer."""
 
     def __init__(self, error: Exception | None = None, there: bytes | None = None) -> None:
         self.error = error
@@ -58,14 +58,14 @@ class Plain(Conditional):
 
 
 def test_the_first_creates_and_the_second_does_not(place: UPath) -> None:
-    """Of two that create one file the first wins, and its content stays."""
+    """Of two writers that create one file the first wins, and its content stays."""
     assert durable.create_once(place / "a", b"first")
     assert not durable.create_once(place / "a", b"second")
     assert durable.read(place / "a") == b"first"
 
 
 def test_of_many_at_once_exactly_one_creates(local_place: UPath) -> None:
-    """Exclusive creation holds between threads that all start together."""
+    """Of many threads that create one file at once exactly one wins."""
     with ThreadPoolExecutor(8) as pool:
         created = list(
             pool.map(lambda n: durable.create_once(local_place / "a", b"%d" % n), range(40))
@@ -83,14 +83,14 @@ def test_only_the_file_itself_is_left(local_place: UPath) -> None:
 
 
 def test_replace_replaces(place: UPath) -> None:
-    """The last writer's content is what is read."""
+    """The content read is the one written last."""
     durable.replace(place / "deep" / "a", b"1")
     durable.replace(place / "deep" / "a", b"2", durable=False)
     assert durable.read(place / "deep" / "a") == b"2"
 
 
 def test_content_is_ensured(place: UPath) -> None:
-    """A file with other content is replaced, and that is reported; a missing one is made."""
+    """`ensure_content` replaces other content and reports it, and writes a missing file."""
     assert not durable.ensure_content(place / "a", b"right")
     assert not durable.ensure_content(place / "a", b"right")
     for wrong in (b"wrong", b"rig", b""):
@@ -100,7 +100,7 @@ def test_content_is_ensured(place: UPath) -> None:
 
 
 def test_what_is_not_there_reads_as_none(place: UPath) -> None:
-    """Absence is an answer, for a file, below a missing folder and below a file."""
+    """A missing file reads as None, also below a missing folder and below a file."""
     durable.replace(place / "file", b"")
     assert durable.read(place / "none") is None
     assert durable.read(place / "no" / "folder") is None
@@ -109,14 +109,14 @@ def test_what_is_not_there_reads_as_none(place: UPath) -> None:
 
 
 def test_names_lists_one_level(place: UPath) -> None:
-    """Files and folders directly inside, by name, also a folder named as its parent."""
+    """`names` lists direct children only, also in a folder named as its parent."""
     for name in ("b", "a", "sub/c", "staging/d"):
         durable.replace(place / name, b"")
     assert durable.names(place) == ["a", "b", "staging", "sub"]
 
 
 def test_remove_takes_a_folder_or_a_file_and_does_not_mind_absence(place: UPath) -> None:
-    """What is removed is gone with all in it; twice is once."""
+    """`remove` removes files and folders, and a second call is no error."""
     durable.replace(place / "sub" / "deep" / "a", b"")
     durable.replace(place / "b", b"")
     for target in (place / "sub", place / "sub", place / "b", place / "b"):
@@ -125,17 +125,18 @@ def test_remove_takes_a_folder_or_a_file_and_does_not_mind_absence(place: UPath)
 
 
 def test_the_tail_is_the_end_of_a_file(place: UPath) -> None:
-    """A footer is read without the file."""
+    """`read_tail` returns the last bytes of a file, or all of a shorter one."""
     durable.replace(place / "a", bytes(100) + b"end")
     assert durable.read_tail(place / "a", 5) == b"\0\0end"
     assert durable.read_tail(place / "a") == bytes(100) + b"end"
 
 
 def test_an_unwritable_folder_is_named_with_its_remedy(tmp_path: Path) -> None:
-    """The error names the path, the system's reason and what to do."""
+    """The error for an unwritable folder names path, reason and remedy."""
     (tmp_path / "file").write_text("")
     named = re.escape(
-        f"{tmp_path}/file/a cannot be created: File exists. A file is where a folder must be: remove it"
+        f"{tmp_path}/file/a cannot be created: File exists. "
+        "A file is where a folder must be: remove it"
     )
     with pytest.raises(StagingError, match=named):
         durable.create_once(UPath(tmp_path) / "file" / "a", b"")
@@ -152,7 +153,7 @@ def test_an_unwritable_folder_is_named_with_its_remedy(tmp_path: Path) -> None:
     ids=lambda value: errno.errorcode.get(value, "") if isinstance(value, int) else "",
 )
 def test_each_trouble_has_its_remedy(code: int, remedy: str) -> None:
-    """Full disk, permission, read-only mount and the rest say what helps."""
+    """Each kind of error of a store has its own remedy."""
     store = FakeStore(Conditional(OSError(code, os.strerror(code))))
     with pytest.raises(
         StagingError, match=rf"s3://bucket/key cannot be written: {os.strerror(code)}\. .*{remedy}"
@@ -161,14 +162,14 @@ def test_each_trouble_has_its_remedy(code: int, remedy: str) -> None:
 
 
 def test_a_client_without_numbers_is_understood() -> None:
-    """An object store's refusal has no error number, and the remedy of one."""
+    """An error without an errno has the remedy of its kind."""
     store = FakeStore(Conditional(PermissionError("Access Denied")))
     with pytest.raises(StagingError, match=r"cannot be written: Access Denied\. Let the user"):
         durable.replace(store, b"")
 
 
 def test_a_signature_in_a_stores_answer_is_not_repeated() -> None:
-    """The query of a signed URL stays out of the error."""
+    """The query of a signed URL does not appear in the error."""
     store = FakeStore(Conditional(RuntimeError("PUT https://x.net/a?sig=SECRET failed")))
     with pytest.raises(StagingError) as caught:
         durable.replace(store, b"")
@@ -177,7 +178,7 @@ def test_a_signature_in_a_stores_answer_is_not_repeated() -> None:
 
 
 def test_a_lost_answer_is_settled_by_the_content() -> None:
-    """A repeated request that finds its own object has created it; one that finds another's has not."""
+    """After a lost answer the content decides whether this writer created the object."""
     ours = FakeStore(Conditional(FileExistsError(), there=b"mine"))
     theirs = FakeStore(Conditional(OSError(errno.EIO, "conflict"), there=b"theirs"))
     assert durable.create_once(ours, b"mine")
@@ -185,14 +186,14 @@ def test_a_lost_answer_is_settled_by_the_content() -> None:
 
 
 def test_a_failed_create_of_an_object_is_an_error() -> None:
-    """Neither created nor there: the store's trouble is told, not taken for an answer."""
+    """A failed create that left no object is an error, not an answer."""
     store = FakeStore(Conditional(OSError(errno.EIO, "out of order")))
     with pytest.raises(StagingError, match="out of order"):
         durable.create_once(store, b"")
 
 
 def test_which_stores_create_exclusively(local_place: UPath) -> None:
-    """Local folders and services with a conditional put do; a client without it, or fsspec's stand-in, does not."""
+    """Local folders and stores with a conditional put create exclusively; others do not."""
     assert durable.supports_exclusive_create(local_place)
     assert durable.supports_exclusive_create(UPath("memory://a"))
     assert durable.supports_exclusive_create(FakeStore(Conditional()))
@@ -203,14 +204,14 @@ def test_which_stores_create_exclusively(local_place: UPath) -> None:
 
 
 def test_a_store_without_exclusive_create_looks_first() -> None:
-    """Such a store still keeps what is there; only a race within a moment is lost."""
+    """A store without exclusive create keeps existing content, except in a race."""
     store = FakeStore(Plain())
     assert durable.create_once(store, b"1")
     assert not durable.create_once(store, b"2")
 
 
 def test_a_listing_is_never_an_old_one() -> None:
-    """What another process wrote is seen although the client caches listings."""
+    """A listing shows another process's new files, although the client caches listings."""
 
     class Cached(MemoryFileSystem):  # type: ignore[misc]
         cachable = False
@@ -239,6 +240,6 @@ def test_a_listing_is_never_an_old_one() -> None:
     ],
 )
 def test_a_url_is_absolute_and_has_a_scheme(given: str, shown: str) -> None:
-    """Places have one spelling, which `UPath` takes back."""
+    """A path's URL is absolute, has a scheme and can be parsed by `UPath`."""
     assert durable.url(UPath(given)) == shown
     assert durable.url(UPath(shown)) == shown

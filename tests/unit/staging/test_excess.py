@@ -28,24 +28,24 @@ OTHER = part("earliest", "0a", 0, 3, "attempts/0002/a")
 
 
 def test_what_attempts_received_in_vain() -> None:
-    """What was in no closed file, and closed files that are not part of the batch."""
+    """Extra deliveries are events in no closed file, and closed files outside the batch."""
     died = Attempt(received=10, closed=(ONE,))
     beaten = Attempt(received=3, closed=(OTHER,))
     assert of_attempts([died, beaten], [ONE]) == {IN_MEMORY: 7, SET_ASIDE: 3}
 
 
 def test_a_last_sign_of_life_may_be_an_old_one() -> None:
-    """Files may hold more than the beat before a death has told; that is no excess, and nothing is owed back."""
+    """Files with more events than the last heartbeat reported give no negative count."""
     assert of_attempts([Attempt(received=0, closed=(ONE,))], [ONE]) == {IN_MEMORY: 0, SET_ASIDE: 0}
 
 
 def test_causes_add_up() -> None:
-    """And one that was none is not named."""
+    """Counts are added by cause, and a cause without events is left out."""
     assert sums({"a": 1, "b": 0}, {"a": 2}, {}) == {"a": 3}
 
 
 def test_a_manifest_without_it_can_be_read() -> None:
-    """Older ones have none; and where there was none, older releases are not told of it."""
+    """A manifest without extra deliveries has no such key and can be read."""
     plain = manifest(parts=(ONE,))
     assert "excess" not in json.loads(plain.to_json())
     assert Manifest.from_json(plain.to_json(), "here") == plain
@@ -54,7 +54,7 @@ def test_a_manifest_without_it_can_be_read() -> None:
 
 
 def test_notes_beside_a_batch_add_up(place: UPath) -> None:
-    """Nothing is written where there was no excess; a note that is damaged is none."""
+    """Recorded extra deliveries add up; none write no file, and a damaged record is none."""
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
     batch.note_excess({STAGED_BEFORE: 0})
     assert durable.read(batch.folder / layout.EXCESS) is None
@@ -66,7 +66,7 @@ def test_notes_beside_a_batch_add_up(place: UPath) -> None:
 
 
 def test_a_sign_of_life_tells_what_has_come(place: UPath) -> None:
-    """Should it be the last one, the next holder knows what was in memory."""
+    """The last heartbeat tells the next holder the number of events that were in memory."""
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
 
     async def receive(claim: claims.Claim) -> None:

@@ -69,7 +69,7 @@ beats = st.one_of(st.none(), st.sampled_from(["0", "1", "2"]))
     ],
 )
 def test_verdicts(seen: Sighting, verdict: Verdict) -> None:
-    """Each sighting has one verdict."""
+    """`judge` returns one state for each observation of a lease."""
     assert judge(seen, lease_seconds=30) is verdict
 
 
@@ -77,7 +77,7 @@ def test_verdicts(seen: Sighting, verdict: Verdict) -> None:
 def test_another_machines_holder_is_dead_only_after_a_silent_lease(
     first: str | None, last: str | None, watched: float
 ) -> None:
-    """A batch is taken over only when no sign of life came for the whole lease."""
+    """A holder on another machine is dead only after a whole lease without a heartbeat."""
     seen = Sighting(
         released=False,
         process_alive=None,
@@ -89,7 +89,7 @@ def test_another_machines_holder_is_dead_only_after_a_silent_lease(
 
 
 def test_this_process_lives_while_it_has_the_claim() -> None:
-    """A claim that this process took and lost track of is dead, though the process lives."""
+    """A lease that this process no longer tracks is dead, although the process is alive."""
     holder = here()
     assert holders.is_alive(holder) is False
     holders.remember(holder)
@@ -99,7 +99,7 @@ def test_this_process_lives_while_it_has_the_claim() -> None:
 
 
 def test_another_process_lives_until_it_is_killed() -> None:
-    """A running child is alive; killed and not yet reaped it is dead already."""
+    """A running child process is alive, and a killed one is dead even before it is reaped."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         holder = replace(
             here(), pid=child.pid, process_start=holders.process_start(child.pid) or ""
@@ -111,19 +111,19 @@ def test_another_process_lives_until_it_is_killed() -> None:
 
 
 def test_a_later_process_with_the_same_pid_is_another() -> None:
-    """A pid alone proves nothing."""
+    """A process with the same pid and another start time is another process."""
     holder = replace(here(), pid=os.getppid(), process_start="1")
     assert holders.is_alive(holder) is False
 
 
 def test_of_another_machines_process_nothing_is_known() -> None:
-    """A pid means nothing across machines, boots and containers."""
+    """The state of a process in another pid space is unknown."""
     assert holders.is_alive(elsewhere()) is None
     assert holders.is_alive(replace(here(), pid_space="")) is None
 
 
 def test_a_holder_survives_its_text() -> None:
-    """What a claim file says is what was written."""
+    """A holder reads back from its lease file as it was written."""
     assert Holder.from_json(here().to_json()).pid == os.getpid()
     assert Holder.from_json(elsewhere().to_json()).run == elsewhere().run
 
@@ -133,14 +133,15 @@ def test_a_holder_survives_its_text() -> None:
     ["", "{}", "[1]", '{"run": 1}', '{"pid": "x", "run": {}}', '{"host": "a", "run": {"x": 1}}'],
 )
 def test_an_unreadable_claim_is_held_by_somebody_unknown(text: str) -> None:
-    """Rubbish in a claim does not free the batch: its beat decides."""
+    """A lease file that cannot be parsed is still held: its heartbeat decides."""
     holder = Holder.from_json(text)
     assert holders.is_alive(holder) is None
     assert "unknown host" in holder.describe()
 
 
 def test_a_holder_says_who_it_is() -> None:
-    """The sentence names task, run, try, process, host and since when."""
+    """The description of a holder names task, run, try, process, host and time."""
     assert elsewhere().describe() == (
-        "task load.fetch of run run-0, map index -1, try 1, process 4711 on worker-2, since 2026-01-01T00:00:00+00:00"
+        "task load.fetch of run run-0, map index -1, try 1, process 4711 on worker-2, "
+        "since 2026-01-01T00:00:00+00:00"
     )

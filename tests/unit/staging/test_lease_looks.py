@@ -1,4 +1,4 @@
-"""Looks at a batch's lease that take nothing: may it be held, and by which process."""
+"""Observations of a batch's lease that take nothing: may it be held, and by which process."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def test_nobody_has_a_batch_that_was_never_claimed(place: UPath) -> None:
-    """No claims, no holder."""
+    """A batch without leases has no holder."""
     assert not claims.may_be_held(place)
     assert claims.holder_of(place) is None
 
 
 def test_another_machines_unreleased_claim_may_be_held(place: UPath) -> None:
-    """What cannot be known without watching counts as held."""
+    """An unreleased lease of another machine counts as held without watching."""
     claimed(place, 1, elsewhere())
     assert claims.may_be_held(place)
     number, holder = claims.holder_of(place) or pytest.fail("nobody")
@@ -35,7 +35,7 @@ def test_another_machines_unreleased_claim_may_be_held(place: UPath) -> None:
 
 
 def test_a_look_at_a_claim_takes_nothing(place: UPath) -> None:
-    """One look tells what can be told at once; with patience another machine's claim is watched as `take` does."""
+    """`seen` reports a lease without taking it; with patience it watches as `take` does."""
     assert claims.seen(place) is None
     with take(place, here()) as claim:
         assert claims.seen(place) == (1, claim.holder, Verdict.ALIVE)
@@ -47,7 +47,7 @@ def test_a_look_at_a_claim_takes_nothing(place: UPath) -> None:
 
 
 def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
-    """The next one takes the batch without watching, and the one who held it finds that out before it acts."""
+    """After a release by hand the batch is free, and the old holder's next check fails."""
     with take(place, here()) as claim:
         claims.let_go(place, claim.number)
         with take(place, here()) as other:
@@ -57,14 +57,14 @@ def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
 
 
 def elsewhere_now(place: UPath) -> Holder:
-    """The holder on another machine, as its claim names it."""
+    """The holder on another machine, as in its lease file."""
     found = claims.holder_of(place)
     assert found is not None
     return found[1]
 
 
 def test_glances_tell_what_watching_would(place: UPath) -> None:
-    """Of another machine's claim: not known at first, alive when its beat changes, dead after three beats without one."""
+    """Several glances find another machine's lease alive or dead as watching would."""
     watch = Watch()
     claimed(place, 1, elsewhere())
     first = claims.glance(place, None, watch.patience)
@@ -86,7 +86,7 @@ def test_glances_tell_what_watching_would(place: UPath) -> None:
 
 
 def test_a_new_claim_is_looked_at_anew(place: UPath) -> None:
-    """The silence of a holder before says nothing of this one."""
+    """The silence of an earlier holder does not count against a new lease."""
     watch = Watch()
     claimed(place, 1, elsewhere())
     first = claims.glance(place, None, watch.patience)
@@ -98,7 +98,7 @@ def test_a_new_claim_is_looked_at_anew(place: UPath) -> None:
 
 
 def test_another_holder_of_the_same_number_is_looked_at_anew(place: UPath) -> None:
-    """After somebody emptied the area, numbers begin again; the beat of the earlier holder does not count."""
+    """In an emptied area the heartbeat of an earlier holder of the same number is ignored."""
     watch = Watch()
     claimed(place, 1, elsewhere())
     first = claims.glance(place, None, watch.patience)
@@ -110,7 +110,7 @@ def test_another_holder_of_the_same_number_is_looked_at_anew(place: UPath) -> No
 
 
 def test_received_events_add_up(place: UPath) -> None:
-    """The heartbeat tells how many events the holder has received in all its deliveries."""
+    """The heartbeat contains the sum of events of all deliveries to the holder."""
     with take(place, here(), Patience(lease_seconds=-1)) as claim:
         claim.note_received(2)
         claim.note_received(3)
@@ -119,7 +119,7 @@ def test_received_events_add_up(place: UPath) -> None:
 
 
 def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> None:
-    """A token is remembered only while its claim is held, so the process never takes itself for a holder."""
+    """A task that could not take a batch is not recorded as a holder in its own process."""
     second = replace(here(), token="second")
     with take(place, here()):
         with pytest.raises(BatchClaimed):
@@ -128,7 +128,7 @@ def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> 
 
 
 def test_a_batch_never_claimed_shows_nothing(place: UPath) -> None:
-    """And one that was let go nobody alive."""
+    """A glance at a batch without leases is None, and a released lease has no live holder."""
     assert claims.glance(place) is None
     take(place, here()).release()
     seen = claims.glance(place)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
-    """The mode and the umask of this process as they were."""
+    """Restore the mode and the umask of this process."""
     before, umask = modes.in_use(), os.umask(0o022)
     yield
     modes.use(before)
@@ -28,13 +28,13 @@ def _restored() -> Iterator[None]:
 
 
 def own_group() -> int:
-    """A group that this user may give files to; another one than its first, where it has one."""
+    """Return a group that this user may give files to, if possible not its first one."""
     others = [one.gr_gid for one in grp.getgrall()] if not os.geteuid() else os.getgroups()
     return next((gid for gid in others if gid != os.getegid()), os.getegid())
 
 
 def found(folder: Path) -> dict[str, str]:
-    """Modes of all that is in a folder and of itself, by their paths."""
+    """Modes of a folder and of everything in it, by path."""
     paths = [folder, *folder.rglob("*")]
     return {str(path.relative_to(folder)): f"{path.stat().st_mode & 0o7777:o}" for path in paths}
 
@@ -62,7 +62,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_everything_staged_has_the_mode(name: str, tmp_path: Path) -> None:
-    """Leases, parts, receipts, job files and reads are as closed as the setting says."""
+    """Leases, parts, receipts, job files and reads have the modes of the setting."""
     wanted, folder, file = EXPECTED[name]
     modes.use(wanted)
     stage_all_kinds(UPath(tmp_path) / "staging")
@@ -75,7 +75,7 @@ def test_everything_staged_has_the_mode(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o277])
 @pytest.mark.parametrize("name", ["private", "group"])
 def test_the_umask_changes_nothing(name: str, umask: int, tmp_path: Path) -> None:
-    """A wide umask opens nothing and a narrow one closes nothing."""
+    """The modes of staged files do not depend on the umask."""
     wanted, folder, file = EXPECTED[name]
     modes.use(wanted)
     os.umask(umask)
@@ -84,7 +84,7 @@ def test_the_umask_changes_nothing(name: str, umask: int, tmp_path: Path) -> Non
 
 
 def test_a_group_owns_what_is_made(tmp_path: Path) -> None:
-    """Folders and files belong to the named group, also in a folder of another one."""
+    """Files and folders belong to the named group, also in a folder of another group."""
     modes.use(modes.group(own_group()))
     durable.replace(UPath(tmp_path) / "a" / "b", b"")
     durable.replace(UPath(tmp_path) / "c", b"")
@@ -94,7 +94,7 @@ def test_a_group_owns_what_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("first", EXPECTED)
 @pytest.mark.parametrize("second", EXPECTED)
 def test_a_second_try_under_another_mode(first: str, second: str, tmp_path: Path) -> None:
-    """The area works on, and the readers that the second mode lets in reach what the first made."""
+    """After a change of the mode, its readers reach files of earlier runs, too."""
     root = UPath(tmp_path) / "staging"
     modes.use(EXPECTED[first][0])
     assert usable(root)
@@ -122,7 +122,7 @@ def test_a_second_try_under_another_mode(first: str, second: str, tmp_path: Path
     ],
 )
 def test_wider_folders_are_found(root: int, org: int, reported: str | None, tmp_path: Path) -> None:
-    """Folders that let in users that the mode keeps out are found and left as they are."""
+    """Folders that let in users that the mode keeps out are reported and left as they are."""
     (tmp_path / "org").mkdir()
     (tmp_path / "org").chmod(org)
     tmp_path.chmod(root)
@@ -133,7 +133,7 @@ def test_wider_folders_are_found(root: int, org: int, reported: str | None, tmp_
 
 
 def test_a_system_that_refuses_a_mode_is_named() -> None:
-    """The refusal names path, mode and setting; /proc lets no user change its modes."""
+    """The error for a refused mode names path, mode and setting."""
     with pytest.raises(ConfigurationError) as raised:
         modes.apply_to_folder(Path("/proc/self"))
     assert "/proc/self cannot be given the mode 700 of [sfevents] staging_mode = private" in str(

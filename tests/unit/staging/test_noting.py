@@ -1,4 +1,4 @@
-"""Accepted events on their way into the ledger, beside the event loop."""
+"""Writing accepted events to the ledger beside the event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def accepted(*numbers: int) -> list[Accepted]:
 
 
 class Store:
-    """Keeps files; takes its time while the gate is closed, and fails as often as it is told."""
+    """Keeps files; waits while its gate is closed, and fails as often as it is set to."""
 
     def __init__(self) -> None:
         self.files: list[list[int]] = []
@@ -53,7 +53,7 @@ def run(story: Coroutine[object, object, None]) -> None:
 
 
 def test_publishing_goes_on_while_a_file_is_written(store: Store) -> None:
-    """A store that stalls holds nobody up before the next file is full too; then whoever notes waits for it."""
+    """`note` waits for a slow store only when the next file is full, too."""
 
     async def story() -> None:
         async with Noting(store.write, lines=3, seconds=LONG) as noting:
@@ -74,7 +74,7 @@ def test_publishing_goes_on_while_a_file_is_written(store: Store) -> None:
 
 
 def test_what_is_noted_is_written_before_long(store: Store) -> None:
-    """Though no other answer comes: a source may be slow, and a killed task must not send so old an event again."""
+    """A noted event is written after `seconds`, even if no other event follows."""
 
     async def story() -> None:
         async with Noting(store.write, seconds=0.01) as noting:
@@ -88,7 +88,7 @@ def test_what_is_noted_is_written_before_long(store: Store) -> None:
 
 
 def test_what_is_noted_meanwhile_is_written_before_long_too(store: Store) -> None:
-    """It came while a file was being written, and nothing comes after it."""
+    """An event that is noted during a write is written after `seconds`, too."""
 
     async def story() -> None:
         async with Noting(store.write, lines=2, seconds=0.01) as noting:
@@ -105,7 +105,7 @@ def test_what_is_noted_meanwhile_is_written_before_long_too(store: Store) -> Non
 
 
 def test_nothing_noted_writes_nothing(store: Store) -> None:
-    """An empty file would be one more to read."""
+    """Without noted events no file is written."""
 
     async def story() -> None:
         async with Noting(store.write) as noting:
@@ -116,7 +116,7 @@ def test_nothing_noted_writes_nothing(store: Store) -> None:
 
 
 def test_a_store_that_fails_is_told_and_tried_again(store: Store) -> None:
-    """Whoever notes next hears of it; what was noted is written at the end all the same."""
+    """After a failed write the next `note` raises, and leaving the context writes the events."""
     store.failures = 1
 
     async def story() -> None:
@@ -132,7 +132,7 @@ def test_a_store_that_fails_is_told_and_tried_again(store: Store) -> None:
 
 
 def test_a_store_that_fails_to_the_end_fails_the_task(store: Store) -> None:
-    """A result that names a ledger must have one."""
+    """A store that never recovers fails the task, because its result names the ledger."""
     store.failures = 2
 
     async def story() -> None:
@@ -145,7 +145,7 @@ def test_a_store_that_fails_to_the_end_fails_the_task(store: Store) -> None:
 
 
 def test_an_event_loop_that_is_torn_down_leaves_its_ledger_whole(store: Store) -> None:
-    """Every task of the loop is cancelled then, the one that writes among them; here before it could begin."""
+    """If the event loop cancels its tasks before the first write, all events are written."""
 
     async def story() -> None:
         async with Noting(store.write, lines=2, seconds=LONG) as noting:
@@ -159,7 +159,7 @@ def test_an_event_loop_that_is_torn_down_leaves_its_ledger_whole(store: Store) -
 
 
 def test_a_cancelled_task_leaves_its_ledger_whole(store: Store) -> None:
-    """As by Airflow's execution timeout, while a file is being written: every event is in some file."""
+    """If a task is cancelled during a write, every event is in some file."""
 
     async def story() -> None:
         async with Noting(store.write, lines=2, seconds=LONG) as noting:

@@ -36,7 +36,7 @@ def content(place: UPath, part: Part) -> bytes:
 
 @pytest.mark.parametrize("kept", [0, 3, 4, 100, -1, -5, -9], ids=lambda kept: f"{kept} bytes")
 def test_a_torn_file_is_no_part(place: UPath, kept: int, caplog: pytest.LogCaptureFixture) -> None:
-    """However much of a file is missing at its end, it is left out and the log says so."""
+    """A file with a missing end is left out with a warning."""
     part = staged(place)
     durable.replace(place / part.path, content(place, part)[:kept])
     assert read_part(place, part.path) is None
@@ -44,7 +44,7 @@ def test_a_torn_file_is_no_part(place: UPath, kept: int, caplog: pytest.LogCaptu
 
 
 def test_every_torn_length_is_noticed() -> None:
-    """There is no length at which a torn file passes for a whole one."""
+    """A file cut at any length is noticed."""
     place = UPath(f"memory://{uuid.uuid4().hex}")
     part = staged(place, 2)
     whole = content(place, part)
@@ -54,7 +54,7 @@ def test_every_torn_length_is_noticed() -> None:
 
 
 def test_somebody_elses_parquet_file_is_no_part(local_place: UPath) -> None:
-    """A file without our footer is not ours."""
+    """A Parquet file without this package's footer is left out."""
     folder = durable.local_path(local_place)
     folder.mkdir()
     pq.write_table(pa.Table.from_arrays([pa.nulls(1)], ["a"]), folder / "x.parquet")
@@ -64,7 +64,7 @@ def test_somebody_elses_parquet_file_is_no_part(local_place: UPath) -> None:
 def test_a_footer_that_counts_differently_is_no_part(
     local_place: UPath, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A footer must agree with the file's own count of rows."""
+    """A file whose footer has another number of rows is left out."""
     part = staged(local_place)
     file = durable.local_path(local_place / part.path)
     table = pq.ParquetFile(file).read()
@@ -73,27 +73,27 @@ def test_a_footer_that_counts_differently_is_no_part(
     }
     pq.write_table(table.replace_schema_metadata(lying), file)
     assert read_part(local_place, part.path) is None
-    assert "holds 50 rows where its footer says 51" in caplog.text
+    assert "holds 50 rows and its footer says 51" in caplog.text
 
 
 def test_a_moved_file_is_known_by_where_it_is(place: UPath) -> None:
-    """The path is that of the file, not the one it was written at."""
+    """The path of a part is where the file is now, not where it was written."""
     part = staged(place)
     durable.replace(place / "elsewhere.parquet", content(place, part))
     assert read_part(place, "elsewhere.parquet") == replace(part, path="elsewhere.parquet")
 
 
 def test_what_another_batch_holds_is_noticed(place: UPath) -> None:
-    """A file that was exchanged for another one does not reach Spark."""
+    """A file that was exchanged for another batch's file is noticed before Spark reads it."""
     part = staged(place)
     other = staged(place / "other", 49)
     durable.replace(place / part.path, content(place / "other", other))
-    assert "does not hold what is said of it: " in damage(place, part)
+    assert "does not hold what its record says: " in damage(place, part)
     assert "events 49 instead of 50" in damage(place, part)
 
 
 def test_swapped_rows_are_noticed(local_place: UPath) -> None:
-    """The checksum is over the rows in their order."""
+    """A file with its rows in another order has another checksum."""
     part = staged(local_place)
     file = durable.local_path(local_place / part.path)
     table = pq.ParquetFile(file).read()
@@ -105,7 +105,7 @@ def test_swapped_rows_are_noticed(local_place: UPath) -> None:
 
 
 def test_a_missing_file_is_noticed(place: UPath) -> None:
-    """Files that were swept under a manifest are told from damaged ones."""
+    """A missing file is reported as missing, not as damaged."""
     part = staged(place)
     assert damage(place, part) == ""
     durable.remove(place / part.path)
@@ -117,14 +117,14 @@ def test_a_missing_file_is_noticed(place: UPath) -> None:
     [("events", 51), ("bytes", 1), ("end", "0b"), ("sha256", "0" * 64), ("schemas", ("x",))],
 )
 def test_whatever_is_said_wrongly_is_noticed(place: UPath, field: str, value: object) -> None:
-    """A manifest that says something else than the file holds is caught by each of its numbers."""
+    """A difference in any value of the manifest's record of a file is noticed."""
     part = staged(place)
     said: dict[str, Any] = {field: value}
     assert f"{field} " in damage(place, replace(part, **said))
 
 
 def test_no_flipped_byte_changes_an_event(caplog: pytest.LogCaptureFixture) -> None:
-    """Whichever byte of a file is flipped: it is left out, or every event in it is what it was."""
+    """A file with a flipped byte is left out, or all of its events are unchanged."""
     place = UPath(f"memory://{uuid.uuid4().hex}")
     part = staged(place, 3)
     whole = content(place, part)
@@ -148,7 +148,7 @@ def test_no_flipped_byte_changes_an_event(caplog: pytest.LogCaptureFixture) -> N
 def test_a_damaged_file_whose_footer_reads_is_left_out(
     place: UPath, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What an earlier attempt left counts by its rows; the log names the file and says what leaving it out costs."""
+    """A file with an intact footer and damaged rows is left out; the log names its cost."""
     part = staged(place)
     torn = bytearray(content(place, part))
     torn[100] ^= 0xFF
@@ -156,11 +156,11 @@ def test_a_damaged_file_whose_footer_reads_is_left_out(
     assert read_part(place, part.path) == part
     assert read_sound_part(place, part.path) is None
     assert str(place / part.path) in caplog.text
-    assert "the same (50 events), it is fetched and paid for again" in caplog.text
+    assert "the same (50 events), they are fetched and paid for again" in caplog.text
 
 
 def test_an_unreadable_store_is_not_a_torn_file(local_place: UPath) -> None:
-    """Where the store does not answer, nothing is said about its files."""
+    """An error of the store is not taken for a damaged file."""
     part = staged(local_place)
     file = durable.local_path(local_place / part.path)
     file.unlink()

@@ -1,4 +1,4 @@
-"""Schemas of which a few bytes can claim more than the memory holds."""
+"""Schemas by which a few bytes can claim more items than the memory holds."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def array(kind: Any) -> dict[str, Any]:
     ],
 )
 def test_a_list_of_items_without_bytes_is_found(kind: Any) -> None:
-    """Wherever it is in the schema."""
+    """A list whose items take no bytes is found anywhere in a schema."""
     schema = parse_schema(record("X__e", "long", kind))
     assert has_items_without_bytes(schema)
     assert not is_bounded(schema)
 
 
 def test_a_named_type_is_known_where_only_its_name_is_given() -> None:
-    """Its definition stands before, in the same schema."""
+    """A reference to a named type has the size of the type's definition."""
     schema = parse_schema(record("X__e", ["null", NOTHING], array("Nothing")))
     assert has_items_without_bytes(schema)
 
@@ -64,12 +64,12 @@ def test_a_named_type_is_known_where_only_its_name_is_given() -> None:
     ],
 )
 def test_items_that_take_bytes_are_bounded_by_the_payload(kind: Any) -> None:
-    """A map's entry has its key, a union its branch, an inner list its count."""
+    """Items with a key, a branch or a count take bytes, so the payload bounds them."""
     assert is_bounded(parse_schema(record("X__e", kind)))
 
 
 def test_a_record_within_itself_is_not_bounded() -> None:
-    """It may be nested as deep as the payload is long; a type that is named twice is another matter."""
+    """A recursive record is not bounded; a type that is used twice is."""
     assert not is_bounded(parse_schema(record("X__e", ["null", "X__e"])))
     twice = record("X__e", record("Inner", "string"), ["null", "Inner"])
     assert is_bounded(parse_schema(twice))

@@ -13,32 +13,32 @@ from airflow_provider_sfevents.staging.places import ensure_spark_can_read, spar
 
 
 def test_a_good_place_is_usable_and_left_as_it_was(place: UPath) -> None:
-    """All that a staging area needs is tried, and nothing stays of it."""
+    """A usable staging area is tried completely, and the check leaves no file behind."""
     durable.replace(place / "there", b"")
     assert usable(place)
     assert durable.names(place) == ["there"]
 
 
 def test_a_bad_place_is_refused_with_its_remedy(tmp_path: Path) -> None:
-    """Before anything is spent the user learns what is wrong with the place and what to do."""
+    """An unusable location is refused with its error and remedy before any delivery."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(StagingError, match="name another place by `staging`"):
+    with pytest.raises(StagingError, match="set `staging` to another location"):
         usable(UPath(tmp_path) / "file")
 
 
 def test_a_folder_that_cannot_be_made_is_the_users_to_change() -> None:
-    """The refusal names the folder, the user and the remedy, and is not tried again."""
+    """A folder that cannot be made is a configuration error with folder, user and remedy."""
     with pytest.raises(ConfigurationError) as raised:
         usable(UPath("/proc/nowhere/staging"))
     said = str(raised.value)
     assert "The staging folder /proc/nowhere/staging cannot be made: No such file" in said
-    assert f"user '{getpass.getuser()}', who can make no folder in /proc" in said
-    assert "by `staging`" in said
+    assert f"user '{getpass.getuser()}', which can make no folder in /proc" in said
+    assert "Set `staging`" in said
     assert "removed" not in said
 
 
 def test_a_store_that_forgets_is_refused() -> None:
-    """A place where what was written is not found again is no staging area."""
+    """A store that does not return written data is refused as a staging area."""
 
     class Forgetting:
         protocol = "memory"
@@ -90,36 +90,36 @@ def test_a_store_that_forgets_is_refused() -> None:
     ],
 )
 def test_spark_is_given_its_own_spelling(place: str, url: str) -> None:
-    """Scheme and path as Hadoop reads them, and no Airflow connection in the address."""
+    """Spark's URL has Hadoop's scheme and path and no Airflow connection."""
     assert spark_url(place) == url
     assert spark_url(url) == url
 
 
 def test_a_relative_folder_is_made_absolute() -> None:
-    """Spark has another working directory."""
+    """A relative folder becomes absolute, because Spark has another working directory."""
     assert spark_url("staging") == f"file://{Path.cwd()}/staging"
 
 
 def test_a_path_is_as_good_as_its_url(tmp_path: Path) -> None:
-    """`UPath` and text give the same."""
+    """A `UPath` and its text give the same URL for Spark."""
     assert spark_url(UPath(tmp_path)) == spark_url(str(tmp_path)) == f"file://{tmp_path}"
 
 
 def test_memory_is_refused() -> None:
-    """No Spark reads this process's memory."""
+    """A `memory://` location is refused, because Spark cannot read this process's memory."""
     with pytest.raises(ConfigurationError, match="memory of one Python process"):
         spark_url("memory://a")
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
 def test_a_local_spark_reads_a_local_folder(master: str) -> None:
-    """Spark on this machine sees this machine's folders."""
+    """A local folder is accepted for a local Spark."""
     ensure_spark_can_read("/data", master)
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://master:7077", "k8s://https://host:443"])
 def test_a_remote_spark_needs_a_shared_place(master: str) -> None:
-    """A folder of this machine is refused for a cluster unless it is declared shared; an object store is not."""
+    """A local folder is refused for a cluster unless declared shared; a bucket is accepted."""
     with pytest.raises(ConfigurationError, match=r"file:///data .*staging_shared=True"):
         ensure_spark_can_read("/data", master)
     ensure_spark_can_read("/data", master, shared=True)

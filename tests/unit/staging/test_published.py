@@ -1,4 +1,4 @@
-"""The ledger of what a task has published."""
+"""The ledger of the events that a task has published."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def accepted(*numbers: int) -> list[Accepted]:
 
 
 def noted(root: Path, writer: str = "009-z") -> list[Accepted]:
-    """What a try knows before it publishes anything."""
+    """Return the events that a new try knows before it publishes."""
     return list(ledger(root, writer).known().values())
 
 
@@ -48,7 +48,7 @@ def files(root: Path) -> list[Path]:
 
 
 def test_the_next_try_reads_what_this_one_wrote(tmp_path: Path) -> None:
-    """Whatever day it is; its own lines are added beside them."""
+    """The next try reads the ledger of the previous one on any day, and adds to it."""
     first = ledger(tmp_path)
     first.write(accepted(1, 2))
     second = ledger(tmp_path, "002-b", now=NOW + timedelta(days=1))
@@ -59,7 +59,7 @@ def test_the_next_try_reads_what_this_one_wrote(tmp_path: Path) -> None:
 
 
 def test_another_run_or_mapped_task_has_a_ledger_of_its_own(tmp_path: Path) -> None:
-    """What one has published says nothing of another's records."""
+    """Another run or map index has a ledger of its own."""
     first = ledger(tmp_path)
     first.write(accepted(1))
     assert ledger(tmp_path, run="manual").known() == {}
@@ -67,7 +67,7 @@ def test_another_run_or_mapped_task_has_a_ledger_of_its_own(tmp_path: Path) -> N
 
 
 def test_two_first_tries_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Each makes a folder of its own; who comes later reads both."""
+    """Two first tries at once make two folders, and a later try reads both."""
     one, other = ledger(tmp_path), ledger(tmp_path, "001-b", now=NOW + timedelta(seconds=5))
     for number, made in enumerate((one, other)):
         made.write(accepted(number))
@@ -76,7 +76,7 @@ def test_two_first_tries_at_once_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_is_none_is_refused(tmp_path: Path) -> None:
-    """Nobody guesses what is published; the file and the remedy are named."""
+    """A ledger file that cannot be parsed is an error with file and remedy."""
     first = ledger(tmp_path)
     first.write(accepted(1))
     [file] = files(tmp_path)
@@ -86,7 +86,7 @@ def test_a_ledger_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_has_had_its_time_is_swept() -> None:
-    """Neither one of the newest nor a young one, and nothing that is not named like a run."""
+    """Sweeping selects ledgers that are old and not among the newest, and nothing else."""
     old = [run_name(NOW - KEEP_FOR - timedelta(days=days), run_key("r")) for days in (1, 2, 3)]
     young = [run_name(NOW - timedelta(hours=hours), run_key("r")) for hours in range(KEEP_RUNS)]
     assert to_sweep([*young, *old, "notes"], NOW) == sorted(old)
@@ -95,7 +95,7 @@ def test_what_has_had_its_time_is_swept() -> None:
 
 
 def test_sweeping_removes_the_folders(tmp_path: Path) -> None:
-    """And leaves the run that sweeps."""
+    """Sweeping removes old ledgers and keeps the one of the current run."""
     for day in range(KEEP_RUNS + 2):
         made = ledger(tmp_path, run=f"run {day}", now=NOW - timedelta(days=100 - day))
         made.write(accepted(day))

@@ -22,7 +22,7 @@ places = st.one_of(st.none(), st.tuples(st.sampled_from(["old", "new"]), st.inte
 def test_nothing_that_may_be_needed_goes(
     old: list[BatchState], newest: tuple[str, int] | None
 ) -> None:
-    """What goes is held by nobody, is not the newest receipt, and has landed or was given up with its epoch."""
+    """A swept batch is not held, not the newest receipt, and landed or of an older epoch."""
     for state in to_sweep(old, newest, "new"):
         assert not state.held
         assert (state.epoch, state.sequence) != newest
@@ -31,6 +31,6 @@ def test_nothing_that_may_be_needed_goes(
 
 @given(states)
 def test_what_has_landed_goes(old: list[BatchState]) -> None:
-    """Old batches that landed and that nobody holds do not pile up."""
+    """Old landed batches that are not held are swept."""
     swept = to_sweep(old, None, "new")
     assert [state for state in old if state.landed and not state.held and state not in swept] == []

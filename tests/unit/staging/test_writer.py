@@ -54,7 +54,7 @@ def closed(place: UPath) -> list[str]:
 
 
 def test_every_event_is_staged_as_it_came(place: UPath) -> None:
-    """Ordinal, id, replay id, schema id, time of receipt and payload of each event are in the file, in order."""
+    """Each event's ordinal, ids, time of receipt and payload are in the file, in order."""
     (part,) = write(
         place, Delivered(3, 2, received_at=1_000_001), Delivered(5, 1, received_at=2_000_002)
     )
@@ -70,7 +70,7 @@ def test_every_event_is_staged_as_it_came(place: UPath) -> None:
 
 
 def test_a_part_says_what_it_holds(place: UPath) -> None:
-    """Start, end, ordinal, count, size and schemas of a file, both returned and in its footer."""
+    """A part's record is the same in the returned value and in the file's footer."""
     (part,) = write(place, Delivered(3, 2), start="0a", first=7)
     assert (part.start, part.end, part.first_ordinal) == ("0a", replay_id(4).hex(), 7)
     assert (part.events, part.bytes, part.schemas) == (2, 7, ("schema-0", "schema-1"))
@@ -80,7 +80,7 @@ def test_a_part_says_what_it_holds(place: UPath) -> None:
 
 
 def test_no_event_no_file(place: UPath) -> None:
-    """An attempt that received nothing leaves nothing; an empty delivery is none."""
+    """An attempt without events, or with an empty delivery, leaves no file."""
     assert write(place, Delivered(0, 0)) == []
     assert durable.names(place) == []
 
@@ -91,14 +91,14 @@ def test_no_event_no_file(place: UPath) -> None:
     ids=["by events", "by bytes"],
 )
 def test_full_files_are_closed_and_chained(place: UPath, limits: Limits) -> None:
-    """A file is closed when it is full; each starts where the one before ended."""
+    """A full file is closed, and the next one starts at its end."""
     parts = write(place, *(Delivered(10 * n, 10, size=10) for n in range(4)), limits=limits)
     assert [part.events for part in parts] == [10, 10, 10, 10]
     assert chain("earliest", parts) == tuple(parts)
 
 
 def test_an_old_file_is_closed_though_the_stream_is_silent(place: UPath) -> None:
-    """What was received is safe after a while, whether or not more comes."""
+    """A file is closed after `part_seconds`, even if no further event comes."""
 
     async def attempt() -> list[str]:
         writer = PartWriter(
@@ -106,7 +106,7 @@ def test_an_old_file_is_closed_though_the_stream_is_silent(place: UPath) -> None
         )
         await append(writer, Delivered(0, 3))
         async with asyncio.timeout(100):
-            while not closed(place):  # noqa: ASYNC110 - the thread tells nobody when it has closed a file
+            while not closed(place):  # noqa: ASYNC110 - a closed file sends no signal
                 await asyncio.sleep(0)
         await append(writer, Delivered(3, 3))
         await writer.close()
@@ -116,7 +116,7 @@ def test_an_old_file_is_closed_though_the_stream_is_silent(place: UPath) -> None
 
 
 def test_nobody_sees_an_unfinished_file(local_place: UPath) -> None:
-    """Before it is closed a file has only a hidden name."""
+    """An unfinished file has a hidden name until it is closed."""
 
     async def attempt() -> None:
         async with PartWriter(
@@ -133,7 +133,7 @@ def test_nobody_sees_an_unfinished_file(local_place: UPath) -> None:
 
 
 def test_row_groups_are_bounded_by_events_and_bytes(local_place: UPath) -> None:
-    """Few large events make as many row groups as many small ones do."""
+    """A row group is bounded by its number of events and by its bytes."""
     limits = Limits(chunk_events=4, chunk_bytes=1000)
     small, large = (
         write(local_place / name, *(Delivered(n, 1, size=size) for n in range(12)), limits=limits)[
@@ -167,7 +167,7 @@ def test_however_it_is_cut_nothing_is_lost(
     chunk_bytes: int,
     part_events: int,
 ) -> None:
-    """With any deliveries and any limits the chain of files holds every event once, in order, and verifies."""
+    """With any deliveries and bounds the files hold every event once, in order, and verify."""
     from upath import UPath
 
     place = UPath(tmp_path_factory.mktemp("cut"))
@@ -186,7 +186,7 @@ def test_however_it_is_cut_nothing_is_lost(
 
 
 def test_the_checksum_knows_nothing_of_row_groups(place: UPath) -> None:
-    """The same events have the same checksum, however they were cut into row groups."""
+    """The same events have the same checksum in any division into row groups."""
     sums = {
         write(place / str(n), Delivered(0, 30), Delivered(30, 5), limits=Limits(chunk_events=n))[
             0
@@ -197,7 +197,7 @@ def test_the_checksum_knows_nothing_of_row_groups(place: UPath) -> None:
 
 
 def test_a_failing_task_keeps_what_it_received(place: UPath) -> None:
-    """Whatever ends the block, the file is closed first: it is paid for."""
+    """An exception in the block still closes the file, because its events are paid for."""
 
     async def attempt() -> None:
         async with PartWriter(place, claim=1, start="earliest", first_ordinal=0) as writer:
@@ -212,7 +212,7 @@ def test_a_failing_task_keeps_what_it_received(place: UPath) -> None:
 
 
 def test_a_cancelled_append_loses_no_chunk(place: UPath) -> None:
-    """A task that is cancelled while it waits for the disk still closes a file without a hole."""
+    """A task that is cancelled while it waits for the disk closes a file without a hole."""
 
     async def attempt() -> None:
         limits = Limits(chunk_events=1)
@@ -233,7 +233,7 @@ def test_a_cancelled_append_loses_no_chunk(place: UPath) -> None:
 
 
 def test_appending_after_the_end_is_a_mistake(place: UPath) -> None:
-    """A closed writer takes nothing more, silently or otherwise."""
+    """Appending to a closed writer raises an error."""
 
     async def attempt() -> None:
         writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
@@ -256,7 +256,7 @@ def test_appending_after_the_end_is_a_mistake(place: UPath) -> None:
 def test_a_file_that_cannot_be_written_ends_the_attempt(
     local_place: UPath, obstacle: str, message: str
 ) -> None:
-    """The trouble is raised with its path; nothing half-written and no thread stays, and later files are not begun."""
+    """A failed write raises an error with the path and leaves no half file and no thread."""
     durable.replace(local_place / obstacle, b"in the way")
 
     async def attempt() -> None:
@@ -277,7 +277,7 @@ def test_a_file_that_cannot_be_written_ends_the_attempt(
 
 
 def test_memory_does_not_grow_with_the_batch(local_place: UPath) -> None:
-    """Ten times the events need no more memory: large payloads leave as fast as they come."""
+    """Ten times the events need no more memory, because payloads are written as they come."""
     peaks = []
     for name, count in (("few", 20), ("many", 200)):
         tracemalloc.start()
@@ -293,7 +293,7 @@ def test_memory_does_not_grow_with_the_batch(local_place: UPath) -> None:
 
 
 def test_sealing_closes_the_current_file(place: UPath) -> None:
-    """`sealed` closes the file that is being written and tells its end; the next event begins another file."""
+    """`sealed` closes the current file and returns its end; the next event begins a new file."""
 
     async def attempt() -> tuple[str, str, list[Part]]:
         writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
