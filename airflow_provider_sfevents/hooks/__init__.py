@@ -1,3 +1,3 @@
-"""What Airflow loads to reach Salesforce: the connection made into a client."""
+"""The hook: an Airflow connection, made into a client of Salesforce."""
 
 from __future__ import annotations

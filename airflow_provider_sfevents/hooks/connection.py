@@ -1,4 +1,4 @@
-"""An Airflow connection of type `sfevents`, made into the client's settings. Values in, values out."""
+"""Client settings from an Airflow connection of type `sfevents`. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionLike(Protocol):
-    """What we read of an Airflow connection."""
+    """Fields of an Airflow connection that are read here."""
 
     conn_id: str
     host: str | None
@@ -38,9 +38,9 @@ class ConnectionLike(Protocol):
 
 
 class ConnectionFields:
-    """Fields of an Airflow connection. Shows nothing of them: an Airflow connection's `repr` does.
+    """Fields of an Airflow connection, without a `repr`: an Airflow connection's `repr` shows them.
 
-    Rule: no function here gives a name to a field that may hold a secret; see `Secret`.
+    Rule: no function here binds a field that may hold a secret to a name; see `Secret`.
     """
 
     def __init__(self, connection: ConnectionLike) -> None:
@@ -65,7 +65,7 @@ class ConnectionFields:
 
     @property
     def password(self) -> Secret:
-        """As it is, blanks at its ends too."""
+        """The password unchanged, with blanks at its ends."""
         return Secret(self._connection.password or "")
 
     @property
@@ -74,22 +74,22 @@ class ConnectionFields:
         return Secret((self._connection.password or "").strip())
 
     def value(self, key: str) -> Any:
-        """An extra, as it is."""
+        """Return an extra unchanged."""
         if self._extra is None:
             self._extra = self._connection.extra_dejson
         return self._extra.get(key)
 
     def text(self, key: str) -> str:
-        """An extra that is text, without blanks at its ends.
+        """Return an extra that is text, without blanks at its ends.
 
-        :raises ConfigurationError: it is something else.
+        :raises ConfigurationError: it is no text.
         """
         return self.secret(key).reveal().strip()
 
     def secret(self, key: str) -> Secret:
-        """An extra that is text, as it is.
+        """Return an extra that is text, unchanged.
 
-        :raises ConfigurationError: it is something else.
+        :raises ConfigurationError: it is no text.
         """
         if not isinstance(self.value(key), str | None):
             raise ConfigurationError(
@@ -98,11 +98,14 @@ class ConnectionFields:
         return Secret(self.value(key) or "")
 
     def pasted(self, key: str) -> Secret:
-        """A secret that cannot have blanks at its ends."""
+        """Return a secret without blanks at its ends.
+
+        :raises ConfigurationError: it is no text.
+        """
         return Secret(self.secret(key).reveal().strip())
 
     def flag(self, key: str) -> bool:
-        """An extra that is yes or no: the form gives a bool, a connection from a URI gives text.
+        """Return an extra that is yes or no: a bool from the form, text from a connection's URI.
 
         :raises ConfigurationError: it is neither.
         """
@@ -117,19 +120,19 @@ class ConnectionFields:
 
 
 def check_extra(conn_id: str, extra: Secret) -> None:
-    """Check that a connection's extra is an object; Airflow takes everything else for an empty one.
+    """Check that a connection's extra is an object; Airflow treats any other value as an empty one.
 
-    :raises ConfigurationError: it is none; the message holds nothing of it.
+    :raises ConfigurationError: it is none; the message shows nothing of it.
     """
     if found := _flaw(extra):
         raise ConfigurationError(
-            f"connection {conn_id!r}: its extra is {found}, so nothing of it can be read. Give an object of fields with values, such as "
-            '{"auth": "client_credentials"}.'
+            f"connection {conn_id!r}: its extra is {found}, so nothing of it can be read. Give an "
+            'object of fields with values, such as {"auth": "client_credentials"}.'
         )
 
 
 def _flaw(extra: Secret) -> str:
-    """What an extra is instead of an object; empty if it is one, or is not there."""
+    """Describe an extra that is no object; empty if it is an object, or missing."""
     if not extra:
         return ""
     try:
@@ -142,17 +145,17 @@ def _flaw(extra: Secret) -> str:
 
 
 def settings_from(fields: ConnectionFields) -> Settings:
-    """The client's settings, from a connection of type `sfevents`.
+    """Return the client's settings from a connection of type `sfevents`.
 
-    :raises ConfigurationError: naming the connection, the field and what belongs there.
+    :raises ConfigurationError: the message names the connection, the field and its valid values.
     """
     return settings_with(fields, _login)
 
 
 def settings_with(fields: ConnectionFields, login: Callable[[ConnectionFields], Login]) -> Settings:
-    """The client's settings, with the login that `login` makes of the fields.
+    """Return the client's settings, with the login that `login` makes of the fields.
 
-    :raises ConfigurationError: naming the connection.
+    :raises ConfigurationError: the message names the connection.
     """
     try:
         return Settings(
@@ -239,11 +242,11 @@ _LOGINS: dict[str, Callable[[ConnectionFields], Login]] = {
     "session": _session,
 }
 AUTHS = tuple(_LOGINS)
-"""What the extra `auth` may say; the first one is the default."""
+"""Values of the extra `auth`; the first one is the default."""
 
 
 def pem(key: Secret) -> Secret:
-    r"""A PEM whose line breaks a form or an environment variable turned into spaces or `\n`, made whole again."""
+    r"""Restore the line breaks of a PEM, which forms and environments turn into spaces or `\n`."""
     text = key.reveal().replace("\\n", "\n").strip()
     if "\n" in text or not text.startswith("-----BEGIN"):
         return Secret(text)
@@ -253,5 +256,5 @@ def pem(key: Secret) -> Secret:
 
 
 def url(host: str) -> str:
-    """A host as users paste it, with its scheme."""
+    """Return a host with its scheme; users paste it without one."""
     return f"https://{host}" if host and "://" not in host else host

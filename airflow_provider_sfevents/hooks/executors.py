@@ -1,7 +1,7 @@
-"""Refuse the default staging folder where a task may run on another machine than the next one.
+"""Refuse the default staging folder if the next task may run on another machine.
 
-`$AIRFLOW_HOME/sfevents` is a folder of one machine. With another executor than the local ones each task
-may have a disk of its own, and what one task stages the next one does not see.
+`$AIRFLOW_HOME/sfevents` is a folder of one machine. With an executor that is not local each task
+may have a disk of its own, so a task does not see what another one has staged.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 SECTION, SHARED = "sfevents", "staging_shared"
 
-# Set in the pods of the KubernetesExecutor, where the Helm chart says LocalExecutor in the configuration.
+# Set in the pods of the KubernetesExecutor, where the Helm chart configures LocalExecutor.
 _POD = "AIRFLOW_IS_K8S_EXECUTOR_POD"
 
 
 def require_shared_default(executor: str | None) -> None:
-    """Let the default staging folder be used on one machine only, or where the user says it is shared.
+    """Allow the default staging folder on one machine only, or if the user declares it shared.
 
     :param executor: the task's argument `executor`.
-    :raises ConfigurationError: naming the executor, and both remedies.
+    :raises ConfigurationError: the message names the executor and both remedies.
     """
     if conf.getboolean(SECTION, SHARED, fallback=False):
         return
@@ -34,10 +34,10 @@ def require_shared_default(executor: str | None) -> None:
 
 
 def names_of(executor: str | None) -> list[str]:
-    """Executors that may run the task: its own, or all that are configured.
+    """Return the executors that may run the task: its own, or all configured ones.
 
-    In `[core] executor` they are separated by commas, and by semicolons for each team; each may have an
-    alias before a colon.
+    In `[core] executor` they are separated by commas, and by semicolons for each team; each may
+    have an alias before a colon.
     """
     if executor:
         return [executor]
@@ -51,9 +51,9 @@ def refuse_remote(
 ) -> None:
     """Refuse the default staging folder unless every executor runs tasks on this machine.
 
-    :param is_local: whether an executor does; None: it cannot be loaded, so that is not known.
+    :param is_local: whether an executor is local; None: unknown, because it cannot be loaded.
     :param in_pod: the task runs in a pod of the KubernetesExecutor.
-    :raises ConfigurationError: naming the first that does not.
+    :raises ConfigurationError: the message names the first executor that is not local.
     """
     remote = [(name, local) for name in names if (local := is_local(name)) is not True]
     if not remote and not in_pod:
@@ -63,9 +63,10 @@ def refuse_remote(
         "may run tasks on other machines" if local is False else "cannot be loaded here, so it may"
     )
     raise ConfigurationError(
-        f"The default staging folder ($AIRFLOW_HOME/sfevents) is on this machine's disk, and executor "
-        f"{name!r} {why}; a task would not see what another has staged. Give `staging` an object store "
-        "or a folder that all machines mount; or, if $AIRFLOW_HOME is such a folder, set\n"
+        "The default staging folder ($AIRFLOW_HOME/sfevents) is on this machine's disk, and "
+        f"executor {name!r} {why}; a task would not see what another task has staged. Set "
+        "`staging` to an object store or to a folder that all machines mount; or, if "
+        "$AIRFLOW_HOME is such a folder, set\n"
         f"[{SECTION}] {SHARED} = True\n"
         "in airflow.cfg. Nothing was fetched."
     )
@@ -82,6 +83,6 @@ def _is_local(name: str) -> bool | None:
             found = ExecutorLoader.lookup_executor_name_by_str(path, validate_teams=False)
             known = found.module_path
         kind = import_string(known)
-    except Exception:  # noqa: BLE001 - whatever keeps it from being loaded
+    except Exception:  # noqa: BLE001 - any import error of an executor
         return None
     return bool(kind.is_local)

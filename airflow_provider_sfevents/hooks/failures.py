@@ -1,4 +1,4 @@
-"""Which of our errors Airflow may retry. The one place where they become Airflow's."""
+"""Map this package's errors to Airflow's: fail the task for good, or let Airflow retry it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Trying again changes nothing about these until somebody acts, and an allowance that is used up comes back in hours.
+# A retry changes nothing about these until a person acts; a used-up allowance returns in hours.
 NEVER_RETRIED = (ConfigurationError, AuthenticationError, QuotaExceeded)
 
 
 @contextmanager
 def airflow_failures() -> Iterator[None]:
-    """Ours out of the block become Airflow's: `AirflowFailException` ends the task's tries, the rest is retried.
+    """Raise this package's errors as Airflow's errors.
 
-    The message says all that a user needs; where in our code it was found out is for the log at level DEBUG, since Airflow
+    `AirflowFailException` ends the task's tries; every other error is retried. The message holds
+    all that a user needs. The original traceback is logged at level DEBUG only, because Airflow
     would print the whole chain before the message.
+
+    :raises AirflowFailException: a retry cannot help (`NEVER_RETRIED`).
+    :raises AirflowException: any other error of this package.
     """
     try:
         yield
     except SfEventsError as error:
-        log.debug("Where this was found out:", exc_info=error)
+        log.debug("Original traceback:", exc_info=error)
         ending = AirflowFailException if isinstance(error, NEVER_RETRIED) else AirflowException
         raise ending(str(error)) from None

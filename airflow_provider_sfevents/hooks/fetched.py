@@ -1,4 +1,4 @@
-"""A batch in memory, for tasks that want to look at a few events themselves."""
+"""A batch in memory, for tasks that read a few events themselves."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 class Event:
     """One event, undecoded.
 
-    :param id: empty where the service sent none.
+    :param id: empty if the service sent none.
     :param replay_id: hex.
-    :param schema: Avro schema it was written with, as JSON text; empty where the service does not have it.
+    :param schema: Avro schema it was written with, as JSON text; empty if the service does not have
+        it.
+    :param received_at: by this machine's clock, UTC.
     """
 
     id: str
@@ -35,15 +37,18 @@ class Event:
     received_at: datetime
 
     def decode(self) -> dict[str, Any]:
-        """Its fields, as Avro has them: times are milliseconds, change events' changed fields are bitmaps.
+        """Decode the fields, as Avro has them.
 
-        :raises ValueError: when the payload does not fit its schema, or there is none.
+        Times are milliseconds, and the lists of changed fields in a change event are bitmaps.
+
+        :raises ValueError: the payload does not fit its schema, or there is no schema.
         """
         import fastavro
 
         if not self.schema:
             raise ValueError(
-                f"event {self.replay_id} cannot be decoded: the service has no schema {self.schema_id!r}"
+                f"event {self.replay_id} cannot be decoded: the service has no schema "
+                f"{self.schema_id!r}"
             )
         schema = fastavro.parse_schema(json.loads(self.schema))
         if not is_bounded(schema):
@@ -66,7 +71,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a fetch brought, and how it ended."""
+    """Events of a fetch, and its result."""
 
     events: tuple[Event, ...]
     result: FetchResult
@@ -88,7 +93,7 @@ async def fetch_into_memory(
 
 
 async def _schema(client: PubSubClient, schema_id: str) -> str:
-    """One event's unknown schema does not take the others away, which are paid for."""
+    """Return a schema; empty if the service does not have it, so that the other events are kept."""
     try:
         return await client.get_schema(schema_id)
     except SchemaUnknown:

@@ -1,7 +1,7 @@
-"""A task that finds its batch held by another: it is rescheduled, a few times, and then fails.
+"""Reschedule a task whose batch is held by another task, a few times; then fail it.
 
-A holder that died is found out after a lease, one that lives may land the batch meanwhile. Either way a
-try of the task is not spent. Under `dag.test`, which has no scheduler, the task waits instead.
+A dead holder is noticed after a lease, and a live one may land the batch in the meantime. In both
+cases this uses up no try of the task. `dag.test` has no scheduler, so there the task waits instead.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 MOST_RESCHEDULES = 3
 MOST_SECONDS = 600.0
-"""Of each try of a task: how often it is rescheduled, and for how long altogether."""
+"""Bounds of the reschedules in each try of a task: their number, and their total time."""
 
 
 def give_way(context: Context, call: Callable[[], T], stopping: Stopping) -> T:
     """Call, and reschedule the task if the batch is held.
 
-    :raises AirflowRescheduleException: at the end of a lease, and somewhat later.
-    :raises BatchClaimed: the task was rescheduled often or long enough; its message names the holder.
+    :raises AirflowRescheduleException: to a time that is one to two leases away.
+    :raises BatchClaimed: the bounds of reschedules are reached; the message names the holder.
     """
     times = int(context.get("task_reschedule_count") or 0)
     first: datetime | None = None
@@ -59,10 +59,10 @@ def give_way(context: Context, call: Callable[[], T], stopping: Stopping) -> T:
 
 
 def next_look(times: int, first: datetime | None, now: datetime, chance: float) -> datetime | None:
-    """When to look again; None: no more in this try.
+    """Return the time of the next reschedule; None: no more in this try.
 
-    :param times: the task was rescheduled in this try.
-    :param first: when it was rescheduled first; None: it was not.
+    :param times: number of reschedules so far in this try.
+    :param first: time of the first reschedule; None: there was none.
     :param chance: from 0 up to 1; spreads tasks that gave way together.
     """
     if times >= MOST_RESCHEDULES:
@@ -74,7 +74,7 @@ def next_look(times: int, first: datetime | None, now: datetime, chance: float) 
 
 
 def _is_in_process() -> bool:
-    """Whether `dag.test` runs the task: nothing would start it again."""
+    """Return whether `dag.test` runs the task: no scheduler would start it again."""
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.supervisor import InProcessSupervisorComms
 

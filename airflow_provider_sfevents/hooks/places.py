@@ -1,4 +1,4 @@
-"""Where things are kept, as Airflow names them: the staging area, a staged batch, the position store."""
+"""Locations from Airflow's arguments: the staging area, a staged batch, the Spark job's files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CLOSE = {"private": "go-rwx", "group": "g-w,o-rwx"}
-"""What `chmod` takes from folders and files, by the name of the mode."""
+"""Modes that `chmod` takes from folders and files, by the name of the setting's value."""
 
 
 def staging_root(url: str | None) -> ObjectStoragePath:
-    """The staging area's root; by default the folder `sfevents` below `AIRFLOW_HOME`.
+    """Return the staging area's root; by default the folder `sfevents` below `AIRFLOW_HOME`.
 
-    :raises ConfigurationError: for a URL of no store that is installed, or wrong staging settings.
+    :raises ConfigurationError: the URL's store is not installed, or a staging setting is wrong.
     """
     modes.use(configured_modes())
     try:
@@ -46,25 +46,27 @@ def staging_root(url: str | None) -> ObjectStoragePath:
         root.fs  # noqa: B018 - looks the store up, which says when its package is missing
     except (ValueError, ImportError) as error:
         raise ConfigurationError(
-            f"staging={url!r} cannot be opened: {error}. Give a folder as file:///path or an object store as s3://bucket/path "
-            "(its Airflow provider must be installed)."
+            f"staging={url!r} cannot be opened: {error}. Give a folder as file:///path or an "
+            "object store as s3://bucket/path (its Airflow provider must be installed)."
         ) from error
     return root
 
 
 def open_staging(url: str | None, executor: str | None) -> StagingArea:
-    """The staging area, tried out.
+    """Open the staging area and try it out.
 
     :param executor: the task's argument `executor`.
-    :raises StagingError: it cannot be written; before anything is spent.
-    :raises ConfigurationError: it is the default folder, and the task may run on another machine next time.
+    :raises StagingError: it cannot be written; raised before any event is fetched.
+    :raises ConfigurationError: it is the default folder, and the next task may run on another
+        machine.
     """
     if not url:
         require_shared_default(executor)
     root = staging_root(url)
     if not usable(root):
         log.warning(
-            "%s lets two tasks create the same file at once; set max_active_runs=1 on every DAG that fetches.",
+            "%s lets two tasks create the same file at once; set max_active_runs=1 on every DAG "
+            "that fetches.",
             root,
         )
     if durable.is_local(root):
@@ -76,19 +78,20 @@ def open_staging(url: str | None, executor: str | None) -> StagingArea:
 def _warn_of_wider(root: Path) -> None:
     if folder := modes.wider(root):
         log.warning(
-            "Other users can open %s, which %s = %s would keep them out of: it was made before, or"
-            " by another program. Close it by: chmod -R %s '%s'",
+            "Other users can open %s, although %s = %s: the folder is older than the setting, or"
+            " another program made it. Close it by: chmod -R %s '%s'",
             *(folder, modes.OPTION, modes.in_use().name, _CLOSE[modes.in_use().name], root),
         )
 
 
 @contextmanager
 def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator[None]:
-    """Keep every other task from writing tables of records, for the length of a block.
+    """Let one task at a time write current-state tables, for the length of a block.
 
-    Applying and resolving decide by what they read there, so they must not cross. Seen by tasks with the same `staging` alone.
+    Applying and resolving depend on what they read in the tables, so they must not overlap. Only
+    tasks with the same `staging` see each other.
 
-    :raises BatchClaimed: somebody else is at it.
+    :raises BatchClaimed: another task is writing the tables.
     """
     name = hashlib.sha256(current_state.rstrip("/").encode()).hexdigest()[:16]
     folder = staging_root(staging) / layout.STATES / name
@@ -99,7 +102,7 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
         who = found[1].describe() if found else "another task"
         raise BatchClaimed(
             f"The tables of {current_state} are being written by {who}, and applying and resolving "
-            "must not cross. This task gives way; it can go on when that one has ended."
+            "must not overlap. This task gives way; it can continue after the other one has ended."
         ) from error
     with claim:
         yield
@@ -108,10 +111,10 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
 def open_batch(
     manifest_url: str, staging: str | None
 ) -> tuple[TopicFolder, BatchFolder, Manifest | None]:
-    """A batch that another task has staged; its manifest is None if it was removed since.
+    """Open a batch that another task has staged; its manifest is None if it has been removed.
 
-    :param manifest_url: as the result of that task names it.
-    :param staging: as that task was given it; says by which connection to read.
+    :param manifest_url: from the result of that task.
+    :param staging: the argument of that task; selects the connection to read by.
     """
     path = ObjectStoragePath(manifest_url, conn_id=staging_root(staging).conn_id)
     folder = path.parent
@@ -121,10 +124,10 @@ def open_batch(
 
 
 def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
-    """Put a Spark job where Spark can read it: below the staging area, one set of files per release.
+    """Put a Spark job's files below the staging area, one set per release, for Spark to read.
 
-    Spark runs these files as the user of the job, so each call compares them with this release and
-    replaces what differs: half a file, or one that another user has changed.
+    Spark runs these files as the user of the job. So each call compares them with this release and
+    replaces files that differ: half a file, or a file that another user has changed.
 
     :param name: `land`, `apply`, `resolve`, `maintain` or `probe`.
     :raises StagingError: it cannot be written.
@@ -138,9 +141,8 @@ def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
     ):
         if durable.ensure_content(file, content):
             log.warning(
-                "%s was not the file of this release and has been replaced. Half of a file after a"
-                " crash looks so, too; otherwise find out which user wrote there, because Spark runs"
-                " this file.",
+                "%s was not the file of this release and has been replaced. A crash can leave half"
+                " a file; otherwise find out which user wrote it, because Spark runs this file.",
                 file,
             )
     return Job(application=spark_url(target), py_files=spark_url(folder / archive))
@@ -148,7 +150,7 @@ def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Where Spark finds the job, in Spark's spelling."""
+    """URLs of the job's files, as Spark spells them."""
 
     application: str
     py_files: str

@@ -1,4 +1,4 @@
-"""Publishing as a task does it: what is accepted goes to a ledger, what a ledger has is not sent again, and the end is told in a few figures."""
+"""Publish the events of a task: record accepted events in a ledger, and send only missing ones."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SHOWN = 10
-"""Refused events that a message names; the rest is counted."""
+"""Refused events that a message names; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a task is to publish.
+    """Request of a task to publish events.
 
-    :param source: gives the records from the first on, each time it is called. :param run: whose it is; its events' ids follow from it.
-    :param root: of the staging area. :param id_field: see `Encoder`.
+    :param source: returns the records, from the first on, at each call.
+    :param run: the publishing task; the ids of its events derive from it.
+    :param root: of the staging area.
+    :param id_field: see `Encoder`.
     """
 
     topic: str
@@ -55,7 +57,7 @@ class Wanted:
     id_field: str = ""
 
     def ledger(self, org_id: str) -> Ledger:
-        """Of this task in this run, to be written by this try."""
+        """Return the ledger of this task in this run, to be written by this try."""
         run = self.run
         return Ledger(
             runs_folder(self.root, org_id, self.topic, f"{run.dag}.{run.task}"),
@@ -79,12 +81,16 @@ class Span:
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
-    """What has become of the events of a task, in all its tries.
+    """Counts of a task's events, over all its tries.
 
-    What earlier tries had published is told by the thread that makes the events, what this one publishes by the event loop; neither
-    touches the other's fields.
+    The thread that makes the events counts those that earlier tries had published; the event loop
+    counts those that this try publishes. Neither changes the other's fields.
 
+    :param records: all records.
+    :param published: events that this try has published.
     :param before: events that earlier tries had published.
+    :param repeated: times that an event was sent again.
+    :param refused: events that the service refused.
     """
 
     records: int = 0
@@ -97,12 +103,12 @@ class Tally:
     span: Span = field(default_factory=Span)
 
     def had(self, accepted: Accepted) -> None:
-        """An event that an earlier try has published."""
+        """Count an event that an earlier try has published."""
         self.before += 1
         self.had_span.take(accepted)
 
     def note(self, results: list[PublishResult]) -> list[Accepted]:
-        """The answers to events of this try; those that were accepted."""
+        """Count the results of this try's events; returns the accepted ones."""
         accepted = [
             Accepted(record=one.number, id=one.event_id, replay_id=one.replay_id.hex())
             for one in results
@@ -117,7 +123,10 @@ class Tally:
         return accepted
 
     def result(self, topic: str, ledger_url: str) -> dict[str, Any]:
-        """For XCom: a few figures, however many events there were. Replay ids are those of the first and the last record."""
+        """Return the counts for XCom, with the replay ids of the first and the last record.
+
+        The size of the result does not depend on the number of events.
+        """
         ends = sorted(self.had_span.ends + self.span.ends)
         return {
             "topic": topic,
@@ -132,20 +141,26 @@ class Tally:
         }
 
     def told(self, topic: str) -> str:
-        """For the log."""
+        """Return the counts as a sentence for the log."""
         return (
-            f"{self.published} of {counted(self.records, 'event')} published to {topic} by this try, {self.before} by earlier ones; {self.refused} "
-            f"refused; an event was sent again {counted(self.repeated, 'time')}."
+            f"{self.published} of {counted(self.records, 'event')} published to {topic} by this "
+            f"try, {self.before} by earlier ones; {self.refused} refused; an event was sent again "
+            f"{counted(self.repeated, 'time')}."
         )
 
     def refuse(self, topic: str) -> None:
-        """:raises EventsRefused: should any event have been refused for good."""
+        """Fail if events were refused.
+
+        :raises EventsRefused: the service refused events for good; the message names the first
+            ones.
+        """
         if not self.refused:
             return
         left = self.refused - len(self.named)
         lines = [
-            f"{self.refused} of {counted(self.records, 'event')} refused by the service, each time they were sent; the other "
-            f"{self.published + self.before} are published to {topic}. Trying the task again sends these alone:",
+            f"{self.refused} of {counted(self.records, 'event')} refused by the service, each time "
+            f"they were sent; the other {self.published + self.before} are published to {topic}. "
+            "A retry of the task sends only these:",
             *self.named,
             *([f"and {left} more."] if left else []),
         ]
@@ -159,13 +174,14 @@ class Tally:
 
 
 async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> Ledger:
-    """Checks all records, then publishes those that the ledger has not, and notes each one as it is accepted.
+    """Check all records, publish those missing from the ledger, and note each accepted one.
 
-    What blocks, be it a store or the work on records, does so beside the event loop.
+    Blocking calls, of a store or on records, run beside the event loop.
 
-    :param tally: is kept up to date, however this ends.
-    :raises ConfigurationError: records that do not fit; nothing is sent. :raises SfEventsError: what ends it early; what was accepted
-        until then is in the ledger.
+    :param tally: is kept up to date, also if an error is raised.
+    :return: the ledger.
+    :raises ConfigurationError: records do not fit the topic's schema; nothing is sent.
+    :raises SfEventsError: publishing ended early; the events accepted until then are in the ledger.
     """
     run, org_id = wanted.run, (await client.session()).org_id
     of_run = run_namespace(org_id, wanted.topic, run.dag, run.run, run.task, run.map_index)
@@ -187,7 +203,7 @@ async def publish_wanted(client: PubSubClient, wanted: Wanted, tally: Tally) -> 
     except PublishInterrupted as error:
         raise explain_interruption(
             error,
-            f"{tally.published + tally.before} events are published. Trying the task again sends "
+            f"{tally.published + tally.before} events are published. A retry of the task sends "
             "the rest under the same ids.",
         ) from error
     finally:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ReadsTopic(StoppableTask):
-    """A part of an operator or a sensor; the attributes are the arguments of that one."""
+    """Mixin for operators and sensors; its attributes are their arguments."""
 
     topic: str
     consumer: str | None
@@ -41,7 +41,7 @@ class ReadsTopic(StoppableTask):
     replay_fallback: str
 
     def _check_arguments(self) -> None:
-        """Refuse when the DAG is parsed what cannot work, as far as it can be judged then.
+        """Check the arguments when the DAG is parsed, as far as they are known then.
 
         :raises ConfigurationError: an argument is wrong, or two contradict each other.
         """
@@ -61,7 +61,10 @@ class ReadsTopic(StoppableTask):
         )
 
     def _batch_request(self, context: Context, bounds: Bounds, *, owns: bool) -> BatchRequest:
-        """What this run asks for; see `BatchRequest.owns`."""
+        """Return the batch request of this run.
+
+        :param owns: see `BatchRequest.owns`.
+        """
         run = describe_run(context)
         return BatchRequest(
             topic=self.topic,

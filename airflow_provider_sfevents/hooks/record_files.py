@@ -1,4 +1,7 @@
-"""Records in files, one after another: JSON lines and Parquet, by any URL that `ObjectStoragePath` takes. No file is read into memory."""
+"""Read records from files, one by one: JSON lines and Parquet, at any URL of `ObjectStoragePath`.
+
+No file is read into memory as a whole.
+"""
 
 from __future__ import annotations
 
@@ -27,33 +30,38 @@ _JSON = (".jsonl", ".ndjson", ".json")
 _PARQUET = ".parquet"
 _GZIP = ".gz"
 _FINISHED, _UNFINISHED = "_SUCCESS", "_temporary"
-"""What Spark, as all of Hadoop's writers, leaves in a folder at the end, and has there until then."""
+"""Names in a folder of Spark (as of all Hadoop writers): left at the end, and there until then."""
 _LONGEST_LINE = 16 * 1024 * 1024
-"""An event has 1 MB, which no spelling in JSON makes so long."""
+"""Bytes of a line: an event has at most 1 MB, and no JSON spelling of it is this long."""
 _PLAIN_DIGITS = 16
-"""With the point: 15 digits are the same in a double, whatever they are."""
+"""Characters with the point: any 15 digits survive a double unchanged."""
 _ROWS = 1_000
 _BUFFER = 1024 * 1024
 
 
 def record_files(url: Any) -> list[ObjectStoragePath]:
-    """The files of records at a place: one, or all in a folder, by name. A folder's names that begin with `_` or `.` are its writer's.
+    """Return the files of records at a URL: the file itself, or all in a folder, by name.
+
+    In a folder, names that begin with `_` or `.` belong to the writer of the folder and are
+    skipped.
 
     :param url: as a template has rendered it.
-    :returns: none where Spark has written no rows.
-    :raises ConfigurationError: there is none, one is of another kind, or Spark has not written them to the end.
+    :returns: an empty list if Spark has written no rows.
+    :raises ConfigurationError: there is no file, a file is of another kind, or Spark has not
+        finished.
     """
     if not isinstance(url, str | PathLike) or not str(url).strip():
         raise ConfigurationError(
-            f"files={url!r} is no place. Give the URL of a file or folder, such as s3://bucket/path; a template may have rendered to nothing."
+            f"files={url!r} is no URL. Give the URL of a file or folder, such as s3://bucket/path; "
+            "a template may have rendered to nothing."
         )
     try:
         place = ObjectStoragePath(url)
         place.fs  # noqa: B018 - looks the store up, which says when its package is missing
     except (ValueError, ImportError) as error:
         raise ConfigurationError(
-            f"files={url!r} cannot be opened: {error}. Give a file or folder as file:///path or s3://bucket/path (its Airflow provider "
-            "must be installed)."
+            f"files={url!r} cannot be opened: {error}. Give a file or folder as file:///path or "
+            "s3://bucket/path (its Airflow provider must be installed)."
         ) from error
     with durable.told(place, "be looked at"):
         if place.is_file():
@@ -61,21 +69,26 @@ def record_files(url: Any) -> list[ObjectStoragePath]:
     found = durable.names(place)
     if _UNFINISHED in found:
         raise ConfigurationError(
-            f"files={url!r}: there is a folder {_UNFINISHED}, so a Spark job still writes there, or died at it. Publish when it has ended; if it died, "
-            "let it write the folder again."
+            f"files={url!r}: there is a folder {_UNFINISHED}, so a Spark job is still writing, or "
+            "died while it wrote. Publish after it has ended; if it died, let it write the folder "
+            "again."
         )
     names = [name for name in found if not name.startswith(("_", "."))]
     if not names and _FINISHED not in found:
         raise ConfigurationError(
-            f"files={url!r}: there is no file and no folder with files. Give one that holds JSON lines or Parquet."
+            f"files={url!r}: there is no file and no folder with files. Give one that holds JSON "
+            "lines or Parquet."
         )
     return [_known(place / name) for name in names]
 
 
 def read_records(files: list[ObjectStoragePath]) -> Iterator[GivenRecord]:
-    """The records of these files, numbered through; a line that is no JSON comes as its text, and says why it is none.
+    """Read the records of these files, numbered through.
 
-    :raises StagingError: a file cannot be read. :raises ConfigurationError: it is not what its name says.
+    A line that is no JSON is returned as text, with the reason.
+
+    :raises StagingError: a file cannot be read.
+    :raises ConfigurationError: a file is not of the kind that its name says.
     """
     number = 0
     for file in files:
@@ -94,8 +107,9 @@ def read_records(files: list[ObjectStoragePath]) -> Iterator[GivenRecord]:
 def _known(file: ObjectStoragePath) -> ObjectStoragePath:
     if not file.name.removesuffix(_GZIP).endswith(_JSON) and not file.name.endswith(_PARQUET):
         raise ConfigurationError(
-            f"{file} is neither JSON lines (.jsonl, .ndjson, .json, each also with .gz) nor Parquet (.parquet). Give such files; a folder "
-            "may hold no other and no folders, so write a DataFrame without partitionBy."
+            f"{file} is neither JSON lines (.jsonl, .ndjson, .json, each also with .gz) nor "
+            "Parquet (.parquet). Give such files; a folder may hold no other files and no folders, "
+            "so write a DataFrame without partitionBy."
         )
     return file
 
@@ -109,7 +123,8 @@ def _json_rows(file: UPath) -> Iterator[tuple[str, Any, str]]:
             number += 1
             if len(line) == _LONGEST_LINE:
                 raise ConfigurationError(
-                    f"{file}, line {number} is longer than {_LONGEST_LINE:,} bytes: no event is. Write one record on each line."
+                    f"{file}, line {number} is longer than {_LONGEST_LINE:,} bytes, which no event "
+                    "is. Write one record on each line."
                 )
             if line.strip():
                 yield f"line {number}", *_from_json(line)
@@ -121,12 +136,13 @@ def _whole(file: UPath) -> Iterator[None]:
         yield
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ConfigurationError(
-            f"{file} is no whole gzip file: {error}. Write it again; a file that is not compressed goes without {_GZIP}."
+            f"{file} is no complete gzip file: {error}. Write it again; the name of a file that is "
+            f"not compressed does not end with {_GZIP}."
         ) from error
 
 
 class _Bytes(io.RawIOBase):
-    """What `io` can buffer: a store's own files read lines of any length, or none."""
+    """Raw stream that `io` can buffer; a store's own files do not bound the length of a line."""
 
     def __init__(self, file: Any) -> None:
         super().__init__()
@@ -144,7 +160,7 @@ class _Bytes(io.RawIOBase):
 
 
 def _from_json(line: bytes) -> tuple[Any, str]:
-    """What the line says, and why it says nothing."""
+    """Parse a line; returns the record and "", or the text and the reason that it is no record."""
     try:
         return json.loads(line.rstrip(), parse_float=_number), ""
     except UnicodeDecodeError as error:
@@ -158,7 +174,7 @@ def _from_json(line: bytes) -> tuple[Any, str]:
 
 
 def _number(text: str) -> float | Decimal:
-    """As it is written: a double where that says the same, so that what would be rounded can be refused."""
+    """Return a double if it equals the written number, otherwise a decimal, to detect rounding."""
     if len(text) <= _PLAIN_DIGITS and "e" not in text.casefold():
         return float(text)
     number, exact = float(text), Decimal(text)
@@ -173,8 +189,10 @@ def _parquet_rows(file: UPath) -> Iterator[tuple[str, Any, str]]:
         try:
             opened = pq.ParquetFile(raw)
         except pa.ArrowInvalid as error:
-            raise ConfigurationError(f"{file} is no Parquet: {error}") from error
-        # Spark's usual spelling of times, INT96, is UTC's and does not say so.
+            raise ConfigurationError(
+                f"{file} is no Parquet file: {error}. Write it again."
+            ) from error
+        # Spark's usual type for times, INT96, is in UTC without saying so.
         utc = {
             column.name
             for column in map(opened.schema.column, range(len(opened.schema)))
@@ -188,7 +206,7 @@ def _parquet_rows(file: UPath) -> Iterator[tuple[str, Any, str]]:
 
 
 def _in_microseconds(batch: Any, utc: set[str]) -> Any:
-    """Times as Python can hold them: nanoseconds are cut off, which no event keeps."""
+    """Convert times to microseconds, as Python has no nanoseconds; no event keeps those either."""
     import pyarrow as pa
 
     columns = []

@@ -1,4 +1,4 @@
-"""What of Airflow's context goes into records: which task of which run this is."""
+"""Values from Airflow's context for records: the task instance, its run, its mapped arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _DISTINCT = ("topic", "consumer", "conn_id")
 
 
 def describe_run(context: Context) -> Run:
-    """The task instance and its run, as records keep them; times in ISO 8601, empty where the run has none."""
+    """Return the task instance and its run, as records keep them.
+
+    Times are in ISO 8601; empty if the run has none.
+    """
     instance = context["ti"]
     dag_run = context["dag_run"]
     return Run(
@@ -38,7 +41,7 @@ def describe_run(context: Context) -> Run:
 
 
 def was_cleared(context: Context) -> bool:
-    """Whether somebody cleared this run, or a task of it (Airflow counts that in the run)."""
+    """Return whether this run, or a task of it, was cleared (Airflow counts that in the run)."""
     return bool(context["dag_run"].clear_number)
 
 
@@ -47,9 +50,9 @@ def is_backfill(context: Context) -> bool:
 
 
 def checked_consumer(consumer: Any) -> Any:
-    """The argument `consumer`, refused at parse time where it can be judged.
+    """Check the argument `consumer` at parse time, if it is known then; returns it.
 
-    :raises ConfigurationError: some store does not take such a name.
+    :raises ConfigurationError: a position store does not accept such a name.
     """
     if consumer:
         check_constant(check_consumer, consumer)
@@ -57,7 +60,7 @@ def checked_consumer(consumer: Any) -> Any:
 
 
 def check_constant(check: Callable[[str], object], value: Any) -> None:
-    """Check an argument when the DAG is parsed; a template, and what comes from another task, is not rendered yet.
+    """Check an argument at parse time, unless it is a template or another task's result.
 
     :raises ConfigurationError: as `check` does.
     """
@@ -66,26 +69,32 @@ def check_constant(check: Callable[[str], object], value: Any) -> None:
 
 
 def is_template(text: str) -> bool:
-    """Whether Airflow will make something else of it before the task runs."""
+    """Return whether Airflow renders the text before the task runs."""
     return "{{" in text or "{%" in text
 
 
 def refuse_repeated_topics(context: Context) -> None:
-    """:raises ConfigurationError: when the task is expanded over literal values that name a topic twice."""
+    """Refuse a task that is expanded over literal values with the same topic twice.
+
+    :raises ConfigurationError: the message names the task and the topic.
+    """
     mapped = context["dag"].get_task(context["ti"].task_id)
     twice = [one for one, times in Counter(_literal_topics(mapped)).items() if times > 1]
     if twice:
         raise ConfigurationError(
-            f"task {mapped.task_id!r} is expanded over topic {twice[0][0]!r} more than once; two mapped tasks would share "
-            "one position. Name each topic once, or use a task of its own with another `consumer`."
+            f"task {mapped.task_id!r} is expanded over topic {twice[0][0]!r} more than once; two "
+            "mapped tasks would share one position. Name each topic once, or use a task of its own "
+            "with another `consumer`."
         )
 
 
 def position_tasks(context: Context) -> list[str]:
-    """Ids of the other tasks before and after this one that read and write positions too: sensor, fetch and commit share one.
+    """Return the ids of the other tasks, upstream and downstream, that keep positions, too.
 
-    Where a position is kept by task (XCom), all of them are looked through. A task says so by its class (`keeps_position`), so that a
-    subclass and a mapped task do too; those of other topics do no harm, since every record says whose it is.
+    Sensor, fetch and commit share a position. If positions are kept by task (XCom), the results of
+    all these tasks are read. A task declares itself by its class (`keeps_position`), so that
+    subclasses and mapped tasks count. Tasks of other topics do no harm, since every record names
+    its topic.
     """
     task = context["dag"].get_task(context["ti"].task_id)
     found = [*task.get_flat_relatives(upstream=True), *task.get_flat_relatives(upstream=False)]
@@ -97,9 +106,10 @@ def _keeps_position(task: Any) -> bool:
 
 
 def _literal_topics(mapped: Any) -> list[tuple[str, ...]]:
-    """Each mapped instance's topic, with what else may give it a position of its own.
+    """Return each mapped instance's topic, with the arguments that may give it its own position.
 
-    Empty where the task is not mapped, or mapped over another task's result: there claims and positions tell.
+    Empty if the task is not mapped, or mapped over another task's result: leases and positions then
+    keep such tasks apart.
     """
     values = getattr(getattr(mapped, "expand_input", None), "value", None)
     if isinstance(values, Mapping):  # expand(topic=[...])
@@ -116,7 +126,7 @@ def _iso(value: Any) -> str:
 
 
 def tell_assets(context: Context, outlets: Sequence[Any], result: dict[str, Any]) -> None:
-    """Put a batch's result into the events of the task's outlet assets, for whoever is scheduled by them."""
+    """Put a batch's result into the events of the task's outlet assets, for the DAGs they start."""
     for outlet in outlets:
         if isinstance(outlet, Asset):
             context["outlet_events"][outlet].extra.update(result)

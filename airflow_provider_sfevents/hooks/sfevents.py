@@ -1,4 +1,4 @@
-"""`SfEventsHook`: a connection of type `sfevents`, made into calls of the Pub/Sub API."""
+"""`SfEventsHook`: calls of the Pub/Sub API by an Airflow connection of type `sfevents`."""
 
 from __future__ import annotations
 
@@ -52,17 +52,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TEST_SECONDS = 9.0
-"""How long the test-connection button may take; the UI's patience is 10 s."""
+"""Bound of the test-connection button; the UI gives up after 10 s."""
 
 
 class SfEventsHook(BaseHook):
     """Salesforce's Pub/Sub API by an Airflow connection.
 
-    Every call opens a channel and closes it again; logins and schemas are kept for the life of the process. The
-    methods block and are for tasks; in a triggerer use `client`, which is asynchronous. They work in a thread of their own, so
-    that Airflow's `execution_timeout` ends them wherever they are.
+    Every call opens a channel and closes it again; logins and schemas are kept for the life of the
+    process. The methods block and are for tasks; in a triggerer use `client`, which is
+    asynchronous. They work in a thread of their own, so that Airflow's `execution_timeout` ends
+    them at any point.
 
-    :param conn_id: an Airflow connection of type `sfevents`; one of Airflow's own type `salesforce` does too.
+    :param conn_id: an Airflow connection of type `sfevents`, or of Airflow's own type `salesforce`.
     """
 
     conn_name_attr = "conn_id"
@@ -75,9 +76,9 @@ class SfEventsHook(BaseHook):
         self.conn_id = conn_id
 
     def settings(self) -> Settings:
-        """The connection's settings, checked.
+        """Return the connection's settings, checked.
 
-        :raises ConfigurationError: naming the field of the connection that cannot work.
+        :raises ConfigurationError: the message names the field of the connection that is wrong.
         """
         conn_type, extra, fields = self._found()
         check_extra(self.conn_id, extra)
@@ -92,21 +93,25 @@ class SfEventsHook(BaseHook):
         return settings_from(fields)
 
     def _found(self) -> tuple[str | None, Secret, ConnectionFields]:
-        """The connection's type, extra and fields; nothing fails here while it has a name."""
+        """Return the connection's type, extra and fields.
+
+        Nothing fails while the connection is bound to a name, because a traceback could show it.
+        """
         try:
             connection = self.get_connection(self.conn_id)
         except AirflowNotFoundException as error:
             raise ConfigurationError(
-                f"Connection {self.conn_id!r} is not defined. Create it (type `{self.conn_type}`, in the form {self.hook_name}), or name "
-                "another one by `conn_id`."
+                f"Connection {self.conn_id!r} is not defined. Create it (type `{self.conn_type}`, "
+                f"in the form {self.hook_name}), or name another one by `conn_id`."
             ) from error
         extra = Secret(connection.extra or "")
         return connection.conn_type, extra, ConnectionFields(connection)
 
     def client(self, min_allowance: int | None = None) -> PubSubClient:
-        """A client to be used with `async with`; nothing is opened before.
+        """Return a client for `async with`; nothing is opened before.
 
-        :param min_allowance: its fetches ask for nothing while the org has fewer deliveries left than that.
+        :param min_allowance: fetches request nothing while the org has fewer deliveries left than
+            this.
         """
         if min_allowance is None:
             return PubSubClient(self.settings())
@@ -116,13 +121,15 @@ class SfEventsHook(BaseHook):
         )
 
     def rest(self) -> RestCalls:
-        """A client of the org's REST API, to be used with `async with`; nothing is opened before."""
+        """Return a client of the org's REST API for `async with`; nothing is opened before."""
         return RestCalls(self.settings())
 
     async def require_allowance(self, topic: str, least: int) -> None:
-        """Nothing, while the org has as many deliveries left for the day; one API request.
+        """Check that the org has enough deliveries left for the day; costs one API request.
 
-        :raises QuotaExceeded: it has fewer. :raises SfEventsError: that cannot be read.
+        :param least: number of deliveries.
+        :raises QuotaExceeded: it has fewer.
+        :raises SfEventsError: the number cannot be read.
         """
         async with self.rest() as rest:
             await org_limits.require_allowance(rest, topic, least)
@@ -133,7 +140,8 @@ class SfEventsHook(BaseHook):
         """Read full records of an entity into the staging area.
 
         :param root: of the staging area.
-        :raises ConfigurationError: there is no such object, the user may not read it, or it has no change events.
+        :raises ConfigurationError: there is no such object, the user may not read it, or it has no
+            change events.
         """
         async with self.client() as client, self.rest() as rest:
             topic = await client.get_topic(change_topic(wanted.entity))
@@ -143,7 +151,7 @@ class SfEventsHook(BaseHook):
     def test_connection(self) -> tuple[bool, str]:
         """Log in and reach the Pub/Sub API; for Airflow's test-connection button.
 
-        :return: whether all went well, and what was reached or what to change.
+        :return: whether all steps succeeded, and a message: what was reached, or what to change.
         """
         try:
             return True, run_async_in_thread(self._reach)
@@ -151,34 +159,41 @@ class SfEventsHook(BaseHook):
             return False, str(error)
         except TimeoutError:
             return False, (
-                f"no answer within {TEST_SECONDS:.0f} s. Is the way open to the login host and to the Pub/Sub API "
-                "(port 7443 or 443, HTTP/2)?"
+                f"no answer within {TEST_SECONDS:.0f} s. Is the way open to the login host and to "
+                "the Pub/Sub API (port 7443 or 443, HTTP/2)?"
             )
 
     async def _reach(self) -> str:
         settings = self.settings()
         async with asyncio.timeout(TEST_SECONDS), PubSubClient(settings) as client:
             session = await client.check()
-        reached = f"Logged in to org {session.org_id} at {session.instance_url}; Pub/Sub API reached at {settings.endpoint}."
+        reached = (
+            f"Logged in to org {session.org_id} at {session.instance_url}; Pub/Sub API reached at "
+            f"{settings.endpoint}."
+        )
         return f"{reached} {END_OF_SOAP}" if isinstance(settings.login, SoapLogin) else reached
 
     def get_topic(self, topic: str) -> TopicInfo:
-        """What a topic is and what this user may do with it.
+        """Return a topic, with this user's permissions on it.
 
-        :raises TopicError: when there is no such topic, or it is not this user's to see.
+        :raises TopicError: there is no such topic, or this user may not see it.
         """
         return self._call(lambda client: client.get_topic(topic))
 
     def get_schema(self, schema_id: str) -> str:
-        """The Avro schema with this id, as JSON text."""
+        """Return the Avro schema with this id, as JSON text.
+
+        :raises SchemaUnknown: the service has no such schema.
+        """
         return self._call(lambda client: client.get_schema(schema_id))
 
     def list_topics(self, *, unselected: bool = False) -> list[OfferedTopic]:
-        """Topics and channels that the org offers, by kind and name; costs no delivery.
+        """List topics and channels that the org offers, by kind and name; costs no delivery.
 
-        Where the user may not read the org's set-up (permission View Setup and Configuration), channels are left out and the log says so.
+        If the user may not read the org's set-up (permission View Setup and Configuration),
+        channels are left out with a warning in the log.
 
-        :param unselected: objects that the org sends no change events of, too.
+        :param unselected: include objects whose change events the org does not send.
         """
 
         async def ask() -> tuple[list[OfferedTopic], str]:
@@ -191,9 +206,9 @@ class SfEventsHook(BaseHook):
         return topics
 
     def describe_topic(self, topic: str) -> DescribedTopic:
-        """What this user may do with a topic, and what it carries, with the fields of each event; costs no delivery.
+        """Describe a topic: permissions, event types and their fields; costs no delivery.
 
-        :raises TopicError: when there is no such topic, or it is not this user's to see.
+        :raises TopicError: there is no such topic, or this user may not see it.
         """
 
         async def ask() -> DescribedTopic:
@@ -203,7 +218,10 @@ class SfEventsHook(BaseHook):
         return run_async_in_thread(ask)
 
     def org_limits(self) -> dict[str, Allowance]:
-        """What the org may still do, by the names of its REST resource `org_limits`, such as `DailyDeliveredPlatformEvents`."""
+        """Read the org's allowances, by the names of its REST resource `limits`.
+
+        For example `DailyDeliveredPlatformEvents`.
+        """
 
         async def ask() -> dict[str, Allowance]:
             async with self.rest() as rest:
@@ -212,17 +230,21 @@ class SfEventsHook(BaseHook):
         return run_async_in_thread(ask)
 
     def fetch(self, topic: str, start: str = "earliest", bounds: Bounds | None = None) -> Fetched:
-        """The events after `start`, into memory; a batch too large for that is the operators' work.
+        """Fetch the events after `start` into memory; for large batches use the operators.
 
         :param start: `earliest`, `latest` or a replay id in hex.
-        :raises ReplayIdRefused: when the bus does not know the replay id.
+        :param bounds: default: `Bounds()`.
+        :raises ReplayIdRefused: the bus does not know the replay id.
         """
         return self._call(
             lambda client: fetch_into_memory(client, topic, start, bounds or Bounds())
         )
 
     async def subscribe(self, topic: str, start: str = "latest") -> AsyncGenerator[Delivery]:
-        """Deliveries as they come, keepalives among them, for as long as the caller iterates."""
+        """Yield deliveries as they come, with keepalives, until the caller stops iterating.
+
+        :param start: `earliest`, `latest` or a replay id in hex.
+        """
         async with self.client() as client, aclosing(client.subscribe(topic, start)) as deliveries:
             async for delivery in deliveries:
                 yield delivery
@@ -231,15 +253,20 @@ class SfEventsHook(BaseHook):
     async def managed_subscribe(
         self, subscription: str, topic: str, *, allow_latest_recovery: bool = False
     ) -> AsyncGenerator[ManagedSubscription]:
-        """A managed event subscription, whose place Salesforce keeps: iterate over its `deliveries()`, and `commit(replay_id)` what is done.
+        """Open a managed event subscription, whose replay id Salesforce keeps.
 
-        Deliveries come without end, keepalives among them; after a lost stream those that were not committed come again. `commit` gives the
-        reason why the place was not kept, or nothing. Commit at least every 30 minutes, a keepalive's `latest_replay_id` too, or the service
-        closes the stream. There is one client at a time; leaving the block gives the slot back.
+        Iterate over its `deliveries()`, and call `commit(replay_id)` for events that are processed.
+        Deliveries come without end, with keepalives; after a lost stream, events that were not
+        committed come again. `commit` returns the reason if Salesforce did not keep the replay id,
+        otherwise nothing. Commit at least every 30 minutes, also a keepalive's `latest_replay_id`,
+        or the service closes the stream. There is one client at a time; leaving the block frees the
+        slot.
 
         :param subscription: its developer name, or its id.
-        :param allow_latest_recovery: use it though its errorRecoveryReplay is not EARLIEST, or cannot be read.
-        :raises ConfigurationError: there is none, it is of another topic, stopped, or may lose events without a word.
+        :param allow_latest_recovery: use it even if its errorRecoveryReplay is not EARLIEST, or
+            cannot be read.
+        :raises ConfigurationError: there is none, it is of another topic, stopped, or may lose
+            events silently.
         """
         async with self.client() as client, client.managed(subscription, topic) as managed:
             await managed.config(allow_latest_recovery=allow_latest_recovery)
@@ -248,20 +275,28 @@ class SfEventsHook(BaseHook):
     def publish(
         self, topic: str, records: Sequence[Mapping[str, Any]], ids: Sequence[str] | None = None
     ) -> list[PublishResult]:
-        """Publish records as platform events; one result for each, in order. For many of them use `SfEventsPublishOperator`.
+        """Publish records as platform events; returns one result for each, in order.
 
-        :param records: field name to value; `CreatedDate` and `CreatedById` are filled in where missing.
-        :param ids: the events' identities, so that a repetition can be recognised; made here where not given.
-        :raises ConfigurationError: records that do not fit the topic's schema, all that is wrong; nothing is sent.
+        For many records use `SfEventsPublishOperator`.
+
+        :param records: field name to value; `CreatedDate` and `CreatedById` are filled in if
+            missing.
+        :param ids: the events' identities, by which a repetition can be recognised; default:
+            random.
+        :raises ConfigurationError: records do not fit the topic's schema; the message lists all
+            errors, and nothing is sent.
         """
         return self._call(lambda client: client.publish(topic, records, ids=ids))
 
     async def publish_stream(
         self, topic: str, records: Iterable[Mapping[str, Any]], ids: Sequence[str] | None = None
     ) -> AsyncGenerator[PublishResult]:
-        """Publish records over a stream, several requests under way at once; results as they come (`number` tells of which record).
+        """Publish records over a stream, several requests at a time; yields results as they come.
 
-        :param records: a list is checked as a whole before anything is sent; of any other iterable each record is, as it is taken.
+        `number` in a result is the number of its record.
+
+        :param records: a list is checked as a whole before anything is sent; with any other
+            iterable each record is checked when it is read.
         """
         async with (
             self.client() as client,

@@ -1,4 +1,4 @@
-"""Modes of staged files, as Airflow's configuration has them: `[sfevents] staging_mode`."""
+"""Modes of staged files from Airflow's configuration: `[sfevents] staging_mode`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ MODE, GROUP = "staging_mode", "staging_group"
 
 
 def configured_modes() -> modes.Modes:
-    """:raises ConfigurationError: a setting is wrong, or does not fit to the other one."""
+    """Read both settings from Airflow's configuration.
+
+    :raises ConfigurationError: a setting is wrong, or contradicts the other one.
+    """
     mode = conf.get(SECTION, MODE, fallback=modes.PRIVATE.name)
     return modes_of(str(mode).strip(), str(conf.get(SECTION, GROUP, fallback="") or "").strip())
 
 
 def modes_of(mode: str, group: str) -> modes.Modes:
-    """Modes by the values of both settings; `configured_modes` says what it raises."""
+    """Return the modes for the values of both settings; raises as `configured_modes`."""
     if mode not in modes.NAMES:
         raise ConfigurationError(
             f"{modes.OPTION} = {mode} is none of {', '.join(modes.NAMES)}. Set one of these."

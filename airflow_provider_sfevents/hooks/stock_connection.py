@@ -1,7 +1,8 @@
-"""A connection of Airflow's own type `salesforce`, made into the client's settings.
+"""Client settings from a connection of Airflow's own type `salesforce`.
 
-Which login it means follows from what is filled in, in the order in which that provider's hook looks: security token, organization id,
-consumer secret, private key. Extras may carry the prefix `extra__salesforce__` of older Airflows.
+The login follows from the fields that are filled in, in the order in which that provider's hook
+looks: security token, organization id, consumer secret, private key. Extras may carry the prefix
+`extra__salesforce__` of older Airflow versions.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _PREFIX = "extra__salesforce__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Filled:
-    """What of the stock form is filled in."""
+    """Fields of the stock form that are filled in."""
 
     fields: ConnectionFields
 
     def __getitem__(self, name: str) -> str:
-        """An extra as text; give it no name if it may be a secret, see `Secret`."""
+        """Return an extra as text; do not bind it to a name if it may be a secret, see `Secret`."""
         value = self.fields.value(name)
         if value is None:
             value = self.fields.value(_PREFIX + name)
@@ -51,7 +52,7 @@ class _Filled:
 
     @property
     def consumer_key(self) -> str:
-        """The form's Consumer Key; where only its Client ID is filled in beside a key or secret, that."""
+        """The form's Consumer Key; or its Client ID, if that alone is beside a key or secret."""
         alone = self["client_id"] if self.has_key or self["consumer_secret"] else ""
         return self["consumer_key"] or alone
 
@@ -61,7 +62,7 @@ class _Filled:
 
     @property
     def login_url(self) -> str:
-        """By the form's Domain, such as `test` or `acme.my`; else the instance; else the host for all orgs."""
+        """Login URL: by the form's Domain (`test`, `acme.my`), or instance, or the general host."""
         if domain := self["domain"]:
             return url(
                 domain if "." in domain and domain.endswith(".com") else f"{domain}.salesforce.com"
@@ -70,9 +71,10 @@ class _Filled:
 
 
 def stock_settings(fields: ConnectionFields) -> Settings:
-    """The client's settings, from a connection of type `salesforce`.
+    """Return the client's settings from a connection of type `salesforce`.
 
-    :raises ConfigurationError: naming the connection and what is missing for each login.
+    :raises ConfigurationError: the message names the connection and the fields that each login
+        needs.
     """
     return settings_with(fields, _login)
 
@@ -81,7 +83,8 @@ def _login(fields: ConnectionFields) -> Login:
     filled = _Filled(fields=fields)
     if filled["proxies"]:
         log.warning(
-            "The proxies of connection %r are not used: the environment variables HTTPS_PROXY and NO_PROXY of the worker are.",
+            "The proxies of connection %r are ignored; set the environment variables HTTPS_PROXY "
+            "and NO_PROXY of the worker instead.",
             fields.conn_id,
         )
     if fields.login and fields.password:
@@ -94,9 +97,11 @@ def _login(fields: ConnectionFields) -> Login:
     if filled.consumer_key and filled["consumer_secret"]:
         return _client_credentials(filled)
     raise ConfigurationError(
-        "of type `salesforce`, and what is filled in makes no login. Fill in consumer_key, consumer_secret and domain (client credentials); or user "
-        "name, consumer_key and private_key (JWT bearer); or user name, password, consumer_key and consumer_secret; or user name, password and "
-        "security_token. A session id that is given to that hook in code belongs into a connection of type `sfevents`."
+        "of type `salesforce`, and its fields make no login. Fill in consumer_key, consumer_secret "
+        "and domain (client credentials); or user name, consumer_key and private_key (JWT bearer); "
+        "or user name, password, consumer_key and consumer_secret; or user name, password and "
+        "security_token. A session id that is passed to that hook in code belongs in a connection "
+        "of type `sfevents`."
     )
 
 
@@ -143,5 +148,6 @@ def _read_key(path: str) -> Secret:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
         raise ConfigurationError(
-            f"The private key file of the connection (private_key_file_path) cannot be read on this machine: {reason}."
+            "The private key file of the connection (private_key_file_path) cannot be read on this "
+            f"machine: {reason}."
         ) from None

@@ -1,4 +1,4 @@
-"""A task whose work runs in a thread, ends when Airflow asks for it, and gives way to another task."""
+"""Task whose work runs in a thread, stops when Airflow asks, and gives way to another task."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ T = TypeVar("T")
 
 
 class StoppableTask:
-    """A part of an operator or a sensor."""
+    """Mixin for operators and sensors."""
 
     _killed: bool = False
     _stopping: Stopping | None = None
 
     def on_kill(self) -> None:
-        """Ask the task to end, for good; what it has received stays staged.
+        """Request the end of the task, for good; received events stay staged.
 
-        Airflow calls this from a signal handler, so it does nothing else (`task_thread`); an assignment
-        would run `BaseOperator.__setattr__`.
+        Airflow calls this from a signal handler, so nothing else may happen here (see
+        `task_thread`). `self.__dict__` is used because an assignment would run
+        `BaseOperator.__setattr__`.
         """
         self.__dict__["_killed"] = True
         if self._stopping is not None:
@@ -36,8 +37,10 @@ class StoppableTask:
     def run_stoppable(self, context: Context, work: Callable[[Stopping], T]) -> T:
         """Run work in a thread; reschedule the task if its batch is held.
 
-        :param work: is given the request to stop; it does not begin after one.
-        :raises AirflowException: the work's errors, as Airflow knows them.
+        :param work: receives the request to stop; it is not called after one.
+        :return: the result of the work.
+        :raises AirflowException: the work's errors, as Airflow's.
+        :raises AirflowRescheduleException: another task holds the batch.
         """
         with airflow_failures():
             return self._run_in_thread(
@@ -45,7 +48,10 @@ class StoppableTask:
             )
 
     def _run_in_thread(self, work: Callable[[Stopping], T]) -> T:
-        """:raises Stopped: the task was ended before the work began."""
+        """Run work in a thread.
+
+        :raises Stopped: the task was ended before the work began.
+        """
         stopping = self._stopping = Stopping()
         if self._killed:
             stopping.request()
@@ -56,10 +62,10 @@ class StoppableTask:
             self._stopping = None
 
     def _work(self, work: Callable[[Stopping], T], stopping: Stopping) -> T:
-        """Work, in a context of its own, in which a request also ends the watch of another task's lease."""
+        """Run the work in its own context; a request to stop also ends the watch of a lease."""
         PAUSE.set(stopping.pause)
         return work(stopping)
 
     def _end_process(self) -> bool:
-        """End what the work waits for and cannot end itself; whether that is done."""
+        """End what the work waits for and cannot end itself; returns whether that is done."""
         return True

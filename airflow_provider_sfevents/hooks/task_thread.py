@@ -1,15 +1,17 @@
 """Run a task's work in a thread, while the main thread waits for its end or for a request to stop.
 
-1. Airflow raises `AirflowTaskTimeout` from a SIGALRM handler, and calls `on_kill` from a SIGTERM handler
-   (`airflow/sdk/execution_time/timeout.py` and `task_runner.py`, 3.3). Both run on the main thread, between
-   any two of its instructions. An error that is raised there inside an event loop, a gRPC callback or a
-   call of Airflow's API is swallowed, or leaves something that never ends. So the work runs in a thread of
-   its own; the main thread only waits.
-2. A signal handler may only call `Stopping.request`: it sets an attribute and writes a byte to a pipe.
-3. A request is for good: work that begins after it does not begin.
+1. Airflow raises `AirflowTaskTimeout` from a SIGALRM handler, and calls `on_kill` from a SIGTERM
+   handler (`airflow/sdk/execution_time/timeout.py` and `task_runner.py`, 3.3). Both run on the main
+   thread, between any two of its instructions. An error that is raised there inside an event loop,
+   a gRPC callback or a call of Airflow's API is swallowed, or leaves a call that never ends. So the
+   work runs in a thread of its own, and the main thread only waits.
+2. A signal handler may only call `Stopping.request`: it sets an attribute and writes a byte to a
+   pipe.
+3. A request is final: work that would begin after it does not begin.
 4. The main thread never waits without a limit, because a signal's handler runs when it wakes up.
-5. When a stop is requested, the work is asked to end. Asynchronous work is cancelled `CANCEL_SECONDS` later.
-   After an error of a signal handler the main thread waits `STOP_SECONDS`, then the error goes on.
+5. When a stop is requested, the work is asked to end. Asynchronous work is cancelled
+   `CANCEL_SECONDS` later. After an error of a signal handler the main thread waits `STOP_SECONDS`,
+   then raises the error.
 """
 
 from __future__ import annotations
@@ -32,20 +34,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CANCEL_SECONDS = 1.5
-"""For asynchronous work to end by itself: half-close the stream, read what is on its way, close the file."""
+"""Time for asynchronous work to end: half-close the stream, read the rest, close the file."""
 
 STOP_SECONDS = 3.0
-"""For all of the work to end. Airflow's supervisor kills a task 5 s after SIGTERM."""
+"""Time for all of the work to end. Airflow's supervisor kills a task 5 s after SIGTERM."""
 
 _LOOK_SECONDS = 0.2
-"""Longest wait of the main thread. Python runs a signal's handler between two instructions of that thread only: a signal
-that comes right before the wait, or that the kernel gives to another thread, does not end the wait by itself."""
+"""Longest wait of the main thread.
+
+Python runs a signal's handler only between two instructions of the main thread. A signal that
+arrives right before the wait, or in another thread, does not end the wait by itself.
+"""
 
 
 class Stopping:
     """A request to end a task; one for each run of a task.
 
-    :ivar requested: whether the task is to end; for good.
+    :ivar requested: whether the task is to end; never reset.
     """
 
     def __init__(self) -> None:
@@ -56,7 +61,7 @@ class Stopping:
         self._events: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     def request(self) -> None:
-        """Ask for the end; safe in a signal handler."""
+        """Request the end; safe in a signal handler."""
         self.requested = True
         pipe = self._pipe
         if pipe is not None:
@@ -64,29 +69,29 @@ class Stopping:
                 os.write(pipe, b"\0")
 
     def check(self, what: str) -> None:
-        """Begin nothing after a request.
+        """Raise if there is a request. Call it before each step of the work.
 
-        :param what: the sentence's rest: "Spark was not started", say.
+        :param what: the rest of the sentence: "Spark was not started", say.
         :raises Stopped: the task is to end.
         """
         if self.requested:
             raise Stopped(f"The task was ended; {what}.")
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, at most until a request; whether there is one."""
+        """Sleep, at most until a request; returns whether there is one."""
         return self._told.wait(seconds)
 
     def pause(self, seconds: float) -> None:
-        """Sleep, unless there is a request.
+        """Sleep between two looks at a lease.
 
-        :raises Stopped: there is one.
+        :raises Stopped: there is a request.
         """
         self.wait(seconds)
-        self.check("it had watched whether another task holds the batch, and nothing was fetched")
+        self.check("it was watching another task's lease of the batch, and nothing was fetched")
 
     @contextmanager
     def event(self) -> Iterator[asyncio.Event]:
-        """An event of the running loop that a request sets; for the length of the block."""
+        """Yield an event of the running loop that a request sets, for the length of the block."""
         entry = (asyncio.get_running_loop(), asyncio.Event())
         with self._lock:
             self._events.append(entry)
@@ -99,7 +104,7 @@ class Stopping:
                 self._events.remove(entry)
 
     def tell(self) -> None:
-        """Pass the request on to the threads and loops that wait for it; not for signal handlers."""
+        """Pass the request on to waiting threads and event loops; not for signal handlers."""
         self._told.set()
         with self._lock:
             for loop, event in self._events:
@@ -107,7 +112,7 @@ class Stopping:
                     loop.call_soon_threadsafe(event.set)
 
     def open_pipe(self) -> tuple[int, int]:
-        """The ends of a pipe that `request` writes to from now on."""
+        """Open the pipe that `request` writes to; returns its read and write ends."""
         read, write = os.pipe()
         os.set_blocking(read, False)
         os.set_blocking(write, False)
@@ -133,7 +138,7 @@ class _Work(Generic[T]):
         try:
             stopping.check("nothing was begun")
             self.result = self.call()
-        except BaseException as error:  # noqa: BLE001 - it is raised again by the thread that waits
+        except BaseException as error:  # noqa: BLE001 - raised again by the waiting thread
             self.error = error
         self.done = True
         wake()
@@ -146,7 +151,8 @@ def run_in_thread(
 
     :param end: called in this thread once a stop is requested, until it returns true: ends what the
         work itself cannot end, such as a process that it waits for.
-    :raises BaseException: what the call raises; or what a signal handler raised here meanwhile.
+    :return: the result of the call.
+    :raises BaseException: an error of the call; or of a signal handler in this thread.
     """
     work = _Work(call)
     context = contextvars.copy_context()
@@ -164,7 +170,7 @@ def run_in_thread(
         _wait(work, read, stopping, end)
     except BaseException:
         stopping.request()
-        if work.begun:  # otherwise it finds the request when it begins, if it ever does
+        if work.begun:  # otherwise it finds the request if it begins
             _wait(work, read, stopping, end, time.monotonic() + STOP_SECONDS)
         raise
     finally:
@@ -186,7 +192,7 @@ def run_async(
     """Run a coroutine in an event loop of the calling thread, which is not the main thread.
 
     :param make: makes the coroutine; its argument is set when a stop is requested.
-    :param cancel_seconds: after a request, until the coroutine is cancelled.
+    :param cancel_seconds: time from a request until the coroutine is cancelled.
     :raises Stopped: it was cancelled.
     """
 
@@ -199,7 +205,7 @@ def run_async(
             except asyncio.CancelledError:
                 if requested.is_set():
                     raise Stopped(
-                        "The task was ended; what is in closed files stays staged for the next try."
+                        "The task was ended; events in closed files stay staged for the next try."
                     ) from None
                 raise
             finally:
@@ -211,9 +217,9 @@ def run_async(
 def run_async_in_thread(
     make: Callable[[], Coroutine[Any, Any, T]], stopping: Stopping | None = None
 ) -> T:
-    """Run a coroutine in a thread with an event loop of its own, and wait for it, as `run_in_thread`.
+    """Run a coroutine in a thread with its own event loop, and wait for it, as `run_in_thread`.
 
-    It is not told of a request to stop, so it is cancelled at once.
+    The coroutine does not see a request to stop, so it is cancelled at once.
     """
     stopping = stopping or Stopping()
     return run_in_thread(lambda: run_async(lambda _: make(), stopping, 0.0), stopping)

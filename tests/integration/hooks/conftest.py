@@ -1,4 +1,4 @@
-"""An emulated org, and connections to it as Airflow's environment gives them."""
+"""An emulated org, and connections to it in Airflow's environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bus() -> Iterator[Emulator]:
 
 @pytest.fixture
 def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
-    """Defines a connection, with these values and extras over its own; its id."""
+    """Define a connection with these values and extras; returns its id."""
 
     def connect(
         connection: dict[str, Any], extra: dict[str, Any] | None = None, **over: Any

@@ -1,4 +1,4 @@
-"""A task that publishes, without Airflow: in this process, or in one of its own that dies at a named step."""
+"""A publishing task without Airflow: in this process, or in one that dies at a named step."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class PublishingTask:
     count: int
 
     def killed_at(self, step: str, nth: int) -> None:
-        """A try that dies there."""
+        """Run a try that dies at a step."""
         deaths.kill_at(step, nth, __name__, asdict(self))
 
     def published(self) -> Tally:
-        """A try that lives."""
+        """Run a try that is not killed."""
         return asyncio.run(self._publish())
 
     @property

@@ -1,4 +1,4 @@
-"""What an org offers and has left, as the hook tells it; nothing of it costs a delivery."""
+"""Topics and allowances of an org by the hook, without a delivery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def bus() -> Iterator[Emulator]:
-    """An org with something of each kind."""
+    """An org with a topic of each kind."""
     with Emulator(knobs=Knobs(delivery_allocation=100, half_close_seconds=0.01)) as bus:
         bus.define_event("Order__e", {"Amount__c": "Double", "City__c": "Text"})
         bus.define_event("Secret__e", {"City__c": "Text"}, can_subscribe=False, can_publish=False)
@@ -41,7 +41,7 @@ def hook(bus: Emulator, connect: Callable[..., str]) -> SfEventsHook:
 
 
 def test_topics_of_every_kind(hook: SfEventsHook) -> None:
-    """By kind and name; objects whose changes are not sent only when asked for."""
+    """Topics are listed by kind and name; unselected objects only on request."""
     found = {one.topic: one for one in hook.list_topics()}
     assert {topic: one.kind for topic, one in found.items()} == {
         "/event/Order__e": TopicKind.PLATFORM_EVENT,
@@ -61,7 +61,7 @@ def test_topics_of_every_kind(hook: SfEventsHook) -> None:
 
 
 def test_a_platform_event(hook: SfEventsHook, bus: Emulator) -> None:
-    """Its fields with their types, what the user may do, and that it counts."""
+    """A platform event has fields with types, the user's permissions, and counts as delivered."""
     found = hook.describe_topic("/event/Order__e")
     [event] = found.events
     assert (found.can_publish, found.can_subscribe, found.counted) == (True, True, True)
@@ -76,19 +76,19 @@ def test_a_platform_event(hook: SfEventsHook, bus: Emulator) -> None:
 
 
 def test_what_the_user_may_not(hook: SfEventsHook) -> None:
-    """A topic that may be looked at and not subscribed to says so before a task fails on it."""
+    """A topic that the user may see but not subscribe to is described as such."""
     found = hook.describe_topic("/event/Secret__e")
     assert (found.can_publish, found.can_subscribe) == (False, False)
 
 
 def test_a_monitoring_stream_does_not_count(hook: SfEventsHook) -> None:
-    """Its deliveries are not of the allowance."""
+    """Deliveries of a monitoring stream do not count against the allowance."""
     found = hook.describe_topic("/event/LoginEventStream")
     assert (found.kind, found.counted) == (TopicKind.MONITORING, False)
 
 
 def test_a_channel_has_several_types(hook: SfEventsHook) -> None:
-    """Each member with its own schema, its filter and the fields it always brings."""
+    """Each member of a channel has its schema, filter and enriched fields."""
     found = hook.describe_topic("/data/Parcels__chn")
     [member] = found.events
     assert (member.name, member.enriched, member.filter) == (
@@ -103,7 +103,7 @@ def test_a_channel_has_several_types(hook: SfEventsHook) -> None:
 
 
 def test_no_such_topic(hook: SfEventsHook) -> None:
-    """As everywhere else."""
+    """Describing a missing topic raises `TopicError`."""
     with pytest.raises(TopicError, match="/event/Oder__e"):
         hook.describe_topic("/event/Oder__e")
     with pytest.raises(TopicError, match="is no topic"):
@@ -111,7 +111,7 @@ def test_no_such_topic(hook: SfEventsHook) -> None:
 
 
 def test_what_is_left(hook: SfEventsHook) -> None:
-    """The org's own figures, of events and others."""
+    """The allowances are the org's own figures, of events and others."""
     found = hook.limits()
     assert (found[DELIVERIES].most, found[DELIVERIES].left) == (100, 100)
     assert found["HourlyPublishedPlatformEvents"].most == 250_000

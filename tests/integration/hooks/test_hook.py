@@ -38,7 +38,7 @@ def anyio_backend() -> str:
 def any_login(
     request: pytest.FixtureRequest, bus: Emulator, connect: Callable[..., str]
 ) -> SfEventsHook:
-    """A hook for each way to log in."""
+    """A hook for each kind of login."""
     return SfEventsHook(connect(bus.connection(request.param)))
 
 
@@ -48,13 +48,13 @@ def hook(bus: Emulator, connect: Callable[..., str]) -> SfEventsHook:
 
 
 def test_each_login_leads_to_the_org(any_login: SfEventsHook) -> None:
-    """Every login reaches the API."""
+    """The API is reached by each kind of login."""
     topic = any_login.get_topic(ORDERS)
     assert (topic.name, topic.can_subscribe) == (ORDERS, True)
 
 
 def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
-    """What a topic is, and its schema as JSON."""
+    """The hook returns a topic, and its schema as JSON."""
     topic = hook.get_topic(ORDERS)
     schema = json.loads(hook.get_schema(topic.schema_id))
     assert topic.schema_id == bus.schema_id("Order__e")
@@ -63,7 +63,7 @@ def test_topic_and_schema(hook: SfEventsHook, bus: Emulator) -> None:
 
 
 def test_a_schema_nobody_has_and_one_that_cannot_be_had(hook: SfEventsHook, bus: Emulator) -> None:
-    """A definite no and a service that is away are different errors: the first is never retried, the second always."""
+    """An unknown schema is never retried, an unavailable service always."""
     with pytest.raises(SchemaUnknown, match=r"'no-such-schema'.*rpc id"):
         hook.get_schema("no-such-schema")
     bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=3)
@@ -72,7 +72,7 @@ def test_a_schema_nobody_has_and_one_that_cannot_be_had(hook: SfEventsHook, bus:
 
 
 def test_fetch_keeps_what_came_before_an_error(hook: SfEventsHook, bus: Emulator) -> None:
-    """Events that were delivered before the service refused more are in the caller's hands, and so is the error."""
+    """A fetch that ends by an error returns the events before it, and the error."""
     start = bus.publish(ORDERS, [{"Amount__c": 0.0}])[0].hex()
     published = bus.publish(ORDERS, [{"Amount__c": float(n)} for n in range(5)])
     bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=3)
@@ -82,7 +82,7 @@ def test_fetch_keeps_what_came_before_an_error(hook: SfEventsHook, bus: Emulator
 
 
 def test_a_schema_is_asked_for_once(hook: SfEventsHook, bus: Emulator) -> None:
-    """A later hook of the same org has it from the process's cache."""
+    """A later hook of the same org takes a schema from the process's cache."""
     schema_id = bus.evolve("Contact", {"Shoe_Size__c": "Number"})
     first = hook.get_schema(schema_id)
     asked = [call.subject for call in bus.requests if call.rpc == "GetSchema"]
@@ -92,7 +92,7 @@ def test_a_schema_is_asked_for_once(hook: SfEventsHook, bus: Emulator) -> None:
 
 
 def test_fetch_brings_what_came_after(hook: SfEventsHook, bus: Emulator) -> None:
-    """Events after a replay id, in order, each decodable with its own schema; nothing stays open."""
+    """A fetch returns the events after a replay id in order, decodable, and closes its stream."""
     ids = [
         replay_id.hex()
         for replay_id in bus.publish(
@@ -108,7 +108,7 @@ def test_fetch_brings_what_came_after(hook: SfEventsHook, bus: Emulator) -> None
 
 
 def test_fetch_keeps_an_event_of_an_unknown_schema(hook: SfEventsHook, bus: Emulator) -> None:
-    """It is in the caller's hands like the others; only decoding it says what is wrong."""
+    """An event of an unknown schema is returned; only decoding it raises an error."""
     start = bus.publish(SHIPMENTS, [{"Order_Number__c": "A-1"}])[0].hex()
     bus.publish_raw(SHIPMENTS, b"?", "AAAAAAAAAAAAAAAAAAAAAA")
     bus.publish(SHIPMENTS, [{"Order_Number__c": "A-2"}])
@@ -119,7 +119,7 @@ def test_fetch_keeps_an_event_of_an_unknown_schema(hook: SfEventsHook, bus: Emul
 
 
 def test_fetch_stops_at_its_bound(hook: SfEventsHook, bus: Emulator) -> None:
-    """Never more than was wanted, and never more asked for."""
+    """A fetch never requests or returns more events than its bound."""
     bus.publish(SHIPMENTS, [{"Order_Number__c": "A-1"}] * 7)
     before = bus.deliveries(SHIPMENTS)
     fetched = hook.fetch(SHIPMENTS, "earliest", Bounds(max_events=3))
@@ -128,7 +128,7 @@ def test_fetch_stops_at_its_bound(hook: SfEventsHook, bus: Emulator) -> None:
 
 
 def test_fetch_with_a_bad_start(hook: SfEventsHook, bus: Emulator) -> None:
-    """A replay id that is none is refused here, one that the bus does not know by the bus; nothing is delivered."""
+    """An invalid or unknown replay id is refused, and nothing is delivered."""
     before = bus.deliveries()
     with pytest.raises(ConfigurationError, match="'yesterday' is no replay id"):
         hook.fetch(ORDERS, "yesterday", SOON)
@@ -139,7 +139,7 @@ def test_fetch_with_a_bad_start(hook: SfEventsHook, bus: Emulator) -> None:
 
 @pytest.mark.anyio
 async def test_subscribe_brings_events_as_they_come(hook: SfEventsHook, bus: Emulator) -> None:
-    """An async iterator for triggers; breaking out of it closes the stream."""
+    """`subscribe` yields events as they come; breaking out of it closes the stream."""
     numbers: list[str] = []
     async with aclosing(hook.subscribe(ORDERS)) as deliveries:
         keepalive = await anext(deliveries)
@@ -165,7 +165,7 @@ async def test_subscribe_brings_events_as_they_come(hook: SfEventsHook, bus: Emu
 async def test_a_managed_subscription_keeps_what_is_committed(
     hook: SfEventsHook, bus: Emulator, name: str, given: Any
 ) -> None:
-    """A delivery's replay id is committed as it is or as hex; what is none is refused unasked."""
+    """A replay id is committed as bytes or as hex; an invalid one is refused unsent."""
     bus.define_managed_subscription(
         name, ORDERS, default_replay="LATEST", error_recovery_replay="EARLIEST"
     )
@@ -187,7 +187,7 @@ async def test_a_managed_subscription_keeps_what_is_committed(
 
 
 def test_publish_says_what_became_of_each(hook: SfEventsHook, bus: Emulator) -> None:
-    """Records become events; dates, numbers and texts arrive as they were."""
+    """Published dates, numbers and texts arrive unchanged, with a result for each record."""
     results = hook.publish(
         ORDERS,
         [
@@ -204,7 +204,7 @@ def test_publish_says_what_became_of_each(hook: SfEventsHook, bus: Emulator) -> 
 
 
 def test_publish_refuses_what_does_not_fit(hook: SfEventsHook, bus: Emulator) -> None:
-    """One bad record, and nothing of the call is published."""
+    """One record that does not fit refuses the whole call."""
     before = len(bus.events(ORDERS))
     with pytest.raises(ConfigurationError, match="Amuont__c"):
         hook.publish(ORDERS, [{"Order_Number__c": "good"}, {"Amuont__c": 1.0}])
@@ -214,7 +214,7 @@ def test_publish_refuses_what_does_not_fit(hook: SfEventsHook, bus: Emulator) ->
 
 
 def test_a_login_is_shared(hook: SfEventsHook, bus: Emulator) -> None:
-    """However many hooks and calls of a process, one login."""
+    """All hooks and calls of a process share one login."""
     hook.get_topic(ORDERS)
     before = [call.rpc for call in bus.requests].count("token")
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""A publishing task whose process is killed: nothing is lost, and what is on the bus twice is so under one id."""
+"""A publishing task whose process is killed: no loss, and duplicates have the same id."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 REQUEST = 200
 COUNT = LINES + 2 * REQUEST
-"""One file of the ledger, and two requests that only its last file can tell of."""
+"""One file of the ledger, and two requests whose events only its last file can hold."""
 LAST = COUNT // REQUEST
 DEATHS = [
     (steps.EVENTS_SENT, 1, {0}),  # before the first answer
@@ -30,11 +30,11 @@ DEATHS = [
     (steps.LEDGER_NEXT, 2, {LINES}),
     (steps.LEDGER_WRITTEN, 1, {LINES}),
 ]
-"""Where, the how manyeth time, and how many events the ledger may have by then: a file is there whole or not at all."""
+"""Step, its number of times, and possible numbers of events in the ledger after the kill."""
 
 
 def test_every_step_is_died_at() -> None:
-    """A step that is added without a death fails here."""
+    """Every step of publishing is in `DEATHS`."""
     assert {step for step, _, _ in DEATHS} == set(steps.PUBLISH_STEPS)
 
 
@@ -53,7 +53,7 @@ def test_a_killed_publisher_loses_nothing(
     nth: int,
     may_know: set[int],
 ) -> None:
-    """The next try publishes what the ledger has not, and an event that is published again has the id it had."""
+    """The next try publishes only events missing from the ledger, under the same ids."""
     name = f"Killed_{step.replace('-', '_')}_{nth}__e"
     bus.define_event(name, {"Order_Number__c": "Text"})
     task = PublishingTask(

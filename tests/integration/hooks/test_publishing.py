@@ -1,4 +1,4 @@
-"""Publishing by the hook, inside a task of one's own."""
+"""Publishing by the hook, inside a user's own task."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hook(bus: Emulator, connect: Callable[..., str]) -> SfEventsHook:
 
 
 def test_ids_are_the_callers(hook: SfEventsHook, bus: Emulator) -> None:
-    """So that a call of unknown fate can be made again."""
+    """The caller's ids are used, so that a call of unknown outcome can be repeated."""
     start = bus.publish(ORDERS, [{"Amount__c": 0.0}])[0].hex()
     records = [{"Amount__c": 1.0}, {"Amount__c": 2.0}]
     hook.publish(ORDERS, records, ids=["a", "b"])
@@ -44,7 +44,7 @@ def test_ids_are_the_callers(hook: SfEventsHook, bus: Emulator) -> None:
 
 @pytest.mark.anyio
 async def test_a_stream_of_results(hook: SfEventsHook, bus: Emulator) -> None:
-    """One for each record, and an error for what does not fit."""
+    """`publish_stream` yields a result for each record, with an error for one that does not fit."""
     records = [{"Amount__c": float(number)} for number in range(300)]
     results = [one async for one in hook.publish_stream(ORDERS, iter(records))]
     assert sorted(one.number for one in results) == list(range(1, 301))

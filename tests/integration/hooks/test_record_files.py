@@ -1,4 +1,4 @@
-"""Files of records: what is read from them, and what is said of those that are none."""
+"""Files of records: the records read from them, and the errors for unreadable files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(place: Path) -> list[GivenRecord]:
 
 
 def test_text_of_every_script(tmp_path: Path) -> None:
-    """As UTF-8, with or without a mark at its beginning, or escaped; a line ends where a line feed is, and nowhere else."""
+    """UTF-8 text is read with a byte order mark or escapes; only a line feed ends a line."""
     file = tmp_path / "a.jsonl"
     text = "Grüße 東京 🎉\u2028\x85 x"
     plain = json.dumps({"T": text}, ensure_ascii=False).encode()
@@ -34,7 +34,7 @@ def test_text_of_every_script(tmp_path: Path) -> None:
 
 
 def test_lines_that_say_nothing(tmp_path: Path) -> None:
-    """Each says why, in the middle of others that are well."""
+    """Each line that is no record has its reason, and the lines around it are read."""
     good = b'{"a": 1}\n'
     bad = {
         b'{"a": 1\n': "which is no JSON (Expecting ',' delimiter, column 8)",
@@ -52,7 +52,7 @@ def test_lines_that_say_nothing(tmp_path: Path) -> None:
 
 
 def test_numbers_are_as_they_are_written(tmp_path: Path) -> None:
-    """A double would round some of them unseen; the field's type then refuses them."""
+    """A number that a double would round is read as a decimal, so that it can be refused."""
     written = ["0.1", "-12.50", "123456789012345.6", "1.5e3", "12345678901234567.89", "1e400"]
     lines = [f'{{"a": {number}}}' for number in written]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
@@ -73,22 +73,22 @@ COMPRESSED = gzip.compress(b'{"a": 1}\n' * 9)
     ids=["not compressed", "cut off", "broken"],
 )
 def test_what_is_no_gzip(tmp_path: Path, content: bytes) -> None:
-    """Trying again would not mend it."""
+    """A damaged gzip file is a configuration error, which a retry would not cure."""
     (tmp_path / "a.jsonl.gz").write_bytes(content)
-    with pytest.raises(ConfigurationError, match=r"a\.jsonl\.gz is no whole gzip file"):
+    with pytest.raises(ConfigurationError, match=r"a\.jsonl\.gz is no complete gzip file"):
         read(tmp_path / "a.jsonl.gz")
 
 
 def test_a_dataframe_without_rows(tmp_path: Path) -> None:
-    """Spark leaves no file but the mark that it is done: nothing is to be published."""
+    """A folder with Spark's `_SUCCESS` and no file holds no records."""
     (tmp_path / "_SUCCESS").touch()
     assert read(tmp_path) == []
 
 
 def test_a_dataframe_that_is_being_written(tmp_path: Path) -> None:
-    """Half of it would be published for the whole, be there an older part or not."""
+    """A folder that Spark is still writing is refused, with or without older files."""
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / "part-00000.json").write_text('{"a": 1}\n')
     (tmp_path / "_temporary" / "0").mkdir(parents=True)
-    with pytest.raises(ConfigurationError, match="a Spark job still writes there, or died"):
+    with pytest.raises(ConfigurationError, match="a Spark job is still writing, or died"):
         read(tmp_path)

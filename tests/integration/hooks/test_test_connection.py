@@ -1,4 +1,4 @@
-"""The test-connection button: what it answers, how soon, and never with a secret."""
+"""The test-connection button: its answer, its time, and no secret in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_SECONDS = 25.0
 
 
 def answer_of(conn_id: str) -> tuple[bool, str]:
-    """What the hook says, long before the tries of a call are used up (32 s)."""
+    """Return the hook's answer, which comes long before a call's tries are used up (32 s)."""
     began = time.monotonic()
     answer = SfEventsHook(conn_id).test_connection()
     assert time.monotonic() - began < PATIENCE_SECONDS
@@ -33,7 +33,7 @@ def answer_of(conn_id: str) -> tuple[bool, str]:
 def test_a_good_connection_says_what_was_reached(
     bus: Emulator, connect: Callable[..., str], auth: str
 ) -> None:
-    """Org, host and API are named, and no event is spent."""
+    """The answer for a good connection names org, host and API, and costs no event."""
     good, message = answer_of(connect(bus.connection(auth)))
     assert good, message
     for part in (bus.org.org_id, bus.org.instance_url, bus.endpoint):
@@ -43,7 +43,7 @@ def test_a_good_connection_says_what_was_reached(
 
 
 def test_a_good_connection_of_the_stock_type(bus: Emulator, connect: Callable[..., str]) -> None:
-    """A connection that the Salesforce provider's own hook uses is good here too."""
+    """A connection that works with the Salesforce provider's hook works here, too."""
     stock = {"consumer_key": bus.org.consumer_key, "consumer_secret": bus.org.consumer_secret}
     extra = {"instance_url": bus.org.instance_url, **stock}
     values = {**bus.connection(), "conn_type": "salesforce", "host": "", "login": ""}
@@ -65,11 +65,12 @@ def test_a_good_connection_of_the_stock_type(bus: Emulator, connect: Callable[..
         ({}, {"ca_file": "/nowhere/ca.pem", "plaintext": False}, "/nowhere/ca.pem"),
         ({}, {"auth": "passwort"}, "unknown login 'passwort'"),
         ({"conn_type": "http"}, {}, "is of type 'http'"),
-        ({"conn_type": "salesforce", "password": ""}, {}, "what is filled in makes no login"),
+        ({"conn_type": "salesforce", "password": ""}, {}, "its fields make no login"),
         ({"login": "nobody@acme.example"}, {"auth": "soap"}, "INVALID_LOGIN"),
     ],
     ids=[
-        "secret", "key", "no secret", "refused", "unresolvable", "endpoint", "no tls", "ca file", "auth", "type", "stock", "soap",
+        "secret", "key", "no secret", "refused", "unresolvable", "endpoint", "no tls", "ca file",
+        "auth", "type", "stock", "soap",
     ],
 )  # fmt: skip
 def test_a_bad_connection_says_what_to_change(
@@ -79,7 +80,7 @@ def test_a_bad_connection_says_what_to_change(
     extra: dict[str, Any],
     said: str,
 ) -> None:
-    """One message with the thing and the remedy, without any secret."""
+    """The answer for a bad connection has the cause and the remedy, without any secret."""
     good, message = answer_of(connect(bus.connection(), extra, **over))
     assert not good
     assert said in message
@@ -89,7 +90,7 @@ def test_a_bad_connection_says_what_to_change(
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A host and port that takes connections and never says a word."""
+    """Host and port that accept connections and never answer."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 
@@ -98,7 +99,7 @@ def silent() -> Iterator[str]:
 def test_silence_is_an_answer_too(
     bus: Emulator, connect: Callable[..., str], silent: str, where: str
 ) -> None:
-    """A host that does not answer is given up before the UI gives up on us."""
+    """A host that does not answer is given up before the UI's own timeout."""
     good, message = answer_of(
         connect(bus.connection(), host=f"http://{silent}")
         if where == "login"
@@ -111,7 +112,7 @@ def test_silence_is_an_answer_too(
 @pytest.mark.filterwarnings("ignore:ProvidersManager.hooks is deprecated")  # by Airflow itself
 @pytest.mark.parametrize("auth", AUTHS)
 def test_as_airflow_calls_it(bus: Emulator, monkeypatch: pytest.MonkeyPatch, auth: str) -> None:
-    """The body of `POST /connections/test`: the connection of the form, put into the environment as a URI."""
+    """`POST /connections/test` tests the form's connection, passed as a URI."""
     values = bus.connection(auth)
     form = Connection(conn_id="of_the_moment", **{**values, "extra": json.dumps(values["extra"])})
     monkeypatch.setenv("AIRFLOW_CONN_OF_THE_MOMENT", form.get_uri())
@@ -121,7 +122,7 @@ def test_as_airflow_calls_it(bus: Emulator, monkeypatch: pytest.MonkeyPatch, aut
 
 
 def test_an_extra_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow takes it for none, and a login of another kind would be tried."""
+    """An extra that cannot be parsed is an error, though Airflow treats it as empty."""
     extra = "auth: session, session_token: hush-hush"
     stored = {"conn_type": "sfevents", "host": "acme.example", "login": "k", "extra": extra}
     monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps({**stored, "password": "a-secret"}))

@@ -120,7 +120,7 @@ def test_a_stop_ends_the_watch_of_another_machines_lease(
 
     failed = execute(run, end)
     assert isinstance(failed, AirflowException)
-    assert "The task was ended; it had watched whether another task holds" in str(failed)
+    assert "The task was ended; it was watching another task's lease" in str(failed)
     assert not (claims / "0003.json").exists()
 
 

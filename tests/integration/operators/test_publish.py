@@ -127,7 +127,7 @@ def test_the_next_try_sends_what_is_missing(here: Here, bus: Emulator) -> None:
         here.publish(records=parcels(1_000))
     assert not isinstance(raised.value, AirflowFailException)
     assert "May be on the bus, since the answer is lost: records" in str(raised.value)
-    assert "Trying the task again sends the rest under the same ids." in str(raised.value)
+    assert "A retry of the task sends the rest under the same ids." in str(raised.value)
     before = len(here.on_the_bus())
     assert 400 <= before < 1_000
     done = here.publish(records=parcels(1_000))
@@ -184,8 +184,8 @@ def test_everything_wrong_is_said_before_anything_is_sent(here: Here) -> None:
         ({"records": [{}], "topic": "/event/Parcle__e"}, "/event/Parcle__e"),
         ({"records": [{}], "topic": "/data/AccountChangeEvent"}, "Nothing can be published"),
         ({"records": [{}], "conn_id": "nowhere"}, "'nowhere' is not defined"),
-        ({"files": " "}, "files=' ' is no place"),
-        ({"files": 7}, "files=7 is no place"),
+        ({"files": " "}, "files=' ' is no URL"),
+        ({"files": 7}, "files=7 is no URL"),
         ({"files": "file:///no/such/folder"}, "there is no file and no folder with files"),
         ({"files": "nosuch://bucket/x"}, "files='nosuch://bucket/x' cannot be opened"),
     ],

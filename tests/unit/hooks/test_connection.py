@@ -41,7 +41,7 @@ def settings_of(connection: FakeConnection) -> Settings:
 
 
 def test_client_credentials_are_the_default() -> None:
-    """A connection with host, login and password and nothing else is client credentials over TLS."""
+    """A connection with only host, login and password uses client credentials over TLS."""
     settings = settings_of(FakeConnection())
     assert settings.login == ClientCredentials(
         login_url="https://acme.my.salesforce.com",
@@ -65,19 +65,19 @@ def test_client_credentials_are_the_default() -> None:
     ],
 )
 def test_the_port_is_that_of_the_pubsub_api(port: int | None, address: str, endpoint: str) -> None:
-    """The connection's port is the endpoint's; an empty one, and the form's 0 for it, is 7443."""
+    """The connection's port is the endpoint's; an empty port or 0 is 7443."""
     given = FakeConnection(port=port, extra_dejson={"pubsub_endpoint": address})
     assert settings_of(given).endpoint == endpoint
 
 
 def test_a_host_without_scheme_is_https() -> None:
-    """Users paste the host as the browser shows it."""
+    """A host without a scheme becomes an https URL."""
     login = settings_of(FakeConnection(host="acme.my.salesforce.com")).login
     assert login.login_url == "https://acme.my.salesforce.com"
 
 
 def test_jwt_bearer() -> None:
-    """The key of the form's text box arrives whole."""
+    """A JWT bearer connection keeps the line breaks of the key from the form."""
     extra = {
         "auth": "jwt_bearer",
         "username": "a@b.c",
@@ -94,7 +94,7 @@ def test_jwt_bearer() -> None:
 
 
 def test_session_token_takes_its_instance_from_the_host() -> None:
-    """A ready token needs no second URL when the host is the org's own."""
+    """A session token needs no instance URL if the host is the org's own."""
     login = settings_of(
         FakeConnection(extra_dejson={"auth": "session", "session_token": "00Dx!y"})
     ).login
@@ -104,7 +104,7 @@ def test_session_token_takes_its_instance_from_the_host() -> None:
 
 
 def test_refresh_token() -> None:
-    """The consumer secret is taken along where there is one."""
+    """A refresh token is used with the consumer secret if there is one."""
     extra = {"auth": "refresh_token", "refresh_token": " 5Aep861 "}
     with_secret = settings_of(FakeConnection(extra_dejson=extra)).login
     assert with_secret == RefreshToken(
@@ -119,7 +119,7 @@ def test_refresh_token() -> None:
 
 
 def test_username_password() -> None:
-    """The user's password is taken as it is, blanks at its ends too."""
+    """The user's password is used unchanged, with blanks at its ends."""
     extra = {
         "auth": "password",
         "username": "a@b.c",
@@ -137,7 +137,7 @@ def test_username_password() -> None:
 
 
 def test_soap() -> None:
-    """Here alone the connection's own login and password are the user's."""
+    """In a SOAP connection the login and password are the user's own."""
     connection = FakeConnection(login="a@b.c", extra_dejson={"auth": "soap", "api_version": "62"})
     assert settings_of(connection).login == SoapLogin(
         login_url="https://acme.my.salesforce.com",
@@ -153,7 +153,7 @@ def test_soap() -> None:
     ids=["as it is", "spaces", "escaped", "without its last line break"],
 )
 def test_a_mangled_key_is_made_whole(mangled: str) -> None:
-    """Forms and environment variables turn line breaks into spaces or backslash-n."""
+    r"""A PEM whose line breaks became spaces or `\n` is restored."""
     assert pem(Secret(mangled)).reveal().strip() == KEY.strip()
 
 
@@ -166,7 +166,8 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
         (FakeConnection(password=None), "no consumer secret"),
         (
             FakeConnection(extra_dejson={"auth": "passwort"}),
-            "unknown login 'passwort'.*client_credentials, jwt_bearer, refresh_token, password, soap, session",
+            "unknown login 'passwort'.*client_credentials, jwt_bearer, refresh_token, password, "
+            "soap, session",
         ),
         (FakeConnection(extra_dejson={"auth": "refresh_token"}), "no refresh token"),
         (FakeConnection(extra_dejson={"auth": "password"}), "no user name"),
@@ -199,7 +200,7 @@ def test_a_mangled_key_is_made_whole(mangled: str) -> None:
     ],
 )
 def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> None:
-    """One error names the connection, the field and the remedy, and never the secret."""
+    """The error names the connection, the field and the remedy, and never the secret."""
     with pytest.raises(
         ConfigurationError, match=rf"connection 'sfevents_default': .*{says}"
     ) as raised:
@@ -217,7 +218,7 @@ def test_what_cannot_work_is_named(connection: FakeConnection, says: str) -> Non
     ],
 )
 def test_an_extra_that_is_no_object(extra: str, said: str) -> None:
-    """Airflow makes nothing of it, and the connection would log in another way than it says; the text is kept secret."""
+    """An extra that is no object is an error that does not show the extra."""
     with pytest.raises(ConfigurationError, match=rf"^connection 'mine': .*{said}") as raised:
         check_extra("mine", Secret(extra))
     assert "hush" not in str(raised.value)
@@ -225,5 +226,5 @@ def test_an_extra_that_is_no_object(extra: str, said: str) -> None:
 
 @pytest.mark.parametrize("extra", [None, "", "{}", '{"auth": "session"}'])
 def test_an_extra_that_is_one(extra: str | None) -> None:
-    """Most connections have one, and none needs one."""
+    """An extra that is an object, or missing, is accepted."""
     check_extra("mine", Secret(extra or ""))

@@ -22,18 +22,18 @@ FAR = f"{__name__}.OnAnother"
 
 
 class OnThisMachine(BaseExecutor):  # type: ignore[misc]
-    """An executor of a user's own that starts processes of this machine."""
+    """A user's executor that starts processes on this machine."""
 
     is_local = True
 
 
 class OnAnother(BaseExecutor):  # type: ignore[misc]
-    """An executor of a user's own that says nothing of where it starts tasks."""
+    """A user's executor that does not say where it starts tasks."""
 
 
 @pytest.fixture(autouse=True)
 def _fresh_loader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Airflow reads its executors once in a process; each test has a configuration of its own."""
+    """Reset Airflow's cached executors, as each test has its own configuration."""
     monkeypatch.delenv("AIRFLOW_IS_K8S_EXECUTOR_POD", raising=False)
     kept = (
         executor_loader._alias_to_executors_per_team,
@@ -69,7 +69,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, executors: str) -> None:
 def test_every_configured_executor_may_run_the_task(
     monkeypatch: pytest.MonkeyPatch, configured: str, names: list[str]
 ) -> None:
-    """All entries of `[core] executor` count, of all teams; the task's own argument counts alone."""
+    """All entries of `[core] executor` count; the task's own argument counts alone."""
     configure(monkeypatch, configured)
     assert names_of(None) == names
     assert names_of("CeleryExecutor") == ["CeleryExecutor"]
@@ -90,7 +90,7 @@ def test_every_configured_executor_may_run_the_task(
 def test_executors_of_this_machine_may_use_the_default_folder(
     monkeypatch: pytest.MonkeyPatch, configured: str, own: str | None
 ) -> None:
-    """One machine has one disk, so what a task stages there the next one sees."""
+    """With local executors the default folder is allowed: a machine has one disk."""
     configure(monkeypatch, configured)
     require_shared_default(own)
 
@@ -106,7 +106,7 @@ def test_executors_of_this_machine_may_use_the_default_folder(
         ("a.b.Missing", None, "a.b.Missing", "cannot be loaded here"),
         ("LocalExecutor,a.b.Missing", None, "a.b.Missing", "cannot be loaded here"),
         ("LocalExecutor", "no_such_alias", "no_such_alias", "cannot be loaded here"),
-        # Where its provider is installed, it can be loaded and is not local; either way it is refused.
+        # If its provider is installed, it can be loaded and is not local; it is refused either way.
         ("LocalExecutor,CeleryExecutor", None, "CeleryExecutor", "other machines|be loaded"),
         ("KubernetesExecutor", None, "KubernetesExecutor", "other machines|be loaded"),
     ],
@@ -114,26 +114,26 @@ def test_executors_of_this_machine_may_use_the_default_folder(
 def test_the_default_folder_is_refused_for_any_other_executor(
     monkeypatch: pytest.MonkeyPatch, configured: str, own: str | None, named: str, why: str
 ) -> None:
-    """The error names the executor, the reason, and both remedies; one of them is the line to copy."""
+    """The error names executor, reason and both remedies, one as a line to copy."""
     configure(monkeypatch, configured)
     with pytest.raises(ConfigurationError, match=rf"'{named}'.*({why})") as raised:
         require_shared_default(own)
     assert "\n[sfevents] staging_shared = True\n" in str(raised.value)
-    assert "Give `staging` an object store" in str(raised.value)
+    assert "Set `staging` to an object store" in str(raised.value)
 
 
 @pytest.mark.parametrize("configured", [FAR, "a.b.Missing", f"LocalExecutor,{FAR}"])
 def test_a_folder_that_all_machines_mount_is_allowed(
     monkeypatch: pytest.MonkeyPatch, configured: str
 ) -> None:
-    """`[sfevents] staging_shared = True` says that the default folder is the same one everywhere."""
+    """`[sfevents] staging_shared = True` allows the default folder with any executor."""
     configure(monkeypatch, configured)
     monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_SHARED", "True")
     require_shared_default(None)
 
 
 def test_a_pod_of_the_kubernetes_executor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Helm chart configures LocalExecutor inside of such a pod, whose disk ends with it."""
+    """A pod is refused although its configuration names LocalExecutor: its disk ends with it."""
     configure(monkeypatch, "LocalExecutor")
     monkeypatch.setenv("AIRFLOW_IS_K8S_EXECUTOR_POD", "True")
     with pytest.raises(ConfigurationError, match=r"'KubernetesExecutor'.*other machines"):
@@ -141,7 +141,7 @@ def test_a_pod_of_the_kubernetes_executor_is_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_the_first_executor_that_is_not_local_is_named() -> None:
-    """Of several executors the error names one that is the reason."""
+    """Of several executors the error names the first that is not local."""
     local = {"here": True, "lost": None, "far": False}
     refuse_remote(["here"], local.get, in_pod=False)
     with pytest.raises(ConfigurationError, match=r"executor 'lost' cannot be loaded here"):

@@ -27,7 +27,7 @@ OURS = [
 
 @pytest.mark.parametrize("kind", OURS)
 def test_each_error_is_retried_or_not(kind: type[SfEventsError]) -> None:
-    """What somebody has to act on ends the task; the rest uses the task's retries. The message stays, and is printed once."""
+    """Errors that need a person end the task, others are retried; the message is unchanged."""
     with pytest.raises(AirflowException) as raised, airflow_failures():
         raise kind("this and that; do so")
     assert isinstance(raised.value, AirflowFailException) == (kind.__name__ in FOR_GOOD)
@@ -37,6 +37,6 @@ def test_each_error_is_retried_or_not(kind: type[SfEventsError]) -> None:
 
 
 def test_other_errors_stay_what_they_are() -> None:
-    """A defect is not dressed up as a user's mistake."""
+    """An error of another kind, a defect, passes unchanged."""
     with pytest.raises(ZeroDivisionError), airflow_failures():
         _ = 1 / 0

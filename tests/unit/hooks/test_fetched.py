@@ -1,4 +1,4 @@
-"""An event in memory, decoded."""
+"""Decoding of an event in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_sfevents.hooks.fetched import Event
 
 
 def test_a_schema_with_which_a_few_bytes_could_fill_the_memory_is_refused() -> None:
-    """Nothing of the payload is made; the message names the schema."""
+    """A schema by which few bytes could fill the memory is refused by name, undecoded."""
     fields = [{"name": "A", "type": {"type": "array", "items": "null"}}]
     event = Event(
         id="",

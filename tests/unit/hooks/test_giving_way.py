@@ -31,7 +31,7 @@ HOLDER = "held by task orders.land of run r1, process 7 on host-a"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """As much of a task instance as `give_way` reads.
+    """The part of a task instance that `give_way` reads.
 
     :param first: when this try was rescheduled first; None: Airflow must not be asked.
     """
@@ -46,9 +46,9 @@ class Instance:
 
 @dataclass
 class Patient(Stopping):
-    """Notes waits instead of waiting.
+    """Records waits instead of waiting.
 
-    :param stops_after: so many waits, a stop is requested; None: never.
+    :param stops_after: number of waits after which a stop is requested; None: never.
     """
 
     stops_after: int | None = None
@@ -89,7 +89,7 @@ def context(times: int = 0, first: datetime | None = None) -> Any:
 def test_the_next_look_is_after_the_lease_and_within_the_limits(
     times: int, seconds: float | None, chance: float
 ) -> None:
-    """The next look comes one to two leases later; there is none after three, or 10 minutes after the first."""
+    """The next look is one to two leases later, at most three times and in 10 minutes."""
     first = None if seconds is None else NOW - timedelta(seconds=seconds)
     at = next_look(times, first, NOW, chance)
     wait = timedelta(seconds=LEASE_SECONDS * (1 + chance))
@@ -110,7 +110,7 @@ def test_two_tasks_that_give_way_together_look_at_different_times() -> None:
 
 
 def test_a_held_batch_reschedules_the_task() -> None:
-    """The first look is not asked of Airflow; the task is rescheduled to the end of the lease at the earliest."""
+    """A held batch reschedules the task to the end of a lease or later."""
     before = datetime.now(UTC)
     with pytest.raises(AirflowRescheduleException) as raised:
         give_way(context(), held(1), Stopping())
@@ -120,7 +120,7 @@ def test_a_held_batch_reschedules_the_task() -> None:
 
 
 def test_a_free_batch_is_no_reason_to_wait() -> None:
-    """The call's result is returned, and Airflow is asked nothing."""
+    """For a free batch the call's result is returned, and Airflow is not asked."""
     assert give_way(context(times=2), held(0), Stopping()) == "done"
 
 
@@ -135,21 +135,21 @@ def test_a_free_batch_is_no_reason_to_wait() -> None:
 def test_a_task_that_gave_way_long_enough_fails_and_names_the_holder(
     times: int, first: timedelta
 ) -> None:
-    """A holder that keeps its batch is named by the error, which uses one of the task's tries."""
+    """After the last reschedule the task fails with an error that names the holder."""
     with pytest.raises(BatchClaimed, match=r"orders\.land of run r1, process 7 on host-a"):
         give_way(context(times, datetime.now(UTC) - first), held(1), Stopping())
 
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As under `dag.test`: Airflow's supervisor and the task share a process."""
+    """Simulate `dag.test`, in which supervisor and task share a process."""
     comms = InProcessSupervisorComms(supervisor=None)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", comms, raising=False)
 
 
 @pytest.mark.usefixtures("in_process")
 def test_under_dag_test_the_task_waits_itself() -> None:
-    """Without a scheduler nothing would start the task again, so it waits as long as a reschedule would."""
+    """Under `dag.test`, without a scheduler, the task waits as long as a reschedule would."""
     stopping = Patient()
     random.seed(1)
     assert give_way(context(), held(MOST_RESCHEDULES), stopping) == "done"
@@ -159,7 +159,7 @@ def test_under_dag_test_the_task_waits_itself() -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_under_dag_test_the_limits_are_the_same() -> None:
-    """A holder that keeps its batch is named after the last wait."""
+    """Under `dag.test` the holder is named after the last wait."""
     stopping = Patient()
     with pytest.raises(BatchClaimed, match="process 7 on host-a"):
         give_way(context(), held(MOST_RESCHEDULES + 1), stopping)

@@ -1,4 +1,4 @@
-"""What a task tells of what it has published."""
+"""Counts and messages of a publishing task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def results(*numbers: int, error: str = "") -> list[PublishResult]:
 
 
 def test_first_and_last_are_those_of_the_records() -> None:
-    """Not of the answers, which come in any order; earlier tries count too."""
+    """The replay ids are those of the first and last record over all tries, in any order."""
     tally = Tally(records=5)
     assert tally.note(results(4, 2)) == [
         Accepted(record=4, id="e4", replay_id="00000004"),
@@ -49,14 +49,14 @@ def test_first_and_last_are_those_of_the_records() -> None:
 
 
 def test_a_result_does_not_grow_with_the_events() -> None:
-    """It goes to XCom."""
+    """The size of the XCom result does not depend on the number of events."""
     tally = Tally(records=10_000)
     tally.note(results(*range(1, 10_001)))
     assert len(json.dumps(tally.result(TOPIC, "file:///ledger"))) < 300
 
 
 def test_many_refusals_are_told_in_short() -> None:
-    """So many by name, with their reason cut; the rest counted."""
+    """Of many refusals the first are named with a shortened reason, the rest is counted."""
     tally = Tally(records=1_010)
     tally.note(results(*range(1, 11)))
     tally.note(results(*range(11, 1_011), error="because " * 1_000))
@@ -71,7 +71,7 @@ def test_many_refusals_are_told_in_short() -> None:
 
 
 def test_nothing_refused_is_nothing_to_tell() -> None:
-    """The task goes on to its end."""
+    """Without refused events no error is raised."""
     tally = Tally(records=1)
     tally.note(results(1))
     tally.refuse(TOPIC)

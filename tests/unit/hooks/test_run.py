@@ -52,7 +52,7 @@ def context(dag: DAG | None = None, **over: Any) -> Any:
 
 
 def test_a_run_is_described() -> None:
-    """Task, run, try and the run's times, as text."""
+    """The description of a run has task, run, try and times as text."""
     at = "2026-01-01T00:00:00+00:00"
     assert describe_run(context()) == Run(
         dag="orders",
@@ -78,13 +78,13 @@ def test_a_run_is_described() -> None:
 def test_how_a_run_came_about(
     run_type: str, clear_number: int, occasion: tuple[bool, bool]
 ) -> None:
-    """A cleared run and a backfill are told from a run whose time has come."""
+    """Cleared runs, backfills and scheduled runs are distinguished."""
     came = context(run_type=run_type, clear_number=clear_number)
     assert (was_cleared(came), is_backfill(came)) == occasion
 
 
 def test_a_run_without_times_is_described() -> None:
-    """Runs started by an asset or by hand may have neither logical date nor interval."""
+    """A run without logical date and interval can be described."""
     run = describe_run(
         context(logical_date=None, data_interval_start=None, data_interval_end=None, map_index=None)
     )
@@ -98,7 +98,7 @@ def mapped(topics: Any) -> DAG:
 
 
 def test_a_topic_twice_in_a_mapping() -> None:
-    """The message names the task, the topic and the way out."""
+    """A topic that is mapped twice is an error with task, topic and remedy."""
     dag = mapped(["/event/A__e", "/event/B__e", "/event/A__e"])
     with pytest.raises(
         ConfigurationError, match=r"'land'.*'/event/A__e' more than once.*`consumer`"
@@ -113,7 +113,7 @@ def mapped_by(*arguments: dict[str, str]) -> DAG:
 
 
 def test_a_topic_twice_in_a_mapping_of_arguments() -> None:
-    """The same by `expand_kwargs`, where another consumer or org makes it another position."""
+    """With `expand_kwargs`, a topic may repeat if the consumer or the org differs."""
     twice = {"topic": "/event/A__e", "consumer": "a"}
     with pytest.raises(ConfigurationError, match="'/event/A__e' more than once"):
         refuse_repeated_topics(context(mapped_by(twice, {"topic": "/event/B__e"}, twice)))
@@ -122,7 +122,7 @@ def test_a_topic_twice_in_a_mapping_of_arguments() -> None:
 
 
 def test_topics_once_in_a_mapping() -> None:
-    """Different topics, and a task that is not mapped, pass."""
+    """Different topics, and a task that is not mapped, are accepted."""
     refuse_repeated_topics(context(mapped(["/event/A__e", "/event/B__e"])))
     with DAG("orders", schedule=None, start_date=JANUARY) as dag:
         SfEventsFetchOperator(task_id="land", topic="/event/A__e")
@@ -130,7 +130,7 @@ def test_topics_once_in_a_mapping() -> None:
 
 
 def test_topics_that_another_task_names() -> None:
-    """What is known at run time only is left to the batches' claims."""
+    """Topics from another task's result are not checked here: leases keep such tasks apart."""
     with DAG("orders", schedule=None, start_date=JANUARY) as dag:
         names = SfEventsFetchOperator(task_id="names", topic="/event/A__e")
         SfEventsFetchOperator.partial(task_id="land").expand(topic=names.output)
@@ -138,7 +138,7 @@ def test_topics_that_another_task_names() -> None:
 
 
 def test_assets_are_told() -> None:
-    """Every outlet that is an asset gets the result; other outlets have no such events."""
+    """The result goes to every outlet that is an asset, and to no other outlet."""
     asset = Asset("orders")
     events = {asset: SimpleNamespace(extra={"kept": 1})}
     tell_assets({"outlet_events": events}, [asset, object()], {"events": 3})
@@ -146,7 +146,7 @@ def test_assets_are_told() -> None:
 
 
 def test_tasks_that_share_a_position_know_of_each_other() -> None:
-    """Sensor, fetch and commit do, mapped, in a group or of a subclass; what stands between them and beside them does not count."""
+    """Sensor, fetch and commit find each other, also mapped, grouped or subclassed."""
 
     class Mine(SfEventsFetchOperator):
         pass
@@ -173,11 +173,11 @@ def test_tasks_that_share_a_position_know_of_each_other() -> None:
 
 @pytest.mark.parametrize("consumer", ["{{ params.who }}", "{% if x %}a b{% endif %}", None, ""])
 def test_a_consumer_that_is_not_known_yet_is_judged_later(consumer: Any) -> None:
-    """What Airflow renders, and what is left to the DAG's id, passes at parse time."""
+    """A template as consumer, and the default, pass at parse time."""
     assert checked_consumer(consumer) == consumer
 
 
 def test_a_consumer_that_is_known_is_judged_now() -> None:
-    """A name that some store refuses is refused when the DAG is parsed."""
+    """A consumer's name that a store does not accept is refused at parse time."""
     with pytest.raises(ConfigurationError, match="'a b'"):
         checked_consumer("a b")

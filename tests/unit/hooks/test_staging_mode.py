@@ -34,7 +34,7 @@ def _restored() -> Iterator[None]:
     ],
 )
 def test_settings(mode: str, group: str, expected: modes.Modes) -> None:
-    """Each setting stands for its modes."""
+    """Each setting gives its modes."""
     assert modes_of(mode, group) == expected
 
 
@@ -50,7 +50,7 @@ def test_settings(mode: str, group: str, expected: modes.Modes) -> None:
 def test_wrong_settings_are_refused(
     mode: str, group: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """One error names setting, value and remedy, before the staging area is touched."""
+    """The error for a wrong setting names setting, value and remedy."""
     monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_MODE", mode)
     monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_GROUP", group)
     with pytest.raises(ConfigurationError) as raised:
@@ -72,7 +72,7 @@ def test_the_setting_counts_for_what_is_staged(
 
 
 def test_a_wider_folder_is_warned_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One line for the whole area names the folder and the command; a second opening is silent."""
+    """One warning names folder and command; a second opening logs nothing."""
     tmp_path.chmod(0o755)
     for name in ("00D1", "00D2"):
         (tmp_path / name).mkdir(mode=0o755)
@@ -80,5 +80,5 @@ def test_a_wider_folder_is_warned_of_once(tmp_path: Path, caplog: pytest.LogCapt
         open_staging(f"file://{tmp_path}", None)
         open_staging(f"file://{tmp_path}", None)
     [said] = caplog.messages
-    assert said.startswith(f"Other users can open {tmp_path}/00D1, which [sfevents] staging_mode")
+    assert said.startswith(f"Other users can open {tmp_path}/00D1, although [sfevents] staging_mo")
     assert said.endswith(f"chmod -R go-rwx '{tmp_path}'")

@@ -1,4 +1,4 @@
-"""Connections of Airflow's own type `salesforce`: which login they mean, and where they mean none."""
+"""Connections of Airflow's own type `salesforce`: the login that their fields give, or none."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def by_key(**changes: Any) -> JwtBearer:
     ],
 )
 def test_what_is_filled_in_says_the_login(stock: Stock, login: Login) -> None:
-    """In the order in which that provider's own hook looks."""
+    """The login follows from the fields in the order of the Salesforce provider's own hook."""
     assert settings_of(stock).login == login
 
 
@@ -109,12 +109,12 @@ def test_what_is_filled_in_says_the_login(stock: Stock, login: Login) -> None:
     ],
 )
 def test_where_it_logs_in(extra: dict[str, str], host: str) -> None:
-    """By the domain as that form has it, else at the org's own host, else at the one for all orgs."""
+    """The login host is that of the form's Domain, or the org's own, or the general one."""
     assert settings_of(Stock({"security_token": "T", **extra})).login.login_url == host
 
 
 def test_older_names_are_read() -> None:
-    """Connections made in Airflow 2 have a prefix before each extra; a name without it counts before one with it."""
+    """Extras with Airflow 2's prefix are read; a name without the prefix comes first."""
     prefixed = {f"extra__salesforce__{name}": value for name, value in SECRET.items()}
     assert settings_of(Stock(prefixed)).login == by_password()
     assert settings_of(Stock({**prefixed, "consumer_key": "new"})).login == by_password(
@@ -123,7 +123,7 @@ def test_older_names_are_read() -> None:
 
 
 def test_a_key_from_a_file(tmp_path: Path) -> None:
-    """The file is read on the machine that connects; where it is not there, the error shows neither path nor key."""
+    """The key file is read on this machine; the error for a missing one shows no path or key."""
     file = tmp_path / "server.key"
     file.write_text(KEY)
     extra = {"consumer_key": "k", "private_key_file_path": str(file)}
@@ -134,7 +134,7 @@ def test_a_key_from_a_file(tmp_path: Path) -> None:
 
 
 def test_our_own_extras_are_read() -> None:
-    """Endpoint and authorities may stand in the extra of such a connection too."""
+    """Endpoint and authorities are read from the extra of a stock connection, too."""
     settings = settings_of(
         Stock(
             {
@@ -152,12 +152,12 @@ def test_our_own_extras_are_read() -> None:
 @pytest.mark.parametrize(
     ("stock", "said"),
     [
-        pytest.param(Stock(), "makes no login", id="no security token"),
-        pytest.param(Stock({"client_id": "app"}), "makes no login", id="client id alone"),
-        pytest.param(Stock({**SECRET, "consumer_secret": ""}), "makes no login", id="no secret"),
+        pytest.param(Stock(), "make no login", id="no security token"),
+        pytest.param(Stock({"client_id": "app"}), "make no login", id="client id alone"),
+        pytest.param(Stock({**SECRET, "consumer_secret": ""}), "make no login", id="no secret"),
         pytest.param(
             Stock({"consumer_key": "k", "private_key": KEY}, login=None),
-            "makes no login",
+            "make no login",
             id="key without user",
         ),
         pytest.param(
@@ -171,7 +171,7 @@ def test_our_own_extras_are_read() -> None:
     ],
 )
 def test_what_cannot_be_mapped_is_one_error(stock: Stock, said: str) -> None:
-    """It names the connection and what each login needs, and shows no secret."""
+    """The error names the connection and the needs of each login, and shows no secret."""
     with pytest.raises(
         ConfigurationError, match=f"connection 'salesforce_default': .*{said}"
     ) as raised:
@@ -180,7 +180,7 @@ def test_what_cannot_be_mapped_is_one_error(stock: Stock, said: str) -> None:
 
 
 def test_proxies_are_not_taken_over(caplog: pytest.LogCaptureFixture) -> None:
-    """That hook takes its proxies from the connection, this one from the environment: the log says so, without the address."""
+    """A connection's proxies are ignored with a warning that does not show their address."""
     settings_of(Stock({**SECRET, "proxies": "http://user:hush@proxy"}))
     assert "HTTPS_PROXY" in caplog.text
     assert "hush" not in caplog.text

@@ -70,7 +70,7 @@ def calls_of(call: Callable[[], None]) -> set[str]:
 
 
 def run_until_stopped(task: Any, meanwhile: Callable[[], None]) -> Stopping:
-    """Run work that lasts until a request; `meanwhile` is called in another thread once it has begun."""
+    """Run work that lasts until a request; `meanwhile` runs in another thread once it began."""
     begun, seen = threading.Event(), []
 
     def act() -> None:
@@ -100,7 +100,7 @@ ONLY = {
 
 
 def test_on_kill_sets_an_attribute_and_writes_a_byte(task: Any) -> None:
-    """Airflow calls `on_kill` inside a signal handler, where anything else may meet a lock that is held."""
+    """`on_kill` sets an attribute and writes a byte: in a signal handler locks may be held."""
     assert type(task).on_kill is StoppableTask.on_kill
     calls: list[set[str]] = []
     run_until_stopped(task, lambda: calls.append(calls_of(task.on_kill)))
@@ -108,12 +108,12 @@ def test_on_kill_sets_an_attribute_and_writes_a_byte(task: Any) -> None:
 
 
 def test_on_kill_before_the_work_sets_an_attribute(task: Any) -> None:
-    """Without work there is no pipe either."""
+    """`on_kill` before the work sets an attribute only, as there is no pipe yet."""
     assert calls_of(task.on_kill) == {"StoppableTask.on_kill"}
 
 
 def test_a_task_that_was_killed_begins_nothing(task: Any) -> None:
-    """A request that comes before the work, while templates are rendered for instance, counts for good."""
+    """A request before the work, while templates are rendered for example, is final."""
     task.on_kill()
     begun: list[Stopping] = []
     for _ in range(2):
@@ -123,7 +123,7 @@ def test_a_task_that_was_killed_begins_nothing(task: Any) -> None:
 
 
 def test_the_work_sees_a_request_that_came_before_it(task: Any) -> None:
-    """Between the steps of the work the flag is asked for, and is there."""
+    """The work sees a request that came before it."""
     stopping = run_until_stopped(task, task.on_kill)
     assert stopping.requested
     with pytest.raises(AirflowException):
@@ -131,7 +131,7 @@ def test_the_work_sees_a_request_that_came_before_it(task: Any) -> None:
 
 
 class Writes:
-    """What Airflow's log and API hold a lock for, held by this thread; neither lock can be taken twice."""
+    """Writes as Airflow's log and API do, while this thread holds their locks."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ours, self.theirs = socket.socketpair()
@@ -172,7 +172,7 @@ class DeadlockError(Exception):
 
 @pytest.fixture
 def airflow_handler() -> Iterator[Callable[[Any], None]]:
-    """Installs the handler that Airflow installs for a task (`task_runner._run_task_and_map_outcome`)."""
+    """Install the handler that Airflow installs for a task (`_run_task_and_map_outcome`)."""
     before = signal.getsignal(signal.SIGTERM)
 
     def install(task: Any) -> None:
@@ -186,7 +186,7 @@ def airflow_handler() -> Iterator[Callable[[Any], None]]:
 def test_a_signal_while_airflow_holds_its_locks_does_not_hang(
     task: Any, airflow_handler: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The main thread is interrupted in the middle of a log line and of a call of Airflow's API."""
+    """A signal in the middle of a log line or of a call of Airflow's API causes no deadlock."""
     airflow_handler(task)
     with Writes(monkeypatch):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -196,7 +196,7 @@ def test_a_signal_while_airflow_holds_its_locks_does_not_hang(
 
 
 def test_the_locks_of_that_test_are_real(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler that logged or asked Airflow would be noticed."""
+    """A handler that logs or calls Airflow's API would be noticed by these tests."""
     with Writes(monkeypatch) as _, pytest.raises(DeadlockError):
         logging.getLogger("sfevents").warning("in a handler")
     writes = Writes(monkeypatch)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="")
 LONG = 30.0
-"""Seconds that no test waits; work that takes so long was not ended."""
+"""Seconds that no test waits; work that takes this long was not ended."""
 
 
 def threads() -> list[threading.Thread]:
@@ -39,7 +39,7 @@ def handles() -> set[Path]:
 
 
 class Work:
-    """Work that notes what happened to it, and ends when it is asked to."""
+    """Work that records its steps, and ends when it is asked to."""
 
     def __init__(self, stopping: Stopping, seconds: float = LONG) -> None:
         self.stopping = stopping
@@ -56,7 +56,7 @@ class Work:
 
 
 def test_the_work_runs_in_another_thread_with_the_callers_context() -> None:
-    """Airflow's context variables, such as the current task, are those of the main thread."""
+    """The work runs in another thread with the caller's context variables."""
     VARIABLE.set("mine")
     seen = run_in_thread(lambda: (VARIABLE.get(), threading.current_thread().name), Stopping())
     assert seen == ("mine", "sfevents-task")
@@ -64,7 +64,7 @@ def test_the_work_runs_in_another_thread_with_the_callers_context() -> None:
 
 
 def test_an_error_of_the_work_is_raised_by_the_caller() -> None:
-    """Also one that is no `Exception`, such as a skip of the whole process."""
+    """The caller raises the work's error, also one that is no `Exception`."""
     for error in (ZeroDivisionError("a"), SystemExit(3), KeyboardInterrupt()):
 
         def fail(error: BaseException = error) -> None:
@@ -76,17 +76,17 @@ def test_an_error_of_the_work_is_raised_by_the_caller() -> None:
 
 
 def test_nothing_is_left_open() -> None:
-    """Pipes are closed after each run; a sensor pokes thousands of times in a process."""
+    """Each run closes its pipes, as a sensor pokes thousands of times in a process."""
     run_in_thread(lambda: None, Stopping())
     before, runs = handles(), 20
     for _ in range(runs):
         run_in_thread(lambda: None, Stopping())
-    # Threads that earlier tests have left in this process may open a file meanwhile, but not one each time.
+    # Threads of earlier tests may open a file in the meantime, but not one in each run.
     assert len(handles() - before) < runs
 
 
 def test_a_request_from_a_signal_handler_ends_the_work() -> None:
-    """SIGTERM's handler only asks; the work ends by itself and its result counts."""
+    """A request from SIGTERM's handler ends the work, whose result counts."""
     stopping = Stopping()
     work = Work(stopping)
     with handling(signal.SIGTERM, stopping.request):
@@ -96,7 +96,7 @@ def test_a_request_from_a_signal_handler_ends_the_work() -> None:
 
 
 def test_a_signal_that_another_thread_is_given_ends_the_work() -> None:
-    """The kernel may hand a signal to any thread, which does not wake the main thread that has to handle it."""
+    """A signal in another thread, which does not wake the main thread, still ends the work."""
     stopping = Stopping()
 
     def work() -> bool:
@@ -109,7 +109,7 @@ def test_a_signal_that_another_thread_is_given_ends_the_work() -> None:
 
 
 def test_more_requests_than_the_pipe_holds_do_not_block_the_handler() -> None:
-    """A handler that is called again and again writes to a pipe that may be full."""
+    """Requests beyond the capacity of the pipe do not block the handler."""
     stopping = Stopping()
     read, write = stopping.open_pipe()
     for _ in range(100_000):
@@ -119,7 +119,7 @@ def test_more_requests_than_the_pipe_holds_do_not_block_the_handler() -> None:
 
 
 def test_work_that_begins_after_a_request_does_nothing() -> None:
-    """A request is for good: the call is not made."""
+    """After a request the call is not made."""
     stopping = Stopping()
     stopping.request()
     work = Work(stopping)
@@ -129,7 +129,7 @@ def test_work_that_begins_after_a_request_does_nothing() -> None:
 
 
 def test_a_timeout_ends_the_work_before_it_is_raised() -> None:
-    """Airflow's `execution_timeout` raises from a signal handler; the task fails after its work has ended."""
+    """A timeout from a signal handler is raised after the work has ended."""
     stopping = Stopping()
     work = Work(stopping)
     with pytest.raises(AirflowTaskTimeout), TimeoutPosix(0.2):
@@ -140,7 +140,7 @@ def test_a_timeout_ends_the_work_before_it_is_raised() -> None:
 
 
 def test_a_timeout_is_raised_though_the_work_does_not_end() -> None:
-    """Work that hangs, in a call to a dead disk for instance, does not keep the task from failing."""
+    """A timeout is raised even if the work hangs, in a call to a dead disk for example."""
     release = threading.Event()
     with pytest.raises(AirflowTaskTimeout), TimeoutPosix(0.1):
         run_in_thread(lambda: release.wait(LONG), Stopping())
@@ -150,11 +150,11 @@ def test_a_timeout_is_raised_though_the_work_does_not_end() -> None:
 
 
 class Interrupted(BaseException):
-    """Raised between two lines of the main thread, as a signal handler raises `AirflowTaskTimeout`."""
+    """Raised between two lines of the main thread, like `AirflowTaskTimeout`."""
 
 
 def interrupted_at(number: int, stopping: Stopping, work: Work) -> bool:
-    """Run the work; interrupt the caller at the so many-th point. Whether there are so many.
+    """Run the work and interrupt the caller at point n; returns whether there is such a point.
 
     Points are the lines of `task_thread`, and the wait of `Thread.start` for the thread that it has
     started. In the middle of Python's own locks an interruption would break these.
@@ -187,7 +187,7 @@ def interrupted_at(number: int, stopping: Stopping, work: Work) -> bool:
 
 
 def test_a_timeout_between_any_two_lines_leaves_no_work_behind() -> None:
-    """Whenever the main thread is interrupted, the work has ended when the error is raised, or does not begin."""
+    """After an interruption at any point the work has ended, or does not begin."""
     lines: list[Work] = []
     while True:
         stopping = Stopping()
@@ -203,7 +203,7 @@ def test_a_timeout_between_any_two_lines_leaves_no_work_behind() -> None:
 
 
 def test_work_that_cannot_end_itself_is_ended_by_the_main_thread() -> None:
-    """Spark is a process that the work waits for; it is ended once, though the first attempt is too early."""
+    """`end` is called until it returns true, and then no more."""
     stopping, ended = Stopping(), threading.Event()
     calls: list[str] = []
 
@@ -223,7 +223,7 @@ def test_work_that_cannot_end_itself_is_ended_by_the_main_thread() -> None:
 
 
 def test_asynchronous_work_is_told() -> None:
-    """A coroutine is given an event of its own loop; what it returns counts."""
+    """A coroutine's event is set by a request, and its result counts."""
     stopping = Stopping()
 
     async def work(requested: asyncio.Event) -> str:
@@ -235,7 +235,7 @@ def test_asynchronous_work_is_told() -> None:
 
 
 def test_asynchronous_work_that_does_not_end_is_cancelled() -> None:
-    """A coroutine that hangs is cancelled; its blocks release what they hold, and the task is `Stopped`."""
+    """A coroutine that hangs is cancelled and releases its resources; the task is `Stopped`."""
     stopping = Stopping()
     released: list[str] = []
 
@@ -246,7 +246,7 @@ def test_asynchronous_work_that_does_not_end_is_cancelled() -> None:
         finally:
             released.append("lease")
 
-    with pytest.raises(Stopped, match="stays staged for the next try"):
+    with pytest.raises(Stopped, match="stay staged for the next try"):
         run_in_thread(lambda: run_async(work, stopping, cancel_seconds=0.05), stopping)
     assert released == ["lease"]
 
@@ -263,7 +263,7 @@ def test_a_request_before_the_loop_runs_is_not_lost() -> None:
 
 
 def test_a_cancellation_of_its_own_stays_one() -> None:
-    """A coroutine that is cancelled without a request was not stopped by Airflow."""
+    """A coroutine that is cancelled without a request raises `CancelledError`."""
 
     async def work(_: asyncio.Event) -> None:
         raise asyncio.CancelledError
@@ -273,12 +273,12 @@ def test_a_cancellation_of_its_own_stays_one() -> None:
 
 
 def test_stopping_fits_into_the_time_that_airflow_gives() -> None:
-    """Airflow's supervisor kills a task five seconds after SIGTERM; the work has ended after three."""
+    """The work has ended after 3 s, within the supervisor's 5 s after SIGTERM."""
     assert task_thread.CANCEL_SECONDS < task_thread.STOP_SECONDS <= 3.0
 
 
 def _until_main_thread_waits() -> None:
-    """Until the main thread is at its `select` each time this thread looks, which it then waits in."""
+    """Wait until several looks find the main thread at its `select`."""
     main = threading.main_thread().ident
     looks = 0
     while looks < 20:
