@@ -1,3 +1,3 @@
-"""`airflow sfevents`: hands on positions and batches, for a machine with Airflow's configuration and database."""
+"""`airflow sfevents`: show and change positions and batches, in Airflow's database."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A position in the state store of its topic's asset, by Airflow's database."""
+"""A position in the state store of its topic's asset, in Airflow's database."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 _SCHEME = "salesforce://"
 
 PROBE = ".probe"
-"""End of the keys by which a task finds out whether an asset is active; left over where it was killed then."""
+"""End of the keys by which a task checks that an asset is active; left over after a kill."""
 
 
 class AssetRow:
-    """State of an active asset; that of any other is out of the tasks' reach.
+    """State of an active asset; tasks cannot reach the state of an inactive one.
 
-    :param org_id: empty where it is not known: then there is nothing to find, and nowhere to write.
+    :param org_id: empty if it is not known: then nothing is found, and nothing can be written.
     """
 
-    advice = "A task wrote it at the same time; look at it again."
+    advice = "A task wrote it at the same time; show it again."
 
     def __init__(self, org_id: str, consumer: str, topic: str) -> None:
         self._asset = topic_asset(org_id, topic).name if org_id else ""
@@ -55,8 +55,8 @@ class AssetRow:
             scope = self._scope(session)
             if scope is None:
                 raise ConfigurationError(
-                    f"{self.where} cannot be written: Airflow knows no such active asset. Name it as inlet or outlet of the task, and let "
-                    "Airflow parse the DAG."
+                    f"{self.where} cannot be written: Airflow knows no such active asset. Name it "
+                    "as inlet or outlet of the task, and let Airflow parse the DAG."
                 )
             get_state_backend().set(scope, self._key, json.dumps(record), session=session)
 
@@ -73,27 +73,27 @@ class AssetRow:
 
 
 def asset_orgs(consumer: str, topic: str) -> set[str]:
-    """Orgs whose asset of this topic holds state of this consumer."""
+    """Return the orgs whose asset of this topic holds state of this consumer."""
     states = _states(select(AssetModel.name).where(AssetStateStoreModel.key == asset_key(consumer)))
     found = (_org_and_topic(name) for (name,) in states)
     return {org_id for org_id, of in found if of == topic.strip("/")}
 
 
 def text(value: object, where: str) -> str:
-    """A record as tasks put it there.
+    """Check that a stored value is text, as tasks write it, and return it.
 
-    :raises ConfigurationError: it is something else.
+    :raises ConfigurationError: it is of another type.
     """
     if isinstance(value, str):
         return value
     raise ConfigurationError(
-        f"{where} holds a {type(value).__name__}; a position is text. With `[workers] state_store_backend` it lies outside of Airflow's "
-        "database, out of reach from here."
+        f"{where} holds a {type(value).__name__}; a position is text. With `[workers] "
+        "state_store_backend` it is stored outside of Airflow's database, out of reach from here."
     )
 
 
 def all_states() -> list[tuple[str, str]]:
-    """Place and record of everything in the state of topics' assets that is named like a position."""
+    """Return location and text of every state of a topic's asset that is named like a position."""
     rows = _states(
         select(AssetModel.name, AssetStateStoreModel.key, AssetStateStoreModel.value).where(
             AssetStateStoreModel.key.startswith(PREFIX, autoescape=True)

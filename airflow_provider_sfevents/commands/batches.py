@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @providers_configuration_loaded
 @command
 def list_(args: Namespace) -> None:
-    """List what is kept, oldest first."""
+    """List the batches that are kept, oldest first."""
     reached = reach(args)
     epochs = reached.folder.epochs_in_order()
     batches = [
@@ -55,31 +55,34 @@ def list_(args: Namespace) -> None:
 @providers_configuration_loaded
 @command
 def release(args: Namespace) -> None:
-    """Let go of another's claim."""
+    """Release another task's lease."""
     reached = reach(args)
     epoch, sequence = parse_batch_id(args.batch_id)
     folder = reached.folder.batch(epoch, sequence).folder
     seen = claims.seen(folder)
     if seen is None or seen[2] is Verdict.FREE:
-        say(f"Nobody holds batch {args.batch_id}.")
+        say(f"Batch {args.batch_id} is not held.")
         say(foresee(args, reached)[0])
         return
     say(f"Batch {args.batch_id} is held by {seen[1].describe()}.")
     if seen[2] is Verdict.WATCH:
         say(
-            "That process cannot be seen from this machine; watching its sign of life for half a minute."
+            "That process cannot be seen from this machine; watching its lease heartbeat for half "
+            "a minute."
         )
         seen = claims.seen(folder, claims.Patience()) or seen
     number, _, verdict = seen
     if verdict is Verdict.ALIVE and not args.force:
         raise ConfigurationError(
-            f"It is at work. Nothing was changed. Let it finish, or end the task; or take the batch from it: "
+            "The holder is at work. Nothing was changed. Let it finish, or end the task; or take "
+            "the batch from it: "
             f"{invocation(args, 'batches', 'release', args.batch_id, '--force')}"
         )
     if verdict is Verdict.ALIVE:
         confirm(
             args,
-            "It is at work. It gives way at its next step once another has taken the batch; what it has received by then is kept.",
+            "The holder is at work. It gives way at its next step after another task has taken the "
+            "batch; the events that it has staged by then are kept.",
         )
     claims.let_go(folder, number)
     say(f"Batch {args.batch_id} is released.")
@@ -104,14 +107,14 @@ def reland(args: Namespace) -> None:
         return
     confirm(
         args,
-        f"The task lands batch {batch.batch_id} ({counted(batch.events, 'event')}) again, in place of what it landed before, and nothing else: nothing is "
-        "fetched, and the position stays.",
+        f"The task lands batch {batch.batch_id} ({counted(batch.events, 'event')}) again, which "
+        "replaces the rows that it landed before. Nothing is fetched, and the position stays.",
     )
     say(clearing.clear())
 
 
 def row(batch: Batch, position: Position | None) -> dict[str, Any]:
-    """What a person wants to see of a batch."""
+    """Return the columns of a batch."""
     manifest, receipt = batch.manifest, batch.receipt
     run = manifest.run if manifest else None
     return {
@@ -131,14 +134,15 @@ def row(batch: Batch, position: Position | None) -> dict[str, Any]:
 
 
 def parse_batch_id(batch_id: str) -> tuple[str, int]:
-    """Epoch and sequence.
+    """Split a batch id into epoch and batch number.
 
     :raises ConfigurationError: it is no batch id.
     """
     epoch, _, sequence = batch_id.rpartition("-")
     if not epoch or not sequence.isdecimal():
         raise ConfigurationError(
-            f"{batch_id!r} is no batch id; give it as `airflow sfevents batches list` shows it: <epoch>-<sequence>."
+            f"{batch_id!r} is no batch id; give it as `airflow sfevents batches list` shows it: "
+            "<epoch>-<batch number>."
         )
     return epoch, int(sequence)
 
@@ -149,7 +153,8 @@ def _by_hand(args: Namespace, reached: Reached, batch: Batch) -> str:
     manifest = spark_url(reached.folder.batch(batch.epoch, batch.sequence).manifest_url)
     return (
         "By hand, with the task's table and Spark settings: "
-        f"spark-submit --py-files {job.py_files} {job.application} --manifest {manifest} --table <table> "
+        f"spark-submit --py-files {job.py_files} {job.application} "
+        f"--manifest {manifest} --table <table> "
         + (
             "--format <format> --current-state <tables of records>"
             if applied

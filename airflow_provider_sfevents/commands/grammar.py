@@ -1,7 +1,8 @@
-"""The grammar of `airflow sfevents`.
+"""Arguments of `airflow sfevents`.
 
-Airflow imports this whenever one of its commands starts, and leaves all commands of a provider out if that fails. So nothing is
-imported here but what Airflow itself has loaded by then; what a command does is loaded when it is given.
+Airflow imports this whenever one of its commands starts, and leaves all commands of a provider out
+if the import fails. So nothing is imported here but modules that Airflow itself has loaded by then;
+the code of a command is loaded when the command is run.
 """
 
 from __future__ import annotations
@@ -21,36 +22,38 @@ from airflow.cli.cli_config import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CONSUMER = Arg(("consumer",), help="Who reads; unless the task says otherwise, its DAG's id")
-_TOPIC = Arg(("topic",), help="What is read, such as /event/Order__e")
+_CONSUMER = Arg(("consumer",), help="The task's `consumer`; by default the id of its DAG")
+_TOPIC = Arg(("topic",), help="The topic, such as /event/Order__e")
 _ANY_CONSUMER = Arg(
-    ("consumer",), nargs="?", help="Who reads; without it, all positions are listed"
+    ("consumer",), nargs="?", help="The task's `consumer`; without it, all positions are listed"
 )
-_ANY_TOPIC = Arg(("topic",), nargs="?", help="What is read, such as /event/Order__e")
+_ANY_TOPIC = Arg(("topic",), nargs="?", help="The topic, such as /event/Order__e")
 _START = Arg(
     ("start",),
     metavar="earliest|latest|REPLAY_ID",
-    help="Where the next run goes on: `earliest` (all that the bus still holds), `latest` (what is published once that run listens), "
-    "or after a replay id in hex",
+    help="Start of the next run: `earliest` (all events that the bus still holds), `latest` "
+    "(events published after that run has subscribed), or after a replay id in hex",
 )
 _BATCH_ID = Arg(
-    ("batch_id",), help="As `airflow sfevents batches list` shows it: <epoch>-<sequence>"
+    ("batch_id",), help="As `airflow sfevents batches list` shows it: <epoch>-<batch number>"
 )
 _STORE = Arg(
     ("--position-store",),
     default="variable",
     metavar="STORE",
-    help="Where the task keeps its position: variable, asset, xcom, or the dotted path of a store of your own (default: variable)",
+    help="The task's `position_store`: variable, asset, xcom, or the dotted path of a store of "
+    "your own (default: variable)",
 )
 _STAGING = Arg(
     ("--staging",),
     metavar="URL",
-    help="The task's staging area, as it is given there (default: the folder sfevents below AIRFLOW_HOME)",
+    help="The task's `staging` (default: the folder sfevents below AIRFLOW_HOME)",
 )
 _CONN_ID = Arg(
     ("--conn-id",),
     metavar="CONN_ID",
-    help="Log in by this connection to learn the org; without it the position tells, and sfevents_default where there is none",
+    help="Connection to log in to the org (default: the org of the position; without a position "
+    "sfevents_default)",
 )
 _OF_ORG = Arg(
     ("--conn-id",),
@@ -61,7 +64,7 @@ _OF_ORG = Arg(
 _UNSELECTED = Arg(
     ("-a", "--all"),
     action="store_true",
-    help="Also the change events of objects that are not selected in Setup, Change Data Capture",
+    help="Include change events of objects that are not selected in Setup, Change Data Capture",
 )
 _EVERY_LIMIT = Arg(
     ("-a", "--all"), action="store_true", help="All limits of the org, not of events alone"
@@ -75,13 +78,15 @@ _FAIL_OLDER = Arg(
 _ABANDON = Arg(
     ("--abandon-staged",),
     action="store_true",
-    help="Leave a batch behind that is staged and has not landed",
+    help="Leave behind a batch that is staged and has not landed",
 )
-_FORCE = Arg(("--force",), action="store_true", help="Even from a holder that is at work")
+_FORCE = Arg(
+    ("--force",), action="store_true", help="Take the batch even from a holder that is at work"
+)
 _DOWNSTREAM = Arg(
     ("-d", "--downstream"),
     action="store_true",
-    help="Clear what comes after the task too; in a chain that is so anyway",
+    help="Clear the tasks after it, too; in a chain they are always cleared",
 )
 _DRY_RUN = Arg(("--dry-run",), action="store_true", help="Only show what would be cleared")
 
@@ -89,7 +94,7 @@ _WHERE = (_STORE, _STAGING, _CONN_ID)
 
 
 def get_commands() -> list[GroupCommand]:
-    """What Airflow adds to its command line; named in the provider info."""
+    """Return the commands that Airflow adds to its command line; named in the provider info."""
     return [
         GroupCommand(
             name="sfevents",
@@ -97,17 +102,17 @@ def get_commands() -> list[GroupCommand]:
             subcommands=(
                 GroupCommand(
                     name="position",
-                    help="How far a consumer has come on a topic",
+                    help="Positions of consumers on topics",
                     subcommands=_POSITION,
                 ),
                 GroupCommand(
                     name="batches",
-                    help="What is staged of a topic for a consumer",
+                    help="Staged batches of a topic for a consumer",
                     subcommands=_BATCHES,
                 ),
                 GroupCommand(
                     name="topics",
-                    help="What an org offers",
+                    help="Topics and channels of an org",
                     subcommands=_TOPICS,
                 ),
                 ActionCommand(
@@ -137,15 +142,17 @@ _POSITION = (
     ),
     ActionCommand(
         name="set",
-        help="Go on elsewhere",
-        description="Go on elsewhere: begin a new epoch of the position at the place that is given. No event lands twice because of it.",
+        help="Move a position to another replay id",
+        description="Move a position: begin a new epoch at the given start. No event lands twice "
+        "because of it.",
         func=_does("position.set_"),
         args=(_CONSUMER, _TOPIC, _START, *_WHERE, _ABANDON, ARG_YES, ARG_VERBOSE),
     ),
     ActionCommand(
         name="forget",
         help="Make the next run a first run",
-        description="Delete the position, on purpose: the next run is a first run and begins at its `initial_replay`.",
+        description="Delete the position, on purpose: the next run is a first run and begins at "
+        "its `initial_replay`.",
         func=_does("position.forget"),
         args=(_CONSUMER, _TOPIC, *_WHERE, _ABANDON, ARG_YES, ARG_VERBOSE),
     ),
@@ -160,15 +167,17 @@ _BATCHES = (
     ),
     ActionCommand(
         name="release",
-        help="Let go of a batch whose holder is gone",
-        description="Let go of a batch whose holder is gone and cannot be seen from here; it is watched for half a minute first.",
+        help="Release a batch whose holder is gone",
+        description="Release a batch whose holder is gone and cannot be seen from this machine; "
+        "its lease heartbeat is watched for half a minute first.",
         func=_does("batches.release"),
         args=(_CONSUMER, _TOPIC, _BATCH_ID, *_WHERE, _FORCE, ARG_YES, ARG_VERBOSE),
     ),
     ActionCommand(
         name="reland",
         help="Land a batch again",
-        description="Land a batch again: clear the task that staged it, which then lands that batch and nothing else. The position stays.",
+        description="Land a batch again: clear the task that staged it, which then lands only "
+        "that batch. The position stays.",
         func=_does("batches.reland"),
         args=(_CONSUMER, _TOPIC, _BATCH_ID, *_WHERE, _DOWNSTREAM, _DRY_RUN, ARG_YES, ARG_VERBOSE),
     ),

@@ -28,9 +28,9 @@ def show(args: Namespace) -> None:
 
 
 def rows(found: Mapping[str, Allowance], *, every: bool) -> list[dict[str, Any]]:
-    """Those of events first, in the order of their use; others by name.
+    """Return rows of the event allowances, in the order of their use, then of others by name.
 
-    :param every: others too.
+    :param every: include the others.
     """
     names = [name for name in EVENT_ALLOWANCES if name in found]
     if every:

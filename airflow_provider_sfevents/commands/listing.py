@@ -1,4 +1,4 @@
-"""All positions that Airflow's database holds, in rows. What is found there may be anything; a row says so."""
+"""Rows of all positions in Airflow's database; a record that is no position is shown as such."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def found() -> list[tuple[str, str]]:
-    """Place and text of everything that is named like a position; XComs, which are many for each position, are left out."""
+    """Return location and text of every record that is named like a position.
+
+    XComs are left out, because there are many for each position.
+    """
     return [*all_variables(), *all_states()]
 
 
@@ -26,8 +29,8 @@ def rows(
 ) -> list[dict[str, Any]]:
     """List positions by consumer and topic; a record that is no position comes last.
 
-    :param age_hours: of a position's place.
-    :param consumer: only this one's, and the records that are no position.
+    :param age_hours: age of a position's replay id, in hours.
+    :param consumer: list only its positions, and the records that are no position.
     """
     listed = [_row(where, text, age_hours) for where, text in records]
     wanted = [row for row in listed if consumer in (None, row["consumer"]) or row["problem"]]

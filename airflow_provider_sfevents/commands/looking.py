@@ -1,4 +1,4 @@
-"""What lies in the staging area, as a person wants to see it. Nothing here claims, writes or waits."""
+"""Batches of the staging area for display. Nothing here takes a lease, writes or waits."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one look into a batch's folder tells.
+    """State of one batch, as its folder shows it.
 
-    :param parts: closed files; looked at only where there is no manifest.
-    :param excess: deliveries that brought nothing, by cause; counted when the batch is staged.
-    :param holder: of the claim that counts, dead or alive; None where the batch was never claimed.
+    :param sequence: the batch number.
+    :param parts: closed files; read only if there is no manifest.
+    :param excess: extra deliveries, by cause; counted when the batch is staged.
+    :param holder: of the current lease, dead or alive; None if there never was one.
+    :param verdict: state of the lease.
     """
 
     epoch: str
@@ -41,7 +43,7 @@ class Batch:
 
     @property
     def held(self) -> bool:
-        """Whether somebody may be at work on it."""
+        """True if a task may be at work on the batch."""
         return self.verdict in (Verdict.ALIVE, Verdict.WATCH)
 
     @property
@@ -54,11 +56,11 @@ class Batch:
 
     @property
     def unlanded(self) -> bool:
-        """Staged, and without a receipt."""
+        """True if the batch is staged and has no receipt."""
         return self.manifest is not None and self.receipt is None
 
     def describe_holder(self) -> str:
-        """Who holds it and whether that process lives; empty where nobody does."""
+        """Describe the lease holder, and whether it is alive; empty if the batch is not held."""
         if self.holder is None or self.verdict is Verdict.FREE:
             return ""
         return f"{self.holder.describe()} ({_SEEN[self.verdict]})"
@@ -72,7 +74,7 @@ _SEEN = {
 
 
 def look(folder: TopicFolder, epoch: str, sequence: int) -> Batch:
-    """One look; a batch that nobody has begun is an empty one."""
+    """Read a batch's folder once; a batch that no task has begun is an empty one."""
     batch = folder.batch(epoch, sequence)
     manifest = batch.read_manifest()
     claim = claims.seen(batch.folder)
@@ -90,7 +92,7 @@ def look(folder: TopicFolder, epoch: str, sequence: int) -> Batch:
 
 
 def find(folder: TopicFolder, position: Position, batch: Batch) -> Found:
-    """The same for `restart.plan`, as an attempt at the batch after the position would find it."""
+    """Return the batch after the position as `restart.plan` needs it."""
     return Found(
         position_start=position.replay_id,
         start=position.start,
@@ -102,7 +104,10 @@ def find(folder: TopicFolder, position: Position, batch: Batch) -> Found:
 
 
 def state(batch: Batch, position: Position | None) -> str:
-    """In the words of the documentation; a batch of another epoch cannot be told to be committed."""
+    """Return the state, in the words of the documentation.
+
+    A batch of another epoch than the position's is never shown as committed.
+    """
     if batch.held and batch.holder is not None:
         doing = "landing" if batch.manifest else "fetching"
         return f"{doing}: {batch.describe_holder()}"

@@ -1,6 +1,7 @@
-"""What the next run will do, in a sentence; and why a hand must not come in between. Pure.
+"""Describe the next run, and warn before a position is changed by hand. Pure.
 
-The decisions are those the operators take (`batches.restart`, `batches.opening`, `batches.age`); here they are put into words.
+The decisions are those of the operators (`batches.restart`, `batches.opening`, `batches.age`); here
+they become sentences.
 """
 
 from __future__ import annotations
@@ -25,23 +26,26 @@ if TYPE_CHECKING:
 
 _FROM = {
     "earliest": "all events that the bus still holds",
-    "latest": "events published once it listens",
+    "latest": "events published after it has subscribed",
 }
 
 
-LANDS_ONCE = "What has landed already is recognised by its identity and does not land again."
+LANDS_ONCE = "Events that have landed are recognised by their identity and do not land again."
 
 
 def without_position(
     landed: Landed | None, begun: Sequence[Begun], consumer: str, topic: str, where: str
 ) -> str:
-    """What a run does that finds no position."""
+    """Describe a run that finds no position."""
     request = BatchRequest(topic=topic, consumer=consumer, initial_replay="initial_replay")
     try:
         opening.refuse_lost(landed, begun, request, where)
     except PositionConflict as error:
         return f"The next run is refused: {error}"
-    return "The next run is a first run: it begins an epoch at its `initial_replay`, 'earliest' unless the task says otherwise."
+    return (
+        "The next run is a first run: it begins an epoch at its `initial_replay`, by default "
+        "'earliest'."
+    )
 
 
 def with_position(
@@ -51,9 +55,11 @@ def with_position(
     found: restart.Found,
     where: str,
 ) -> str:
-    """What a run does that finds this position.
+    """Describe a run that finds this position.
 
-    :param batch: the one after it.
+    :param batch: the batch after it.
+    :param found: the same batch, as `restart.plan` needs it.
+    :param where: the position's store, for messages.
     """
     try:
         opening.refuse_stale(position, landed, where)
@@ -62,23 +68,29 @@ def with_position(
         return f"The next run is refused: {error}"
     doing = _planned(plan, batch, position)
     if batch.held:
-        return f"A run that starts now gives way to {batch.describe_holder()}. Once nobody is at work on it, a run {doing}"
+        return (
+            f"A run that starts now gives way to {batch.describe_holder()}. After the batch is "
+            f"released, a run {doing}"
+        )
     return f"The next run {doing}"
 
 
 def worry(position: Position, anchor: Anchor | None, now: datetime) -> str:
-    """A warning while there is time to act; empty while there is no hurry."""
+    """Return a warning while there is time to act; empty if the position is young enough."""
     return age.warning(position.topic, age.known_since(position, anchor), now)
 
 
 def age_hours(position: Position, anchor: Anchor | None, now: datetime) -> float | None:
-    """Age of the place, of the 72 hours that the bus keeps events; None for one that names no event."""
+    """Return the age in hours of the position's replay id; None if it has no replay id.
+
+    The bus keeps events for 72 hours.
+    """
     since = age.known_since(position, anchor)
     return None if since is None else round((now - since) / timedelta(hours=1), 1)
 
 
 def too_old(ages: Mapping[str, float | None], hours: float) -> str:
-    """Name the places that are older than so many hours; empty where none is.
+    """Name the positions that are older than so many hours; empty if there is none.
 
     :param ages: hours, by consumer and topic.
     """
@@ -87,21 +99,26 @@ def too_old(ages: Mapping[str, float | None], hours: float) -> str:
 
 
 def refuse_to_abandon(batch: Batch, command: str, *, abandon: bool) -> None:
-    """Keep a hand off the position while a batch that was paid for would be left behind unseen.
+    """Refuse to move a position if a staged batch that was paid for would be left behind.
 
-    :param batch: the one after the position.
-    :param command: the same command, leaving it behind.
-    :raises ConfigurationError: naming that command.
+    :param batch: the batch after the position.
+    :param command: the same command with the option to leave it behind.
+    :raises ConfigurationError: the message names that command.
     """
     if batch.unlanded and not abandon:
         raise ConfigurationError(
-            f"Batch {batch.batch_id} is staged ({counted(batch.events, 'event')}, delivered and counted) and has not landed; it would be left behind. "
-            f"Nothing was changed. Let the next run land it first; or end its Spark job, should one still be running, and leave it behind: {command}"
+            f"Batch {batch.batch_id} is staged ({counted(batch.events, 'event')}, delivered and "
+            "counted) and has not landed; it would be left behind. Nothing was changed. Let the "
+            "next run land it first; or end its Spark job, if it is still running, and leave it "
+            f"behind: {command}"
         )
 
 
 def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, ...]:
-    """What the position will remember: a hand that moves it may pass over events, so it leaves a loss window of its own."""
+    """Return the loss windows of a position that is moved by hand.
+
+    The move may pass over events, so it leaves a loss window of its own.
+    """
     before = (*position.losses, *([position.loss] if position.loss else []))
     if position.start == start:
         return before
@@ -116,36 +133,40 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
 
 
 def meaning(start: str) -> list[str]:
-    """What it brings about to go on at `start`, sentence by sentence."""
+    """Describe the consequences of a new epoch at `start`, sentence by sentence."""
     if start == "earliest":
         return [
-            "The next run gets all that the bus still holds (72 hours): every event is delivered again and counts against the org's daily "
-            "allowance.",
+            "The next run gets all events that the bus still holds (72 hours): every event is "
+            "delivered again and counts against the org's daily allowance.",
             LANDS_ONCE,
         ]
     if start == "latest":
         return [
-            "The next run gets what is published once it listens: whatever is published before that and has not landed is skipped."
+            "The next run gets the events that are published after it has subscribed: every event "
+            "that is published before that and has not landed is skipped."
         ]
     return [
-        f"The next run gets the events after {start}: if that place lies before the position, events are delivered again and count against "
-        "the org's daily allowance; if it lies beyond, those in between are skipped. Replay ids do not tell which.",
+        f"The next run gets the events after {start}: if that replay id is before the position, "
+        "events are delivered again and count against the org's daily allowance; if it is after "
+        "the position, the events in between are skipped. Replay ids do not show which.",
         LANDS_ONCE,
     ]
 
 
 def left_behind(batch: Batch | None) -> list[str]:
-    """What becomes of the batch after the position when the position begins a new epoch."""
+    """Describe the fate of the batch after the position if the position begins a new epoch."""
     if batch is None or not batch.events:
         return []
     if batch.manifest is None:
         return [
-            f"{counted(batch.events, 'event')} received for batch {batch.batch_id} will be left behind."
+            f"{counted(batch.events, 'event')} received for batch {batch.batch_id} will be left "
+            "behind."
         ]
     if batch.receipt is None:
         return [
-            f"Batch {batch.batch_id} ({counted(batch.events, 'event')}, staged) is left behind; `airflow sfevents batches reland` lands it still. "
-            "End its Spark job first, should one be running."
+            f"Batch {batch.batch_id} ({counted(batch.events, 'event')}, staged) is left behind; "
+            "`airflow sfevents batches reland` can still land it. End its Spark job first, if it "
+            "is still running."
         ]
     return []
 
@@ -155,20 +176,23 @@ def _planned(
 ) -> str:
     if isinstance(plan, restart.Commit):
         return (
-            f"commits batch {batch.batch_id} ({counted(batch.events, 'event')}), which has landed: the position moves to its end, and nothing is "
-            "fetched or landed again."
+            f"commits batch {batch.batch_id} ({counted(batch.events, 'event')}), which has landed: "
+            "the position moves to its end, and nothing is fetched or landed again."
         )
     if isinstance(plan, restart.Adopt):
-        return f"lands batch {batch.batch_id} ({counted(batch.events, 'event')}), which is staged, and commits it; nothing is fetched."
+        return (
+            f"lands batch {batch.batch_id} ({counted(batch.events, 'event')}), which is staged, "
+            "and commits it; nothing is fetched."
+        )
     after = _FROM.get(plan.ask, f"the events after {plan.ask}")
     if plan.kept:
         return (
-            f"goes on with batch {batch.batch_id}: it keeps the {counted(plan.events, 'event')} of {counted(len(plan.kept), 'file')} and fetches "
-            f"{after}."
+            f"continues batch {batch.batch_id}: it keeps the {counted(plan.events, 'event')} of "
+            f"{counted(len(plan.kept), 'file')} and fetches {after}."
         )
     why = ""
     if position.loss is not None:
         why = f", after a loss window: the bus refused {position.loss.after}"
     elif plan.anchors:
-        why = ", where a keepalive was last heard"
+        why = ", the replay id of the last keepalive"
     return f"fetches batch {batch.batch_id}: {after}{why}."

@@ -1,10 +1,13 @@
 """`airflow sfevents position`: show, set, forget.
 
-The order of effects of the latter two, since the process may die between any two of them:
+The order of effects of `set` and `forget`, since the process may die between any two of them:
 
-1. The batch after the position is claimed, so that no task works on it meanwhile; only then is the user asked.
-2. set: the new epoch's origin is written to the staging area, then the position to its store, and read back.
-3. forget: the position is deleted, then the mark is left that says it was on purpose. Without the mark the next run is refused.
+1. The lease of the batch after the position is taken, so that no task works on it in the meantime;
+   only then is the user asked.
+2. set: the new epoch's origin is written to the staging area, then the position to its store, and
+   read back.
+3. forget: the position is deleted, then the sidecar file is written that says it was on purpose.
+   Without that file the next run is refused.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ if TYPE_CHECKING:
 @providers_configuration_loaded
 @command
 def show(args: Namespace) -> None:
-    """Show one position, or list all; end with code 1 where one is older than `--fail-older-than`."""
+    """Show one position, or list all; exit with code 1 if one is older than `--fail-older-than`."""
     ages = _show_one(args) if args.topic else _show_all(args)
     limit = args.fail_older_than
     if limit is not None and (old := outlook.too_old(ages, limit)):
@@ -62,7 +65,7 @@ def show(args: Namespace) -> None:
 
 
 def _show_all(args: Namespace) -> dict[str, float | None]:
-    """List positions; their ages."""
+    """List positions; returns their ages."""
     area = StagingArea(staging_root(args.staging))
     now_ = datetime.fromisoformat(now())
 
@@ -76,7 +79,7 @@ def _show_all(args: Namespace) -> dict[str, float | None]:
 
 
 def _show_one(args: Namespace) -> dict[str, float | None]:
-    """Show a position and what the next run will do; its age."""
+    """Show a position and what the next run will do; returns its age."""
     reached = reach(args)
     next_run, warning = foresee(args, reached)
     fields = _fields(reached)
@@ -92,7 +95,7 @@ def _show_one(args: Namespace) -> dict[str, float | None]:
 @providers_configuration_loaded
 @command
 def set_(args: Namespace) -> None:
-    """Begin a new epoch elsewhere."""
+    """Begin a new epoch at another start."""
     start = check_given_start(args.start)
     reached = reach(args, mend=True, may_log_in=True)
     position = _begin(args, reached, start)
@@ -100,7 +103,7 @@ def set_(args: Namespace) -> None:
     with _in_hand(args, reached, ("set", start)) as batch:
         confirm(
             args,
-            f"{reached.store.where}{stands} will go on at {start!r}, in a new epoch.",
+            f"{reached.store.where}{stands} will continue at {start!r}, in a new epoch.",
             *([f"It is replaced: {reached.unreadable}"] if reached.unreadable else []),
             *outlook.meaning(start),
             *outlook.left_behind(batch),
@@ -121,7 +124,8 @@ def forget(args: Namespace) -> None:
     with _in_hand(args, reached, ("forget",)) as batch:
         confirm(
             args,
-            f"{reached.store.where} will be deleted, on purpose: the next run is a first run and begins at its `initial_replay`.",
+            f"{reached.store.where} will be deleted, on purpose: the next run is a first run and "
+            "begins at its `initial_replay`.",
             outlook.LANDS_ONCE,
             *outlook.left_behind(batch),
         )
@@ -136,7 +140,7 @@ def forget(args: Namespace) -> None:
 
 
 def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
-    """What the next run will do, and a warning if there is one."""
+    """Describe the next run; returns the sentence, and a warning if there is one."""
     position, where = reached.position, reached.store.where
     if position is None:
         begun = begun_epochs(reached.folder)
@@ -189,12 +193,12 @@ def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
 
 
 def _losses(position: Position) -> tuple[LossWindow, ...]:
-    """Loss windows of committed batches, and the one that the coming batch begins with."""
+    """Return the loss windows of committed batches, and the one that the next batch begins with."""
     return (*position.losses, *([position.loss] if position.loss else []))
 
 
 def _for_people(reached: Reached) -> dict[str, Any]:
-    """Sentences in place of the fields that hold more than one value."""
+    """Return sentences in place of the fields that hold more than one value."""
     position = reached.position
     if position is None:
         return {}
@@ -206,19 +210,21 @@ def _for_people(reached: Reached) -> dict[str, Any]:
             for one in position.recent
         ],
         "losses": [
-            f"after {one.after} (last event {one.after_event_at or 'unknown'}), on at {one.start} since {one.at}: {one.why}"
+            f"after {one.after} (last event {one.after_event_at or 'unknown'}), continued at "
+            f"{one.start} since {one.at}: {one.why}"
             for one in _losses(position)
         ],
-        "anchor": f"{anchor.replay_id}, heard at {anchor.seen_at}" if anchor else "",
+        "anchor": f"{anchor.replay_id}, received at {anchor.seen_at}" if anchor else "",
     }
 
 
 @contextmanager
 def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterator[Batch | None]:
-    """Hold the batch after the position: no task works on it meanwhile, and a living one is not disturbed.
+    """Hold the lease of the batch after the position, unless a task is at work on it.
 
-    :param words: of this command, to be named in refusals.
-    :raises ConfigurationError: somebody else is at work on it, it would be left behind, or the position moved before it was ours.
+    :param words: of this command, to be named in errors.
+    :raises ConfigurationError: another task is at work on the batch, it would be left behind, or
+        the position was moved before the lease was taken.
     """
     require_staging(args, reached)
     batch = reached.next_batch()
@@ -230,16 +236,18 @@ def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterato
         claim = folder.claim(Holder.here(Run(), now()))
     except BatchClaimed as error:
         holder = looking.look(reached.folder, batch.epoch, batch.sequence).holder
-        who = holder.describe() if holder else "somebody"
+        who = holder.describe() if holder else "another process"
         release = invocation(args, "batches", "release", batch.batch_id)
         raise ConfigurationError(
-            f"Batch {batch.batch_id}, the one after the position, is held by {who}, and that is at work. Nothing was changed. Let it finish, "
-            f"or end the task; then give the command again. If it is gone in truth: {release}"
+            f"Batch {batch.batch_id}, the one after the position, is held by {who}, which is at "
+            "work. Nothing was changed. Let it finish, or end the task; then run the command "
+            f"again. If you know that the holder is gone: {release}"
         ) from error
     with claim:
         if reached.store.get() != reached.record:
             raise ConfigurationError(
-                f"{reached.store.where} was moved by somebody else just now. Nothing was changed; look at it, then give the command again."
+                f"{reached.store.where} was moved by another process just now. Nothing was "
+                "changed; show it, then run the command again."
             )
         held = looking.look(reached.folder, batch.epoch, batch.sequence)
         again = invocation(args, "position", *words, "--abandon-staged")
@@ -248,12 +256,16 @@ def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterato
 
 
 def _begin(args: Namespace, reached: Reached, start: str) -> Position:
-    """The new position; what there is no position to tell, the last epoch's origin does, or the connection."""
+    """Return the new position.
+
+    Without an old position, org, instance and owner come from the last epoch's origin or the
+    connection.
+    """
     at = now()
     known = reached.position or reached.last_begun()
     session = reached.session or (None if known else log_in(SfEventsHook.default_conn_name))
     org = session or known
-    assert org is not None  # noqa: S101 - without `known` somebody has logged in
+    assert org is not None  # noqa: S101 - without `known` there is a session
     begun = record.begin(
         org_id=org.org_id,
         instance_url=org.instance_url,
@@ -269,8 +281,12 @@ def _begin(args: Namespace, reached: Reached, start: str) -> Position:
 
 
 def _require_gone(reached: Reached) -> None:
-    """:raises ConfigurationError: the store still answers."""
+    """Check that the store no longer has the record.
+
+    :raises ConfigurationError: it has.
+    """
     if reached.store.get() is not None:
         raise ConfigurationError(
-            f"{reached.store.where} is still read after it was deleted. {reached.store.advice} Then give the command again."
+            f"{reached.store.where} is still read after it was deleted. {reached.store.advice} "
+            "Then run the command again."
         )

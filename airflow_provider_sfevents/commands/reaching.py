@@ -1,4 +1,4 @@
-"""From what a command was given to the position, its store and its staging area."""
+"""Find the position, its store and its staging area by the arguments of a command."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """A consumer's position on a topic, and what is staged of it.
+    """A consumer's position on a topic, and its staged batches.
 
-    :param folder: of the position's org; where there is no position, of the org that was found.
-    :param session: of the org that `--conn-id` leads to; None where nobody logged in.
+    :param folder: of the position's org; without a position, of the org that was found.
+    :param session: of the org of `--conn-id`; None without a login.
     :param record: the store's text; None: there is none.
-    :param position: None: there is none, or `unreadable` says why it is none.
+    :param position: None: there is none, or the record is none.
+    :param unreadable: the reason why the record is no position.
     """
 
     store: ReachedStore
@@ -55,7 +56,10 @@ class Reached:
         return newest_landed(self.folder)
 
     def next_batch(self) -> Batch | None:
-        """The batch after the position; where that is lost, after what it must have been. None: nothing was ever begun."""
+        """Return the batch after the position; None if no epoch was ever begun.
+
+        If the position is lost, it is the batch after the newest landed one.
+        """
         position, landed = self.position, self.landed
         if position is not None:
             return look(self.folder, position.epoch, position.sequence + 1)
@@ -65,7 +69,7 @@ class Reached:
         return look(self.folder, begun.epoch, 1) if begun else None
 
     def last_begun(self) -> Position | None:
-        """How the newest epoch began, which says of which instance and task a lost position was."""
+        """Return the newest epoch's first position, which has the instance and owner of a lost one."""
         origins = self.folder.origins()
         if not origins:
             return None
@@ -74,14 +78,15 @@ class Reached:
 
 
 def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> Reached:
-    """Find the org, and with it everything else.
+    """Find the org, and with it the position, its store and its staging area.
 
-    The org is the position's, which is looked for in that of `--conn-id` where the store has several; where there is no position, that
-    of `--conn-id`, else the only one that the staging area has, else that of the default connection.
+    The org is the position's. If the store has positions of several orgs, the org of `--conn-id`
+    selects one. Without a position the org is that of `--conn-id`, or the only one in the staging
+    area, or that of the default connection.
 
-    :param mend: take a record that is no position for one that is to be replaced.
-    :param may_log_in: ask the default connection where nothing else tells the org.
-    :raises SfEventsError: something cannot be read, there are several orgs, or none.
+    :param mend: accept a record that is no position, because it is to be replaced.
+    :param may_log_in: use the default connection if the org is not known otherwise.
+    :raises SfEventsError: a record cannot be read, or there are several orgs, or none.
     """
     topic = check_topic(args.topic)
     root = staging_root(args.staging)
@@ -106,9 +111,10 @@ def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> R
         org_id = session.org_id
     if not org_id:
         raise ConfigurationError(
-            f"Of consumer {args.consumer!r} on {topic} there is nothing: {store.where} does not exist, and nothing is staged below {root}. If "
-            "the task keeps its position or its batches elsewhere, say so by `--position-store` and `--staging`. If it has not run yet, its "
-            "first run begins at its `initial_replay`."
+            f"There is no position of consumer {args.consumer!r} on {topic}: {store.where} does "
+            f"not exist, and nothing is staged below {root}. If the task keeps its position or its "
+            "batches elsewhere, give `--position-store` and `--staging`. If it has not run yet, "
+            "its first run begins at its `initial_replay`."
         )
     return Reached(
         store=open_row(args.position_store, org_id=org_id, consumer=args.consumer, topic=topic),
@@ -123,7 +129,10 @@ def reach(args: Namespace, *, mend: bool = False, may_log_in: bool = False) -> R
 
 
 def log_in(conn_id: str) -> Session:
-    """:raises SfEventsError: the connection does not lead to an org."""
+    """Log in by a connection.
+
+    :raises SfEventsError: the connection does not lead to an org.
+    """
 
     async def session() -> Session:
         async with SfEventsHook(conn_id).client() as client:
@@ -133,15 +142,18 @@ def log_in(conn_id: str) -> Session:
 
 
 def require_staging(args: Namespace, reached: Reached) -> None:
-    """Refuse to change a position with the wrong staging area before us: what is at work and staged would not be seen.
+    """Refuse to change a position if the default staging area has no batch of it.
 
-    :raises ConfigurationError: nothing is staged of this position, and the staging area is only the default.
+    In the wrong staging area leases and staged batches would not be seen.
+
+    :raises ConfigurationError: nothing is staged of this position, and no `--staging` was given.
     """
     if args.staging or reached.position is None or reached.folder.epochs():
         return
     raise ConfigurationError(
-        f"Nothing of this consumer and topic is below {durable.url(reached.folder.folder)}, although there is a position. Give the task's "
-        "staging area by `--staging` (its argument `staging`); the default is given as --staging file://$AIRFLOW_HOME/sfevents."
+        f"Nothing of this consumer and topic is below {durable.url(reached.folder.folder)}, "
+        "although there is a position. Give the task's staging area by `--staging` (its argument "
+        "`staging`); the default is given as --staging file://$AIRFLOW_HOME/sfevents."
     )
 
 
@@ -150,7 +162,7 @@ def now() -> str:
 
 
 def _read(record: str | None, where: str) -> tuple[Position | None, str]:
-    """The position; or why what is there is none."""
+    """Parse a record; returns the position, or the reason why it is none."""
     try:
         return (None if record is None else Position.from_json(record, where)), ""
     except ConfigurationError as error:
@@ -158,7 +170,7 @@ def _read(record: str | None, where: str) -> tuple[Position | None, str]:
 
 
 def is_of_newer_release(record: str | None) -> bool:
-    """Whether a record that cannot be read may be quite right, so that it must not be replaced."""
+    """Return whether a record may be valid for a newer release, so that it must not be replaced."""
     try:
         value = json.loads(record or "")
     except ValueError:
@@ -168,6 +180,6 @@ def is_of_newer_release(record: str | None) -> bool:
 
 
 def _staged_orgs(area: StagingArea, consumer: str, topic: str) -> set[str]:
-    """Orgs of which something of this consumer and topic lies in the staging area."""
+    """Return the orgs of which the staging area has a folder of this consumer and topic."""
     orgs = (name for name in durable.names(area.root) if name != layout.JOBS)
     return {org_id for org_id in orgs if durable.names(area.topic(org_id, consumer, topic).folder)}

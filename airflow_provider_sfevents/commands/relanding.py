@@ -1,6 +1,6 @@
-"""Landing a batch again by its own task: which task instances to clear, and clearing them as `airflow tasks clear` does.
+"""Land a batch again by clearing its task instances, as `airflow tasks clear` does.
 
-A task that is cleared finds that its run has a batch of its own, and lands that one (`batches.past`).
+A cleared task finds that its run has a batch of its own, and lands that batch (`batches.past`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Clearing:
     """Task instances of one run, by task and map index.
 
     :param dag: Airflow's, as the scheduler has it.
-    :param paused: Airflow starts nothing of the DAG now.
+    :param paused: the DAG is paused, so Airflow starts no task of it now.
     """
 
     dag: Any
@@ -51,24 +51,33 @@ class Clearing:
         return f"Of run {self.run} of DAG {self.dag.dag_id}, these are cleared: {named}."
 
     def clear(self) -> str:
-        """Clear them; what follows from it."""
+        """Clear them; returns a sentence with the result."""
         with told("The task instances", "cleared"):
             cleared = self.dag.clear(task_ids=list(self.instances), run_id=self.run)
         done = f"{counted(cleared, 'task instance')} cleared."
         if self.paused:
-            return f"{done} The DAG is paused, so nothing runs yet: airflow dags unpause {self.dag.dag_id}"
+            return (
+                f"{done} The DAG is paused, so nothing runs yet: airflow dags unpause "
+                f"{self.dag.dag_id}"
+            )
         return f"{done} Airflow's scheduler starts them."
 
 
 def refuse(batch: Batch, position: Position | None, list_command: str) -> None:
-    """:raises ConfigurationError: there is nothing to land again, or somebody is at it."""
+    """Refuse a batch that cannot be landed again.
+
+    :param list_command: the command that lists the batches.
+    :raises ConfigurationError: the batch is not staged, is held, or is not committed yet.
+    """
     if batch.manifest is None:
         raise ConfigurationError(
-            f"Batch {batch.batch_id} is not staged: it was swept (`keep_batches`), or never was. What there is: {list_command}"
+            f"Batch {batch.batch_id} is not staged: it was swept (`keep_batches`), or it never "
+            f"was. List the batches that are kept: {list_command}"
         )
     if batch.held:
         raise ConfigurationError(
-            f"Batch {batch.batch_id} is held by {batch.describe_holder()}. Let it finish, or end it; then give the command again."
+            f"Batch {batch.batch_id} is held by {batch.describe_holder()}. Let that task finish, "
+            "or end it; then run the command again."
         )
     if (
         position is not None
@@ -76,31 +85,33 @@ def refuse(batch: Batch, position: Position | None, list_command: str) -> None:
         and batch.sequence > position.sequence
     ):
         raise ConfigurationError(
-            f"Batch {batch.batch_id} is not committed yet: the next run lands it by itself. Start one: airflow dags trigger "
-            f"{batch.manifest.run.dag or '<dag>'}"
+            f"Batch {batch.batch_id} is not committed yet: the next run lands it by itself. Start "
+            f"a run: airflow dags trigger {batch.manifest.run.dag or '<dag>'}"
         )
 
 
 def find(batch: Batch, *, downstream: bool) -> Clearing:
-    """What to clear, by Airflow's database.
+    """Find the task instances to clear, in Airflow's database.
 
-    :param downstream: what comes after the task too.
+    :param downstream: include the tasks after the staging task.
     :raises ConfigurationError: the run or its DAG is gone, or the task is at work.
     """
-    assert batch.manifest is not None  # noqa: S101 - `refuse` has seen to it
+    assert batch.manifest is not None  # noqa: S101 - `refuse` has checked it
     run = batch.manifest.run
     dag = SerializedDagModel.get_dag(run.dag) if run.dag else None
     instances = _instances(run)
     if dag is None or (run.task, run.map_index) not in instances or not dag.has_task(run.task):
         raise ConfigurationError(
-            f"Task {run.task or '?'} of run {run.run or '?'} of DAG {run.dag or '?'}, which staged batch {batch.batch_id}, is not in Airflow's "
-            "database any more, so it cannot be cleared."
+            f"Task {run.task or '?'} of run {run.run or '?'} of DAG {run.dag or '?'}, which staged "
+            f"batch {batch.batch_id}, is not in Airflow's database any more, so it cannot be "
+            "cleared."
         )
     after = _after(dag, run.task, asked=downstream)
     chosen = choose((run.task, run.map_index), after, instances)
     if busy := [task for task, index in chosen if instances[task, index] in _BUSY]:
         raise ConfigurationError(
-            f"Task {', '.join(busy)} of run {run.run} is at work or about to be. Let it finish, then give the command again."
+            f"Task {', '.join(busy)} of run {run.run} is running or about to run. Let it finish, "
+            "then run the command again."
         )
     return Clearing(dag=dag, run=run.run, instances=chosen, paused=_is_paused(run.dag))
 
@@ -108,8 +119,11 @@ def find(batch: Batch, *, downstream: bool) -> Clearing:
 def choose(
     staging: tuple[str, int], after: Sequence[str], instances: Mapping[tuple[str, int], Any]
 ) -> tuple[tuple[str, int], ...]:
-    """The staging task's instance, and of each task after it the one of the same map index, or all where there is none.
+    """Return the staging task's instance, and the instances of the tasks after it.
 
+    Of each task after it, the instance of the same map index is taken, or all if there is none.
+
+    :param staging: task and map index of the staging task.
     :param instances: all of the run.
     """
     chosen = [staging]
@@ -121,7 +135,10 @@ def choose(
 
 
 def _after(dag: Any, task_id: str, *, asked: bool) -> list[str]:
-    """Ids of the tasks after this one that belong to it: all, where it is the beginning of a chain or they were asked for."""
+    """Return the ids of the tasks after this one that are cleared with it.
+
+    They are all of them if the task begins a chain or they were asked for; otherwise none.
+    """
     task = dag.get_task(task_id)
     after = sorted(
         dag.partial_subset([task_id], include_downstream=True, include_upstream=False).task_ids

@@ -1,7 +1,7 @@
-"""Position stores as the command line reaches them: in Airflow's database itself.
+"""Position stores for the command line: in Airflow's database itself.
 
-Tasks go through Airflow's API server (`positions`); a command has no such way (`airflow.sdk.Variable.set` needs a task's supervisor),
-and does as `airflow variables set` does. What is written here is what a task reads there.
+Tasks use Airflow's API server (`positions`). A command cannot (`airflow.sdk.Variable.set` needs a
+task's supervisor), so it works as `airflow variables set` does. A task reads what is written here.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class ReachedStore(PositionStore, Protocol):
-    """A position's place that can be emptied."""
+    """A position store whose record can be deleted."""
 
     def delete(self) -> None:
-        """Nothing happens where there is nothing.
+        """Delete the record; a missing one is no error.
 
         :raises SfEventsError: it could not be deleted.
         """
 
 
 def open_row(spec: str, *, org_id: str, consumer: str, topic: str) -> ReachedStore:
-    """The store of one position.
+    """Open the store of one position.
 
     :param spec: the task's `position_store`, as far as it can be given on a command line.
-    :param org_id: empty where it is not known; a Variable and a user's own store do without.
+    :param org_id: empty if it is not known; a Variable and a user's own store do not need it.
     :raises ConfigurationError: there is no such store.
     """
     check_spec(spec)
@@ -49,7 +49,7 @@ def open_row(spec: str, *, org_id: str, consumer: str, topic: str) -> ReachedSto
 
 
 def orgs_in(spec: str, consumer: str, topic: str) -> set[str]:
-    """Orgs of which this store has a position; empty for stores that keep one whatever the org."""
+    """Return the orgs of which this store has a position; empty if it does not tell orgs apart."""
     ask: dict[str, Callable[[str, str], set[str]]] = {
         "asset": asset_orgs,
         "xcom": xcom_orgs,
@@ -58,14 +58,14 @@ def orgs_in(spec: str, consumer: str, topic: str) -> set[str]:
 
 
 def only_org(orgs: set[str], where: str) -> str:
-    """The org, empty where there is none.
+    """Return the only org; empty if there is none.
 
-    :param where: they were found; for the message.
+    :param where: where the orgs were found; for the message.
     :raises ConfigurationError: there are several.
     """
     if len(orgs) > 1:
         raise ConfigurationError(
-            f"{where} has this consumer and topic for {len(orgs)} orgs: {', '.join(sorted(orgs))}. Say which by the connection that leads "
-            "there: `--conn-id`."
+            f"{where} has this consumer and topic for {len(orgs)} orgs: {', '.join(sorted(orgs))}. "
+            "Choose one by a connection to it: `--conn-id`."
         )
     return next(iter(orgs), "")

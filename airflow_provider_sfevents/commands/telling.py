@@ -1,4 +1,4 @@
-"""How the commands speak: tables as Airflow's own print them, questions, refusals, and each other's names."""
+"""Output of the commands: tables like Airflow's own, questions, errors, and commands to copy."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CONTEXT = "_AIRFLOW_PROCESS_CONTEXT"
 
 
 def command(act: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
-    """Make our errors what Airflow's commands end with: the message on stderr, exit code 1.
+    """Decorate a command: an error of this package becomes its message on stderr and exit code 1.
 
-    And let connections be found: Airflow's `BaseHook.get_connection` looks into the database only in a task and in processes that say
-    they are servers (3.3), and a command is neither.
+    It also lets connections be found: Airflow's `BaseHook.get_connection` reads the database only
+    in a task and in processes that declare themselves servers (3.3), and a command is neither.
     """
 
     @functools.wraps(act)
@@ -44,21 +44,21 @@ def say(text: str) -> None:
 def confirm(args: Namespace, *what: str) -> None:
     """Ask, unless `--yes` was given.
 
-    :raises SystemExit: the answer is no, or there is nobody to answer.
+    :raises SystemExit: the answer is no, or there is no input.
     """
     say("\n".join(what))
     try:
-        if args.yes or ask_yesno("Go on? [y/n]"):
+        if args.yes or ask_yesno("Continue? [y/n]"):
             return
     except EOFError:
         raise SystemExit(
-            "Nothing was changed: nobody answered. To go on without being asked: --yes"
+            "Nothing was changed, because there was no answer. To skip the question: --yes"
         ) from None
     raise SystemExit("Nothing was changed.")
 
 
 def is_for_programs(output: str) -> bool:
-    """Whether the answer is read by a program, which wants JSON's types and nothing else."""
+    """Return whether the output is for a program, which needs JSON's types."""
     return output not in ("table", "plain")
 
 
@@ -78,7 +78,7 @@ def show_rows(rows: Sequence[Mapping[str, Any]], output: str) -> None:
 
 
 def show_one(fields: Mapping[str, Any], output: str) -> None:
-    """Show one thing with many fields: one to a line for people, one object for programs."""
+    """Show one object with many fields: one per line for people, one object for programs."""
     if is_for_programs(output):
         show_rows([fields], output)
         return
@@ -96,7 +96,7 @@ def _in_words(value: Any, between: str = ", ") -> str:
 
 
 def invocation(args: Namespace, group: str, name: str, *words: str) -> str:
-    """Another command on the same consumer and topic, to be copied: with the options that this one was given."""
+    """Return another command on the same consumer and topic, to copy, with the same options."""
     given = {
         "--position-store": None if args.position_store == "variable" else args.position_store,
         "--staging": args.staging,

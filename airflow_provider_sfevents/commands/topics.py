@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 @providers_configuration_loaded
 @command
 def list_(args: Namespace) -> None:
-    """List what the org offers."""
+    """List the topics and channels that the org offers."""
     found, problem = asyncio.run(_list(args.conn_id, unselected=args.all))
     show_rows([offered_row(one) for one in found], args.output)
     if problem:
-        print(problem, file=sys.stderr)  # noqa: T201 - beside the answer, which may be for a program
+        print(problem, file=sys.stderr)  # noqa: T201 - stdout may be read by a program
 
 
 async def _list(conn_id: str, *, unselected: bool) -> tuple[list[OfferedTopic], str]:
@@ -65,13 +65,13 @@ def offered_row(one: OfferedTopic) -> dict[str, Any]:
 
 
 def plain(found: DescribedTopic) -> dict[str, Any]:
-    """A topic in the types that JSON has, which is what YAML without tags has too."""
+    """Return a topic in the types of JSON, which are those of YAML without tags, too."""
     whole: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(found)))
     return whole
 
 
 def headline(found: DescribedTopic) -> str:
-    """The topic, and what the user may do with it."""
+    """Describe the topic and the user's permissions on it."""
     may = [
         word
         for word, can in (("subscribe", found.can_subscribe), ("publish", found.can_publish))
@@ -79,13 +79,14 @@ def headline(found: DescribedTopic) -> str:
     ]
     counted = "count" if found.counted else "do not count"
     return (
-        f"{found.topic}: {found.kind.value}. The connection's user may {' and '.join(may) or 'neither subscribe nor publish'}; "
-        f"deliveries {counted} against the daily allowance."
+        f"{found.topic}: {found.kind.value}. The connection's user may "
+        f"{' and '.join(may) or 'neither subscribe nor publish'}; deliveries {counted} against "
+        "the daily allowance."
     )
 
 
 def field_rows(found: DescribedTopic) -> list[dict[str, Any]]:
-    """A row for each field of each event."""
+    """Return a row for each field of each event."""
     return [
         {
             "event": event.name,
@@ -100,7 +101,7 @@ def field_rows(found: DescribedTopic) -> list[dict[str, Any]]:
 
 
 def notes(found: DescribedTopic) -> list[str]:
-    """What does not go into the table: schema ids, filters, enriched fields, and what could not be read."""
+    """Return the lines below the table: schema ids, filters, enriched fields, errors."""
     told = [found.problem] if found.problem else []
     for event in found.events:
         if event.problem:

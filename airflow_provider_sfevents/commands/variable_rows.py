@@ -21,21 +21,27 @@ PREFIX = "sfevents."
 
 @contextmanager
 def told(where: str, doing: str) -> Iterator[None]:
-    """Say in one sentence what the database says at length."""
+    """Raise a database error as one sentence.
+
+    :param where: the thing that is read or changed.
+    :param doing: the failed operation, in the passive: `written`.
+    :raises TransportError: the database does not answer.
+    """
     try:
         yield
     except SQLAlchemyError as error:
         said = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise TransportError(
-            f"{where} could not be {doing}: {type(error).__name__}: {said}. Check that this machine reaches Airflow's database "
-            "(`airflow db check`), then try again."
+            f"{where} could not be {doing}: {type(error).__name__}: {said}. Check that this "
+            "machine reaches Airflow's database (`airflow db check`), then try again."
         ) from error
 
 
 class VariableRow:
-    """As workers see it: environment and secrets backend of this machine come before the database.
+    """A Variable as workers see it: environment and secrets backend come before the database.
 
-    `Variable.get` answers "not there" also when the database does not answer; so the row is looked at by itself, too.
+    `Variable.get` also returns the default if the database does not answer, so the row itself is
+    read, too.
     """
 
     def __init__(self, consumer: str, topic: str) -> None:
@@ -43,8 +49,9 @@ class VariableRow:
         self._topic = topic
         self.where = f"Variable {self._key!r}"
         self.advice = (
-            f"Something is read in its place: remove the environment variable AIRFLOW_VAR_{self._key.upper()}, or the entry "
-            f"{self._key!r} from the secrets backend, here and on the workers."
+            "Another value is read in its place: remove the environment variable "
+            f"AIRFLOW_VAR_{self._key.upper()}, or the entry {self._key!r} from the secrets "
+            "backend, here and on the workers."
         )
 
     def get(self) -> str | None:
@@ -53,8 +60,8 @@ class VariableRow:
             stored = None if row is None else row.val
         if row is not None and stored is None:
             raise ConfigurationError(
-                f"{self.where} is encrypted, and this machine cannot decrypt it: `[core] fernet_key` is not that of the API server. Give "
-                "this machine the same key."
+                f"{self.where} is encrypted, and this machine cannot decrypt it: `[core] "
+                "fernet_key` is not that of the API server. Give this machine the same key."
             )
         seen = Variable.get(self._key, default_var=None)
         return stored if seen is None else str(seen)
@@ -73,7 +80,7 @@ class VariableRow:
 
 
 def all_variables() -> list[tuple[str, str]]:
-    """Place and record of everything that is named like a position."""
+    """Return location and text of every Variable that is named like a position."""
     where = "Variables"
     with told(where, "read"), create_session() as session:
         rows = session.scalars(

@@ -1,4 +1,4 @@
-"""A position in the XComs of earlier runs, by Airflow's database."""
+"""A position in the XComs of earlier runs, in Airflow's database."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A record and the task instance it is kept with."""
+    """A record and the task instance that it is stored with."""
 
     record: str
     dag: str
@@ -44,15 +44,16 @@ class _Row:
 
 
 class XComRows:
-    """The newest of what all runs of all DAGs have pushed for a consumer and topic, or kept in their task's state.
+    """The newest position of a consumer and topic in XComs and task states, over all runs and DAGs.
 
-    Written with the newest run of the task that wrote last, since a run sees what runs before it have left, and in both places,
-    since Airflow deletes a task's XComs when that task is tried again.
+    It is written with the newest run of the task that wrote last, since a run reads what runs
+    before it have left. It is written in both places, since Airflow deletes a task's XComs when the
+    task is retried.
 
-    :param org_id: empty where it is not known: then there is nothing to find, and nowhere to write.
+    :param org_id: empty if it is not known: then nothing is found, and nothing can be written.
     """
 
-    advice = "A task wrote it at the same time; look at it again."
+    advice = "A task wrote it at the same time; show it again."
 
     def __init__(self, org_id: str, consumer: str, topic: str) -> None:
         self._of = (org_id, consumer, topic)
@@ -71,8 +72,9 @@ class XComRows:
             written = next((row for row in rows if row.record == last), None)
             if written is None:
                 raise ConfigurationError(
-                    f"{self.where} cannot be written: no run has left a position, so there is no task to leave one with. Run the DAG once "
-                    "with the place as the operator's `initial_replay`; or use another `position_store`."
+                    f"{self.where} cannot be written: no run has left a position, so there is no "
+                    "task instance to store one with. Run the DAG once with the replay id as the "
+                    "operator's `initial_replay`; or use another `position_store`."
                 )
             self._write(_in_newest_run(written, session), record, session)
 
@@ -107,7 +109,7 @@ class XComRows:
 
 
 def xcom_orgs(consumer: str, topic: str) -> set[str]:
-    """Orgs of which there is a record of this consumer and topic."""
+    """Return the orgs of which there is a record of this consumer and topic."""
     where = f"XCom {xcom_key(topic)!r}"
     with told(where, "read"), create_session() as session:
         found = [_of(row, where) for row in _rows(xcom_key(topic), session)]
@@ -120,7 +122,7 @@ def _of(row: _Row, where: str) -> tuple[str, str, str]:
 
 
 def _rows(key: str, session: Session) -> list[_Row]:
-    """All records under this key; of the state of tasks, what the configured backend keeps in the database."""
+    """Return all records under this key; of task states, those in Airflow's database."""
     pushed = [
         (one, XCom.deserialize_value(one))
         for one in session.scalars(select(XComModel).where(XComModel.key == key))
@@ -144,7 +146,7 @@ def _rows(key: str, session: Session) -> list[_Row]:
 
 
 def _in_newest_run(row: _Row, session: Session) -> _Row:
-    """The same task in its DAG's newest run."""
+    """Return the same task in its DAG's newest run."""
     run = session.scalar(
         select(TaskInstance.run_id)
         .join(

@@ -1,4 +1,4 @@
-"""`airflow sfevents` in this process, on a database of this process; a staging area and what lies in it."""
+"""`airflow sfevents` in this process, on this process's database, with a staging area."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command said; `refused` is what it ended with, when it did not go through."""
+    """Output of a command; `refused` is its error message."""
 
     said: str
     refused: str = ""
 
     @property
     def words(self) -> str:
-        """All that was said, whatever the width of the table."""
+        """The whole output, whatever the width of the table."""
         return " ".join(f"{self.said} {self.refused}".split())
 
 
@@ -55,7 +55,7 @@ class Hands:
         return variable_key(self.consumer, TOPIC)
 
     def do(self, group: str, name: str, *words: str, answers: str = "") -> Answer:
-        """Give a command on this consumer and topic.
+        """Run a command on this consumer and topic.
 
         :param answers: to its questions.
         """
@@ -84,7 +84,7 @@ class Hands:
         return Answer(said=self.capsys.readouterr().out)
 
     def keep(self, position: Position) -> Position:
-        """Put a position into its Variable, and its epoch's origin into the staging area."""
+        """Write a position to its Variable, and its epoch's origin to the staging area."""
         from airflow.models.variable import Variable
 
         own = replace(position, consumer=self.consumer)
@@ -132,7 +132,7 @@ def hands(
     """A consumer with a name of its own, without a position, and an empty staging area."""
     from airflow.models.variable import Variable
 
-    # A command sets this for its process; for ours it is to be as it was.
+    # A command sets this variable for its process; it is restored for this process.
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "")
     monkeypatch.delenv("_AIRFLOW_PROCESS_CONTEXT")
     hands = Hands(capsys=capsys, monkeypatch=monkeypatch, staging=tmp_path / "staging")
@@ -142,5 +142,5 @@ def hands(
 
 @pytest.fixture
 def begun_here(hands: Hands) -> Position:
-    """A position at sequence 0."""
+    """A position at batch number 0."""
     return hands.keep(begun())

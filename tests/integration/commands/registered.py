@@ -50,7 +50,7 @@ def run_once(dag_id: str, run_id: str, day: int = 1) -> None:
 
 
 def states(dag_id: str, run_id: str) -> dict[str, str]:
-    """State of a run's tasks, and under its id the run's own."""
+    """States of a run's tasks, and of the run under its id."""
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session
     from sqlalchemy import select

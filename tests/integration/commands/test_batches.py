@@ -25,7 +25,7 @@ pytestmark = pytest.mark.airflow
 
 
 def test_batches_are_listed_with_their_states(hands: Hands, begun_here: Position) -> None:
-    """Committed, staged, and what the next run makes of it."""
+    """Batches are listed with their states, and the next run is described."""
     hands.stage(hands.commit(begun_here))
     listed = hands.do("batches", "list")
     assert (
@@ -39,7 +39,7 @@ def test_batches_are_listed_with_their_states(hands: Hands, begun_here: Position
 
 
 def test_a_batch_whose_holder_is_gone_is_released(hands: Hands, begun_here: Position) -> None:
-    """A process of this machine that no longer runs needs no watching; the holder is named."""
+    """The lease of a dead process on this machine is released without watching."""
     folder = hands.folder.batch(begun_here.epoch, 1).folder
     gone = Holder(
         host="here",
@@ -57,15 +57,15 @@ def test_a_batch_whose_holder_is_gone_is_released(hands: Hands, begun_here: Posi
     seen = claims.seen(folder)
     assert seen is not None
     assert seen[2] is Verdict.FREE
-    assert "Nobody holds batch e1-1." in hands.do("batches", "release", "e1-1").words
+    assert "Batch e1-1 is not held." in hands.do("batches", "release", "e1-1").words
 
 
 def test_a_batch_at_work_is_released_only_by_force(hands: Hands, begun_here: Position) -> None:
-    """The refusal names the force; with it the holder is told to give way by the next claim."""
+    """A held batch is released only with `--force`, and its holder gives way at its next check."""
     folder = hands.folder.batch(begun_here.epoch, 1).folder
     with claims.take(folder, Holder.here(Run(dag="load", task="fetch"), "")):
         refused = hands.do("batches", "release", "e1-1")
-        assert "It is at work. Nothing was changed." in refused.refused
+        assert "The holder is at work. Nothing was changed." in refused.refused
         assert f"release {hands.consumer} {TOPIC} e1-1 --force" in refused.refused
         assert not hands.do("batches", "release", "e1-1", "--force", "-y").refused
         seen = claims.seen(folder)
@@ -74,7 +74,7 @@ def test_a_batch_at_work_is_released_only_by_force(hands: Hands, begun_here: Pos
 
 
 def test_a_batch_is_landed_again_by_its_own_task(hands: Hands, begun_here: Position) -> None:
-    """The task that staged it is cleared, nothing else, and the position stays; a dry run clears nothing."""
+    """Relanding clears only the task that staged the batch; a dry run clears nothing."""
     dag_id = hands.consumer
     with DAG(dag_id, schedule=None) as dag:
         EmptyOperator(task_id="land") >> EmptyOperator(task_id="report")
@@ -92,7 +92,7 @@ def test_a_batch_is_landed_again_by_its_own_task(hands: Hands, begun_here: Posit
 
 
 def test_a_chain_is_cleared_to_its_end(hands: Hands, begun_here: Position) -> None:
-    """Where a fetch staged the batch, the Spark task and the commit after it are cleared too."""
+    """In a chain, the Spark and commit tasks after the fetch are cleared, too."""
     dag_id = hands.consumer
     with DAG(dag_id, schedule=None) as dag:
         fetch = SfEventsFetchOperator(task_id="fetch", topic=TOPIC)
@@ -114,7 +114,7 @@ def test_a_chain_is_cleared_to_its_end(hands: Hands, begun_here: Position) -> No
 
 
 def test_without_its_run_a_batch_is_landed_by_hand(hands: Hands, begun_here: Position) -> None:
-    """Airflow cannot clear what it has no record of; the message is the spark-submit to give instead."""
+    """If Airflow no longer has the run, the error has the spark-submit command."""
     hands.commit(begun_here, run=Run(dag=hands.consumer, run="run-1", task="land"))
     refused = hands.do("batches", "reland", "e1-1", "-y").refused
     assert "is not in Airflow's database any more" in refused
@@ -124,7 +124,7 @@ def test_without_its_run_a_batch_is_landed_by_hand(hands: Hands, begun_here: Pos
 
 
 def test_what_is_not_committed_is_left_to_the_next_run(hands: Hands, begun_here: Position) -> None:
-    """Landing again is for what has been committed; the rest lands by itself."""
+    """A batch that is not committed is not landed again: the next run lands it."""
     hands.stage(begun_here)
     assert (
         "not committed yet: the next run lands it" in hands.do("batches", "reland", "e1-1").refused

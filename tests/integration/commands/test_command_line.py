@@ -11,7 +11,7 @@ pytestmark = pytest.mark.airflow
 
 
 def test_airflow_knows_the_commands_and_a_refusal_is_one_message(airflow_home: AirflowHome) -> None:
-    """The installed `airflow` finds the commands by the provider info; a mistake ends with its message and exit code 1."""
+    """The installed `airflow` has the commands; an error is one message and exit code 1."""
     ended = airflow_home.command(
         "sfevents", "position", "set", "load", "/event/Order__e", "yesterday", "--yes"
     )

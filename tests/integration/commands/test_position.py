@@ -23,7 +23,7 @@ pytestmark = pytest.mark.airflow
 
 
 def test_a_position_is_shown_with_what_comes_next(hands: Hands, begun_here: Position) -> None:
-    """People get a table and a sentence, programs one object with both."""
+    """A position is a table with a sentence on the next run, or one object for programs."""
     hands.commit(begun_here)
     table = hands.do("position", "show")
     assert "e1-1: 3 events to 00000000000000000001" in table.words
@@ -39,7 +39,7 @@ def test_a_position_is_shown_with_what_comes_next(hands: Hands, begun_here: Posi
 
 
 def test_an_old_position_is_warned_of(hands: Hands) -> None:
-    """Before the bus no longer knows the place, and after, showing it says so."""
+    """A position near the bus's 72 hours, or beyond them, is shown with a warning."""
     hands.keep(begun(sequence=1, replay_id="0a"))
     assert "may have expired: the bus keeps events for 72 h" in hands.do("position", "show").words
 
@@ -47,7 +47,7 @@ def test_an_old_position_is_warned_of(hands: Hands) -> None:
 def test_all_positions_are_listed_and_what_is_none_is_named(
     hands: Hands, begun_here: Position
 ) -> None:
-    """Without arguments everything that is named like a position is there, the unreadable last."""
+    """Without arguments all records named like positions are listed, unreadable ones last."""
     Variable.set("sfevents.zz_not_one.x", "rubbish")
     try:
         rows = json.loads(hands.airflow("sfevents", "position", "show", "-o", "json").said)
@@ -61,7 +61,7 @@ def test_all_positions_are_listed_and_what_is_none_is_named(
 
 
 def test_a_position_that_is_too_old_fails_the_command(hands: Hands) -> None:
-    """With `--fail-older-than` the command ends with the name and the age, of one position and among all."""
+    """`--fail-older-than` ends the command with name and age of each older position."""
     kept = hands.keep(begun(sequence=1, replay_id="0a"))
     everything = ("sfevents", "position", "show", hands.consumer, "--fail-older-than")
     asked = [
@@ -75,7 +75,7 @@ def test_a_position_that_is_too_old_fails_the_command(hands: Hands) -> None:
 
 
 def test_a_keepalive_makes_a_listed_position_young(hands: Hands) -> None:
-    """Where the staging area is at hand, the list takes what was heard since into account."""
+    """With a staging area, the list's ages count from the last keepalive."""
     kept = hands.keep(begun(sequence=1, replay_id="0a"))
     at = datetime.now(UTC).isoformat()
     hands.folder.write_anchor(
@@ -87,7 +87,7 @@ def test_a_keepalive_makes_a_listed_position_young(hands: Hands) -> None:
 
 
 def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> None:
-    """The new epoch starts where it was told, keeps the owner, remembers the move as a loss window, and has its origin."""
+    """`set` begins an epoch with the owner, a loss window for the move, and an origin."""
     stood = hands.commit(begun_here)
     done = hands.do("position", "set", "latest", "--yes")
     assert not done.refused
@@ -97,20 +97,21 @@ def test_set_begins_an_epoch_elsewhere(hands: Hands, begun_here: Position) -> No
     assert [(one.after, one.start) for one in now.losses] == [(stood.replay_id, "latest")]
     assert [origin.epoch for origin in hands.folder.origins()] == ["e1", now.epoch]
     assert (
-        f"The next run fetches batch {now.epoch}-1: events published once it listens." in done.words
+        f"The next run fetches batch {now.epoch}-1: events published after it has subscribed."
+        in done.words
     )
 
 
 def test_set_asks_first(hands: Hands, begun_here: Position) -> None:
-    """Whoever says no has changed nothing."""
+    """Answering no changes nothing."""
     refused = hands.do("position", "set", "latest", answers="n\n")
-    assert "whatever is published before that and has not landed is skipped" in refused.words
+    assert "is published before that and has not landed is skipped" in refused.words
     assert refused.refused == "Nothing was changed."
     assert hands.kept() == begun_here
 
 
 def test_a_staged_batch_is_not_left_behind_by_accident(hands: Hands, begun_here: Position) -> None:
-    """The refusal names the command that leaves it behind, and that one works."""
+    """The error for a staged batch names the command that leaves it behind, which works."""
     hands.stage(begun_here)
     refused = hands.do("position", "set", "latest", "-y")
     assert "Batch e1-1 is staged (3 events, delivered and counted)" in refused.refused
@@ -127,7 +128,7 @@ def test_a_staged_batch_is_not_left_behind_by_accident(hands: Hands, begun_here:
 def test_a_batch_at_work_is_not_disturbed(
     hands: Hands, begun_here: Position, words: tuple[str, ...]
 ) -> None:
-    """While a task works on the batch after the position, hands stay off and are told who it is."""
+    """While a task works on the next batch, the position cannot be changed."""
     holder = Holder.here(Run(dag="load", run="run-7", task="fetch"), "2026-01-01T00:00:00+00:00")
     with hands.folder.batch("e1", 1).claim(holder):
         refused = hands.do("position", *words, "-y")
@@ -138,7 +139,7 @@ def test_a_batch_at_work_is_not_disturbed(
 
 
 def test_rubbish_is_replaced_but_a_newer_release_is_respected(hands: Hands) -> None:
-    """Set mends a record that somebody broke, and not one that this release cannot read yet."""
+    """`set` replaces a broken record, but not one of a newer release."""
     hands.keep(begun())
     Variable.set(hands.key, "rubbish")
     shown = hands.do("position", "show").refused
@@ -158,7 +159,7 @@ def test_rubbish_is_replaced_but_a_newer_release_is_respected(hands: Hands) -> N
 def test_a_replay_id_of_an_impossible_length_gives_nothing_up(
     hands: Hands, begun_here: Position
 ) -> None:
-    """The position stays, and the refusal says how long a replay id is."""
+    """A replay id of a wrong length is refused, and the position stays."""
     refused = hands.do("position", "set", "00ff", "-y")
     assert "it has 2 bytes, and theirs have 8 or 10" in refused.refused
     assert hands.kept() == begun_here
@@ -167,7 +168,7 @@ def test_a_replay_id_of_an_impossible_length_gives_nothing_up(
 def test_a_shadowed_position_is_not_taken_for_written(
     hands: Hands, begun_here: Position, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where an environment variable is read in its place, set fails and says which."""
+    """`set` fails if an environment variable is read in place of the Variable."""
     monkeypatch.setenv(f"AIRFLOW_VAR_{hands.key.upper()}", begun_here.to_json())
     refused = hands.do("position", "set", "latest", "-y")
     assert "reads something else right after it was written" in refused.refused
@@ -175,14 +176,14 @@ def test_a_shadowed_position_is_not_taken_for_written(
 
 
 def test_a_wrong_staging_area_is_noticed(hands: Hands) -> None:
-    """With nothing of the position in the default staging area, the task's own has to be named."""
+    """A position without batches in the default staging area needs `--staging`."""
     Variable.set(hands.key, begun().to_json())
     refused = hands.airflow("sfevents", "position", "set", hands.consumer, TOPIC, "latest", "-y")
     assert "Give the task's staging area by `--staging`" in refused.refused
 
 
 def test_forgetting_makes_the_next_run_a_first_run(hands: Hands, begun_here: Position) -> None:
-    """The record is gone, the mark is there, and what has landed before is no reason to refuse a run."""
+    """After `forget` the next run is a first run, although batches have landed before."""
     hands.commit(begun_here)
     done = hands.do("position", "forget", "--yes")
     assert not done.refused
@@ -195,7 +196,7 @@ def test_forgetting_makes_the_next_run_a_first_run(hands: Hands, begun_here: Pos
 
 
 def test_a_lost_position_is_told_from_a_first_run(hands: Hands, begun_here: Position) -> None:
-    """Deleted by somebody else, it is missed, and the two ways out are named; either works without a login."""
+    """A deleted position is reported as lost, and both remedies work without a login."""
     hands.commit(begun_here)
     Variable.delete(hands.key)
     lost = hands.do("position", "show").words
@@ -208,7 +209,7 @@ def test_a_lost_position_is_told_from_a_first_run(hands: Hands, begun_here: Posi
 def test_the_first_position_gets_its_org_from_the_connection(
     hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where nothing is known yet, a login tells org and instance."""
+    """Without a position, org and instance come from a login."""
     with Emulator() as bus:
         monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
         done = hands.do("position", "set", "latest", "-y")
@@ -221,7 +222,7 @@ def test_the_first_position_gets_its_org_from_the_connection(
 def test_a_position_of_another_org_is_replaced_by_the_connections(
     hands: Hands, begun_here: Position
 ) -> None:
-    """`--conn-id` moves a consumer to the org that the connection, kept in Airflow's database, leads to."""
+    """`--conn-id` moves a consumer to the org of that connection in Airflow's database."""
     assert begun_here.instance_url == URL
     conn_id = f"org_of_{hands.consumer}"
     with Emulator() as bus:
@@ -233,20 +234,20 @@ def test_a_position_of_another_org_is_replaced_by_the_connections(
 
 
 def test_nobody_there_to_answer(hands: Hands, begun_here: Position) -> None:
-    """In a script without `--yes` nothing is changed, and that is said."""
-    assert "nobody answered" in hands.do("position", "forget").refused
+    """Without `--yes` and without input nothing is changed, with a message."""
+    assert "there was no answer" in hands.do("position", "forget").refused
     assert hands.kept() == begun_here
 
 
 def test_nothing_of_nobody(hands: Hands) -> None:
-    """A consumer that never ran, or was mistyped, is told where it was looked for; showing logs in nowhere."""
+    """An unknown consumer is an error that names the searched stores; `show` never logs in."""
     nothing = hands.do("position", "show").refused
     assert f"Variable '{hands.key}' does not exist" in nothing
     assert "`--position-store` and `--staging`" in nothing
 
 
 def test_a_lost_position_is_put_back_without_a_login(hands: Hands, begun_here: Position) -> None:
-    """The command that a refused run names works: org, instance and owner come from the epoch's origin."""
+    """A lost position is set with org, instance and owner from the epoch's origin."""
     at = hands.commit(begun_here)
     Variable.delete(hands.key)
     lost = hands.do("position", "show").words

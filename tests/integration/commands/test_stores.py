@@ -51,7 +51,8 @@ DEFINITION = """
     from tests.unit.positions.building import ORG, TOPIC, begun
 
     def look(spec):
-        store = open_store(spec, org_id=ORG, consumer="load", topic=TOPIC, context=get_current_context())
+        context = get_current_context()
+        store = open_store(spec, org_id=ORG, consumer="load", topic=TOPIC, context=context)
         position = stores.read(store)
         if position is None:
             stores.write(store, begun())
@@ -79,7 +80,7 @@ COMMANDS = """
 def test_a_task_reads_what_a_hand_has_set_and_misses_what_it_has_forgotten(
     airflow_home: AirflowHome, repository: Path
 ) -> None:
-    """In a real Airflow, for each store: a run writes, the command line sets, the next run reads that; and so with forget."""
+    """In a real Airflow, a run reads a position set by command, and none after `forget`."""
     airflow_home.environment["PYTHONPATH"] = str(repository)
     (airflow_home.dags / "positions.py").write_text(dedent(DEFINITION))
     folder = StagingArea(UPath(airflow_home.folder / "sfevents")).topic(ORG, "load", TOPIC)
@@ -119,7 +120,7 @@ def test_a_task_reads_what_a_hand_has_set_and_misses_what_it_has_forgotten(
 
 
 def test_a_position_in_an_assets_state(hands: Hands) -> None:
-    """It is found without a login though the asset's name holds the org, set in place, listed, and deleted."""
+    """A position in an asset's state is found without a login, set, listed and deleted."""
     with DAG(hands.consumer, schedule=None) as dag:
         EmptyOperator(task_id="land", inlets=[topic_asset(ACTIVE, TOPIC)])
     register(dag)
@@ -142,7 +143,7 @@ def test_a_position_in_an_assets_state(hands: Hands) -> None:
 
 
 def test_a_state_that_lies_elsewhere_hides_no_other(hands: Hands) -> None:
-    """A backend of the workers' own leaves a reference in the database; the list names it and goes on."""
+    """A state that another backend stores elsewhere is listed as such, beside the others."""
     with DAG(hands.consumer, schedule=None) as dag:
         EmptyOperator(task_id="land", inlets=[topic_asset(ACTIVE, TOPIC)])
     register(dag)
@@ -166,7 +167,7 @@ def test_a_state_that_lies_elsewhere_hides_no_other(hands: Hands) -> None:
 
 
 def test_a_position_in_xcoms(hands: Hands) -> None:
-    """The newest record counts; a new one goes to the newest run and outlives a retry there; forgetting leaves none in any run."""
+    """The newest record counts, a new one survives a retry, and `forget` removes all."""
     with DAG(hands.consumer, schedule=None) as dag:
         EmptyOperator(task_id="land")
     register(dag)
@@ -179,7 +180,7 @@ def test_a_position_in_xcoms(hands: Hands) -> None:
     here = ("--position-store", "xcom")
     assert "The next run fetches batch e1-1" in hands.do("position", "show", *here).words
     assert not hands.do("position", "set", "00000000000000ff0000", "-y", *here).refused
-    XComModel.clear(**at, run_id="run-2")  # as Airflow does when the task is tried again
+    XComModel.clear(**at, run_id="run-2")  # as Airflow does when the task is retried
     record = XComRows(ORG, hands.consumer, TOPIC).get()
     assert Position.from_json(record or "", "XCom").start == "00000000000000ff0000"
     assert not hands.do("position", "forget", "-y", *here).refused
@@ -187,14 +188,14 @@ def test_a_position_in_xcoms(hands: Hands) -> None:
 
 
 def test_the_state_of_an_asset_that_is_not_active_is_out_of_reach(hands: Hands) -> None:
-    """Tasks cannot read it, so writing it is refused, with what makes it active."""
+    """A position in the state of an inactive asset cannot be set; the error has the remedy."""
     write_origin(hands.folder, replace(begun(), consumer=hands.consumer))
     refused = hands.do("position", "set", "latest", "-y", "--position-store", "asset")
     assert "Airflow knows no such active asset" in refused.refused
 
 
 def test_an_xcom_that_no_run_has_left_cannot_be_set(hands: Hands) -> None:
-    """There is no task to leave a first record with; the refusal says what to do instead."""
+    """Without a run's XCom a position cannot be set; the error has the remedy."""
     write_origin(hands.folder, replace(begun(), consumer=hands.consumer))
     refused = hands.do("position", "set", "latest", "-y", "--position-store", "xcom")
     assert "`initial_replay`" in refused.refused
@@ -203,7 +204,7 @@ def test_an_xcom_that_no_run_has_left_cannot_be_set(hands: Hands) -> None:
 def test_a_position_that_moves_meanwhile_is_left_alone(
     hands: Hands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A run may commit between the look at a position and the hold on its batch; then nothing is changed."""
+    """If a run commits before the lease is taken, nothing is changed."""
     position = replace(begun(), consumer=hands.consumer)
     moved = replace(position, sequence=1, replay_id="0a")
     (tmp_path / "moving_store_of_a_test.py").write_text(
@@ -218,13 +219,13 @@ def test_a_position_that_moves_meanwhile_is_left_alone(
     write_origin(hands.folder, position)
     store = ("--position-store", "moving_store_of_a_test.Moving")
     refused = hands.do("position", "set", "latest", "-y", *store)
-    assert "was moved by somebody else just now. Nothing was changed" in refused.refused
+    assert "was moved by another process just now. Nothing was changed" in refused.refused
 
 
 def test_a_users_own_store_is_reached_by_its_dotted_path(
     hands: Hands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What is importable here is set and emptied like Airflow's own."""
+    """A user's own store that can be imported is set and emptied like Airflow's."""
     (tmp_path / "own_store_of_a_test.py").write_text("KEPT = {}\n")
     monkeypatch.syspath_prepend(tmp_path)
     write_origin(hands.folder, replace(begun(), consumer=hands.consumer))

@@ -1,4 +1,4 @@
-"""`airflow sfevents topics` and `limits`: what an org offers and has left, for people and for programs."""
+"""`airflow sfevents topics` and `limits`, for people and for programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def ask(hands: Hands, org: Emulator, monkeypatch: pytest.MonkeyPatch) -> Hands:
 
 
 def rows(hands: Hands, *words: str) -> list[dict[str, Any]]:
-    """What a program gets."""
+    """Output for a program."""
     answer = hands.airflow("sfevents", *words, "-o", "json")
     assert answer.refused == ""
     found: list[dict[str, Any]] = json.loads(answer.said)
@@ -42,7 +42,7 @@ def rows(hands: Hands, *words: str) -> list[dict[str, Any]]:
 
 
 def test_topics_are_listed(ask: Hands) -> None:
-    """A row for each topic; those whose changes are not sent with `--all`."""
+    """Each topic has a row; unselected objects only with `--all`."""
     listed = rows(ask, "topics", "list")
     assert [(one["topic"], one["kind"], one["selected"], one["members"]) for one in listed] == [
         ("/event/Order__e", "platform event", None, []),
@@ -56,7 +56,7 @@ def test_topics_are_listed(ask: Hands) -> None:
 
 
 def test_a_topic_is_described(ask: Hands, org: Emulator) -> None:
-    """For people the fields in a table, and around it what they may do; for programs the whole."""
+    """A topic is a table of fields with permissions for people, and an object for programs."""
     said = ask.airflow("sfevents", "topics", "describe", "/event/Order__e").words
     assert "/event/Order__e: platform event." in said
     assert "may subscribe and publish; deliveries count" in said
@@ -70,14 +70,14 @@ def test_a_topic_is_described(ask: Hands, org: Emulator) -> None:
 
 
 def test_a_channel_is_described(ask: Hands) -> None:
-    """Its members with filter and enriched fields."""
+    """A channel is described with filter and enriched fields of its members."""
     said = ask.airflow("sfevents", "topics", "describe", "/data/Own__chn").words
     assert "may subscribe; deliveries count" in said
     assert "only where Name != null; always with Name" in said
 
 
 def test_limits_are_shown(ask: Hands) -> None:
-    """The allowance of deliveries first."""
+    """The allowance of deliveries is the first limit."""
     first, *others = rows(ask, "limits")
     assert (first["limit"], first["most"], first["left"]) == (
         "DailyDeliveredPlatformEvents",
@@ -97,5 +97,5 @@ def test_limits_are_shown(ask: Hands) -> None:
     ],
 )
 def test_a_refusal_is_one_message(ask: Hands, words: tuple[str, ...], said: str) -> None:
-    """As with every command of ours."""
+    """An error ends the command with one message."""
     assert said in ask.airflow("sfevents", *words).refused

@@ -1,4 +1,4 @@
-"""Batches as a look finds them."""
+"""Batches as `looking.look` finds them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def nothing(position: Position, **changes: Any) -> Batch:
-    """The batch after a position, as nobody has begun it."""
+    """The batch after a position, which no task has begun."""
     sequence = position.sequence + 1
     batch_id = f"{position.epoch}-{sequence}"
     return Batch(epoch=position.epoch, sequence=sequence, batch_id=batch_id, **changes)

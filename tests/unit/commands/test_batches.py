@@ -11,19 +11,19 @@ from tests.unit.positions.building import begun
 
 
 def test_a_batch_id_is_taken_apart() -> None:
-    """Epochs written by hand may hold dashes; the sequence is what follows the last."""
+    """A batch id is split at its last dash, as an epoch may hold dashes."""
     assert parse_batch_id("my-epoch-12") == ("my-epoch", 12)
 
 
 @pytest.mark.parametrize("text", ["", "e1", "e1-", "-1", "e1-x"])
 def test_what_is_no_batch_id_is_named(text: str) -> None:
-    """With where to find one."""
+    """The error for an invalid batch id names the command that lists batches."""
     with pytest.raises(ConfigurationError, match=r"is no batch id.*batches list"):
         parse_batch_id(text)
 
 
 def test_a_row_says_what_is_known() -> None:
-    """Of a landed batch who staged it and what became of its events; of files without a manifest how many events they hold."""
+    """A row has the staging run and counts of a landed batch, and events of files alone."""
     position = begun()
     known = row(landed(position), position)
     assert (known["staged_by"], known["events"], known["quarantined"], known["duplicates"]) == (

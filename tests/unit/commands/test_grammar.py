@@ -23,7 +23,7 @@ def actions() -> dict[str, ActionCommand]:
 
 
 def test_the_commands_are_those_that_messages_name() -> None:
-    """Every refusal and page of the documentation names commands by these words."""
+    """The commands have the names by which errors and documentation refer to them."""
     assert sorted(actions()) == [
         "batches list",
         "batches reland",
@@ -39,7 +39,7 @@ def test_the_commands_are_those_that_messages_name() -> None:
 
 @pytest.mark.parametrize("words", actions())
 def test_every_command_is_there_when_it_is_given(words: str) -> None:
-    """What a command does is loaded late, by its name; each name leads to something to call."""
+    """The lazily loaded name of each command leads to a function."""
     path = inspect.getclosurevars(actions()[words].func).nonlocals["import_path"]
     module, _, name = path.rpartition(".")
     assert module.endswith(f".{words.partition(' ')[0]}")
@@ -47,7 +47,7 @@ def test_every_command_is_there_when_it_is_given(words: str) -> None:
 
 
 def test_naming_the_commands_loads_nothing() -> None:
-    """Airflow does this at every start of its command line: no client, no staging area, no database model comes with it."""
+    """Listing the commands, at each start of Airflow's command line, loads nothing else."""
     code = (
         "import sys, airflow.cli.cli_config; before = set(sys.modules);"
         "from airflow_provider_sfevents.commands.grammar import get_commands; get_commands();"

@@ -11,7 +11,7 @@ RECORDS = [
 
 
 def test_positions_are_listed_by_consumer_and_the_unreadable_last() -> None:
-    """Each with its place; what is no position says so, and hides nothing else."""
+    """Positions are listed by consumer with their stores, unreadable records last."""
     listed = rows(RECORDS, lambda _: 1.5, consumer=None)
     assert [(row["consumer"], row["kept_in"]) for row in listed] == [
         ("a", "Variable 'a'"),
@@ -24,6 +24,6 @@ def test_positions_are_listed_by_consumer_and_the_unreadable_last() -> None:
 
 
 def test_one_consumers_positions_are_listed_with_what_may_be_his() -> None:
-    """What cannot be read is not left out: it may be the one that is looked for."""
+    """With a consumer given, its positions and all unreadable records are listed."""
     listed = rows(RECORDS, lambda _: 1.5, consumer="b")
     assert [row["consumer"] for row in listed] == ["b", ""]

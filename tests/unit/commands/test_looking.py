@@ -43,12 +43,12 @@ def folder(tmp_path: Path) -> TopicFolder:
     ],
 )
 def test_a_batch_has_a_state(batch: Batch, expected: str) -> None:
-    """From nothing over kept files and a manifest to a receipt; a dead holder changes nothing."""
+    """The state follows from files, manifest, receipt and a live holder; a dead one is ignored."""
     assert looking.state(batch, AT) == expected
 
 
 def test_committed_is_what_the_position_has_passed() -> None:
-    """Landed and passed by the position of the same epoch; in another epoch that cannot be told."""
+    """Only a landed batch of the position's epoch, up to the position, is committed."""
     past = replace(AT, sequence=1, replay_id="0a")
     assert looking.state(landed(AT), past) == "committed"
     assert looking.state(landed(AT), replace(past, epoch="e2")) == "landed"
@@ -56,7 +56,7 @@ def test_committed_is_what_the_position_has_passed() -> None:
 
 
 def test_whoever_is_at_work_is_named() -> None:
-    """A living holder, and one that cannot be seen from here, are said to be so."""
+    """A live holder, and one that cannot be seen from here, are named with their state."""
     fetching = nothing(AT, holder=elsewhere(), verdict=Verdict.WATCH)
     assert looking.state(fetching, AT).startswith("fetching: task load.fetch of run run-0")
     assert looking.state(fetching, AT).endswith("(cannot be seen from this machine)")
@@ -65,7 +65,7 @@ def test_whoever_is_at_work_is_named() -> None:
 
 
 def test_a_look_changes_nothing(folder: TopicFolder) -> None:
-    """It finds claim and manifest, and leaves nothing, not even a folder."""
+    """`look` finds lease and manifest, and creates no file or folder."""
     assert looking.look(folder, "e1", 1) == nothing(AT)
     assert not folder.folder.exists()
     manifest = batch_after(AT)
@@ -77,7 +77,7 @@ def test_a_look_changes_nothing(folder: TopicFolder) -> None:
 
 
 def test_an_anchor_counts_for_its_position_only(folder: TopicFolder) -> None:
-    """An anchor counts for one epoch and sequence, and only where it was heard: not past a loss window."""
+    """A keepalive point counts for its epoch, batch number and start only."""
     anchor = Anchor(
         epoch="e1", sequence=0, replay_id="0f", seen_at="2026-01-02", after=AT.replay_id
     )

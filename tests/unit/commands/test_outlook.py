@@ -45,47 +45,50 @@ def says(batch: Batch, newest: Landed | None = None, position: Position = AT, **
         ),
         pytest.param(
             nothing(AT, parts=(part("0a", "0b"), part("0b", "0c", 2))),
-            "The next run goes on with batch e1-4: it keeps the 4 events of 2 files and fetches the events after 0c.",
+            "The next run continues batch e1-4: it keeps the 4 events of 2 files and fetches the "
+            "events after 0c.",
             id="parts",
         ),
         pytest.param(
             staged(AT),
-            "The next run lands batch e1-4 (3 events), which is staged, and commits it; nothing is fetched.",
+            "The next run lands batch e1-4 (3 events), which is staged, and commits it; nothing is "
+            "fetched.",
             id="staged",
         ),
         pytest.param(
             landed(AT),
-            "The next run commits batch e1-4 (3 events), which has landed: the position moves to its end, and nothing is fetched or "
-            "landed again.",
+            "The next run commits batch e1-4 (3 events), which has landed: the position moves to "
+            "its end, and nothing is fetched or landed again.",
             id="landed",
         ),
     ],
 )
 def test_what_lies_there_tells_what_the_next_run_does(batch: Batch, expected: str) -> None:
-    """Each thing a restart may find, in the words of what it does."""
+    """Each state of the next batch has its own description of the next run."""
     assert says(batch) == expected
 
 
 def test_a_keepalive_and_a_loss_window_are_named() -> None:
-    """Where a run starts elsewhere than at the position, the sentence says why."""
+    """A start other than the position's replay id is described with its reason."""
     anchor = Anchor(epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-02", after="0a")
     said = says(nothing(AT), anchors=(anchor,))
-    assert said.endswith("after 0f, where a keepalive was last heard.")
+    assert said.endswith("after 0f, the replay id of the last keepalive.")
     loss = LossWindow(after="0a", start="earliest", at="2026-01-01", why="expired")
     assert says(nothing(AT), position=replace(AT, loss=loss)) == (
-        "The next run fetches batch e1-4: all events that the bus still holds, after a loss window: the bus refused 0a."
+        "The next run fetches batch e1-4: all events that the bus still holds, after a loss "
+        "window: the bus refused 0a."
     )
 
 
 def test_a_run_gives_way_to_a_holder() -> None:
-    """While somebody is at work the sentence names him, and what comes after."""
+    """While the batch is held, the sentence names the holder and the later run."""
     said = says(nothing(AT, holder=elsewhere(), verdict=Verdict.ALIVE))
     assert said.startswith("A run that starts now gives way to task load.fetch of run run-0")
     assert said.endswith("a run fetches batch e1-4: the events after 0a.")
 
 
 def test_a_run_that_would_be_refused_is_told_with_the_remedy() -> None:
-    """The operators' own refusals, in their words: a stale position, one changed by hand, a lost one."""
+    """A stale, changed or lost position is described by the operators' own error."""
     newest = Landed(epoch="e1", sequence=9, end="0f")
     stale = says(nothing(AT), newest)
     assert stale.startswith("The next run is refused:")
@@ -97,7 +100,7 @@ def test_a_run_that_would_be_refused_is_told_with_the_remedy() -> None:
 
 
 def test_nothing_known_is_a_first_run() -> None:
-    """Without a position and without anything landed, or after forgetting, a run begins."""
+    """Without a position and a landed batch, or after forgetting, the next run is a first run."""
     forgotten = Landed(epoch="e1", sequence=9, is_forgotten=True)
     for newest in (None, forgotten):
         assert outlook.without_position(newest, [], "load", TOPIC, WHERE).startswith(
@@ -106,7 +109,7 @@ def test_nothing_known_is_a_first_run() -> None:
 
 
 def test_a_staged_batch_is_left_behind_only_on_purpose() -> None:
-    """The refusal names the command; landed, received in part or wanted so, nothing stands in the way."""
+    """A staged batch is left behind only with the option, which the error names."""
     with pytest.raises(ConfigurationError, match=r"Batch e1-4 is staged .* leave it behind: do it"):
         outlook.refuse_to_abandon(staged(AT), "do it", abandon=False)
     outlook.refuse_to_abandon(staged(AT), "do it", abandon=True)
@@ -115,7 +118,7 @@ def test_a_staged_batch_is_left_behind_only_on_purpose() -> None:
 
 
 def test_what_is_left_behind_is_told() -> None:
-    """Whoever moves a position hears what was paid for and will not be used."""
+    """Events that were paid for and would be left behind are named."""
     assert outlook.left_behind(None) == []
     assert outlook.left_behind(nothing(AT)) == []
     assert outlook.left_behind(landed(AT)) == []
@@ -129,16 +132,16 @@ def test_what_is_left_behind_is_told() -> None:
     [
         ("earliest", "delivered again"),
         ("latest", "is skipped"),
-        ("0f", "those in between are skipped"),
+        ("0f", "the events in between are skipped"),
     ],
 )
 def test_what_a_start_costs_is_told(start: str, expected: str) -> None:
-    """Delivered again and paid for, or skipped: before the answer, not after."""
+    """Each start is described with its redelivered or skipped events."""
     assert expected in outlook.meaning(start)[0]
 
 
 def test_a_move_by_hand_leaves_a_loss_window() -> None:
-    """It may pass over events, so it is never silent; putting a position where it stands is no move."""
+    """Moving a position by hand leaves a loss window, unless it stays at its replay id."""
     before = LossWindow(after="00", start="earliest", at="2026-01-01", why="expired")
     position = replace(AT, losses=(before,), last_event_at="2026-01-02")
     assert outlook.losses_after(position, "latest", "2026-01-03") == (
@@ -155,7 +158,7 @@ def test_a_move_by_hand_leaves_a_loss_window() -> None:
 
 
 def test_age_is_counted_from_the_last_sign_of_the_bus() -> None:
-    """A keepalive makes a place young again; a preset has no age."""
+    """The age counts from the last event or keepalive; a preset has no age."""
     now = datetime.fromisoformat("2026-01-03T12:00:00+00:00")
     anchor = Anchor(
         epoch="e1", sequence=3, replay_id="0f", seen_at="2026-01-03T10:30:00+00:00", after="0a"
@@ -170,7 +173,7 @@ def test_age_is_counted_from_the_last_sign_of_the_bus() -> None:
 
 
 def test_positions_that_are_too_old_are_named() -> None:
-    """Each with its age; a position that names no event has none, and one of just that age is not older."""
+    """Positions above the limit are named with their age; one at the limit is not."""
     ages = {"a /event/X__e": 50.2, "b /event/X__e": None, "c /event/X__e": 48.0}
     assert outlook.too_old(ages, 48) == "Older than 48 hours: a /event/X__e (50.2 h)."
     assert outlook.too_old(ages, 60) == ""

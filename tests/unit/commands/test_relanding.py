@@ -20,7 +20,7 @@ INSTANCES = dict.fromkeys(
 
 
 def test_a_mapped_chain_is_cleared_at_its_own_index() -> None:
-    """Of tasks mapped as the fetch is, only the same index; of one that joins them, that one."""
+    """Of mapped tasks the instance of the same index is cleared, of others the only one."""
     assert choose(("fetch", 1), ["report", "spark"], INSTANCES) == (
         ("fetch", 1),
         ("report", -1),
@@ -29,7 +29,7 @@ def test_a_mapped_chain_is_cleared_at_its_own_index() -> None:
 
 
 def test_a_task_mapped_otherwise_is_cleared_whole() -> None:
-    """Where no instance has the fetch's index all of them may have worked on its batch."""
+    """Without an instance of the fetch's index all instances of a task are cleared."""
     instances = dict.fromkeys([("fetch", -1), ("spark", 1), ("spark", 0)])
     assert choose(("fetch", -1), ["spark"], instances) == (
         ("fetch", -1),
@@ -39,15 +39,15 @@ def test_a_task_mapped_otherwise_is_cleared_whole() -> None:
 
 
 def test_what_has_been_committed_or_left_behind_can_be_landed_again() -> None:
-    """Also of another epoch, and where the position is lost."""
+    """Committed batches, and those of another or lost epoch, can be landed again."""
     refuse(landed(AT), PAST, "list")
     refuse(staged(AT), replace(PAST, epoch="e2"), "list")
     refuse(landed(AT), None, "list")
 
 
 def test_what_cannot_be_landed_again_is_refused_with_what_to_do() -> None:
-    """Not staged, at work, or landed by the next run anyway."""
-    with pytest.raises(ConfigurationError, match=r"e1-1 is not staged.*What there is: list"):
+    """A batch that is not staged, held or uncommitted is refused with the remedy."""
+    with pytest.raises(ConfigurationError, match=r"e1-1 is not staged.*are kept: list"):
         refuse(nothing(AT), PAST, "list")
     with pytest.raises(ConfigurationError, match=r"held by task load\.fetch of run run-0"):
         refuse(staged(AT, holder=elsewhere(), verdict=Verdict.WATCH), PAST, "list")

@@ -14,20 +14,21 @@ ARGS = {"consumer": "load", "topic": "/event/Order__e"}
 
 
 def test_a_command_is_named_with_the_options_given() -> None:
-    """It can be copied as it stands; defaults are left out, and what a shell would split is quoted."""
+    """A command to copy has the given options, quoted for a shell, and no defaults."""
     plain = Namespace(**ARGS, position_store="variable", staging=None, conn_id=None)
     assert invocation(plain, "position", "set", "latest") == (
         "airflow sfevents position set load /event/Order__e latest"
     )
     given = Namespace(**ARGS, position_store="asset", staging="s3://b/my area", conn_id="acme")
     assert invocation(given, "batches", "list") == (
-        "airflow sfevents batches list load /event/Order__e --position-store asset --staging 's3://b/my area' --conn-id acme"
+        "airflow sfevents batches list load /event/Order__e --position-store asset "
+        "--staging 's3://b/my area' --conn-id acme"
     )
 
 
 def test_our_errors_end_a_command_with_their_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Airflow's own commands end; what is no error of ours stays what it is."""
-    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "set by somebody")
+    """Errors of this package end a command with their message; others pass unchanged."""
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "set before")
 
     def act(args: Namespace) -> None:
         raise args.error
@@ -40,7 +41,7 @@ def test_our_errors_end_a_command_with_their_message(monkeypatch: pytest.MonkeyP
 
 
 def test_programs_get_types_and_people_words(capsys: pytest.CaptureFixture[str]) -> None:
-    """A number stays a number in JSON and YAML, what is not there is null; in a table that is empty, and a truth is a word."""
+    """JSON and YAML keep numbers and null; a table has empty cells and words."""
     row = {"events": 1, "none": None, "selected": False, "members": ["a", "b"], "age_hours": 0.5}
     show_rows([row], "json")
     assert json.loads(capsys.readouterr().out) == [row]

@@ -1,4 +1,4 @@
-"""What is said of topics and limits."""
+"""Output for topics and limits."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def topic(
 
 
 def test_what_the_user_may_do() -> None:
-    """One sentence, whatever is allowed."""
+    """The permissions on a topic are one sentence."""
     assert headline(topic()) == (
-        "/event/Sales__chn: channel of platform events. The connection's user may subscribe and publish; deliveries do not count against the daily "
-        "allowance."
+        "/event/Sales__chn: channel of platform events. The connection's user may subscribe and "
+        "publish; deliveries do not count against the daily allowance."
     )
     assert "may publish;" in headline(topic(subscribe=False))
     assert "may neither subscribe nor publish;" in headline(topic(publish=False, subscribe=False))
 
 
 def test_fields_and_what_does_not_fit_among_them() -> None:
-    """A row for each field; filters, enriched fields and what could not be read below."""
+    """Each field has a row; filters, enriched fields and errors are below the table."""
     assert field_rows(topic(ORDER, SECRET)) == [
         {
             "event": "Order__e",
@@ -60,7 +60,7 @@ def test_fields_and_what_does_not_fit_among_them() -> None:
 
 
 def test_programs_get_plain_values() -> None:
-    """No type of ours, at any depth."""
+    """Output for programs has plain JSON types at any depth."""
     whole = plain(topic(ORDER))
     assert (type(whole["kind"]), whole["kind"]) == (str, "channel of platform events")
     assert whole["events"][0]["fields"][0]["name"] == "City__c"
@@ -68,7 +68,7 @@ def test_programs_get_plain_values() -> None:
 
 
 def test_limits_of_events_come_first() -> None:
-    """In the order of their use; the org's others only when asked for, by name."""
+    """Event allowances come first, in the order of use; others on request, by name."""
     names = ("HourlyPublishedPlatformEvents", "DailyApiRequests", "AnalyticsJobs", DELIVERIES)
     found = {name: Allowance(name=name, most=10, left=9) for name in names}
     assert [row["limit"] for row in limits.rows(found, every=False)] == [DELIVERIES, names[0]]
