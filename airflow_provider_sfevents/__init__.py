@@ -1,4 +1,4 @@
-"""Salesforce events into a data lake, with Airflow and Spark. Imports nothing: Spark loads it too."""
+"""Salesforce events into a data lake, with Airflow and Spark. No imports: Spark loads it, too."""
 
 from __future__ import annotations
 

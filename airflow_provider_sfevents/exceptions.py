@@ -1,22 +1,22 @@
-"""Every error this package raises of its own; the axis is who has to act.
+"""Every error that this package raises, ordered by the party that has to act.
 
 - `SfEventsError`
-    - `ConfigurationError`: a user must change something; trying again changes nothing
-        - `TopicError`: the topic does not exist, or this user may not have it
-        - `ReplayIdRefused`: the bus does not know the replay id (expired, reset, rubbish)
+    - `ConfigurationError`: a user must change something; a retry changes nothing
+        - `TopicError`: the topic does not exist, or this user has no access to it
+        - `ReplayIdRefused`: the bus does not know the replay id (expired, reset, invalid)
         - `SchemaUnknown`: the service says that there is no schema of this id
         - `PositionConflict`: the stored position and the staging area or org contradict each other
-    - `AuthenticationError`: Salesforce refused the credentials; trying again changes nothing
-    - `TransportError`: the wire or the service failed; trying again is right
-        - `QuotaExceeded`: an allowance of the org is used up; trying again soon is wrong
+    - `AuthenticationError`: Salesforce refused the credentials; a retry changes nothing
+    - `TransportError`: the network or the service failed; a retry is right
+        - `QuotaExceeded`: an allowance of the org is used up; a retry soon is wrong
         - `PublishInterrupted`: some events may be on the bus, and the answer to them is lost
-    - `EventsRefused`: the service took some of the published events and refused others
-    - `StagingError`: the staging area could not be read or written, or holds what it must not
-    - `BatchClaimed`: somebody else is at work on this batch; give way
-    - `Stopped`: somebody ended the task while it was fetching; what came is kept
-    - `NotLanded`: the Spark job left no receipt, or one that does not match the batch
+    - `EventsRefused`: the service accepted some of the published events and refused others
+    - `StagingError`: the staging area could not be read or written, or has invalid content
+    - `BatchClaimed`: another task is at work on this batch; give way
+    - `Stopped`: the task was ended while it was fetching; received events are kept
+    - `NotLanded`: the Spark job left no receipt, or a receipt that does not match the batch
 
-Messages name the thing, the value and the remedy. Nothing here carries a secret.
+Messages name the thing, the value and the remedy. No message holds a secret.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from typing import Any
 
 
 class SfEventsError(Exception):
-    """Root of all errors of this package; `str()` is fit for a user's log."""
+    """Root of all errors of this package; `str()` is a message for a user's log."""
 
 
 class ConfigurationError(SfEventsError):
-    """What the user gave cannot work; the message says what to change."""
+    """A user's value cannot work; the message says what to change."""
 
 
 class TopicError(ConfigurationError):
     """The topic does not exist, or the user may not subscribe or publish to it."""
 
 
-class ReplayIdRefused(ConfigurationError):  # noqa: N818 - what happened, not an -Error
-    """The bus refused the replay id: outside its 72 hours, from another org or instance, or rubbish."""
+class ReplayIdRefused(ConfigurationError):  # noqa: N818 - an event, not an -Error
+    """The bus refused the replay id: over 72 hours old, of another org or instance, or invalid."""
 
 
 class SchemaUnknown(ConfigurationError):  # noqa: N818
-    """The service answered that it has no schema of this id: asking again would get the same answer."""
+    """The service has no schema of this id; a second request would get the same answer."""
 
 
 class PositionConflict(ConfigurationError):  # noqa: N818
@@ -53,10 +53,10 @@ class AuthenticationError(SfEventsError):
 
 
 class TransportError(SfEventsError):
-    """The wire or the service failed in a way that passes.
+    """The network or the service failed in a way that passes.
 
-    :param error_code: the service's `error-code` trailer, where it sent one.
-    :param rpc_id: what Salesforce's support asks for, where the service sent one.
+    :param error_code: the service's `error-code` trailer, if it sent one.
+    :param rpc_id: id for a case with Salesforce's support, if the service sent one.
     """
 
     def __init__(self, message: str, error_code: str = "", rpc_id: str = "") -> None:
@@ -65,7 +65,7 @@ class TransportError(SfEventsError):
         self.error_code = error_code
         self.rpc_id = rpc_id
 
-    # Not marked as an override: typing_extensions is not everywhere where Spark runs.
+    # Not marked as an override: some Spark clusters do not have typing_extensions.
     def __str__(self) -> str:  # type: ignore[explicit-override]
         return self.message
 
@@ -75,11 +75,11 @@ class QuotaExceeded(TransportError):  # noqa: N818
 
 
 class PublishInterrupted(TransportError):  # noqa: N818
-    """Publishing broke off. To go on, publish what has no result again, under the same ids.
+    """Publishing was interrupted; publish the events without a result again, under the same ids.
 
     :param uncertain: ids of the events that may be on the bus, by the numbers of their records.
-    :param unsent: ids of those that certainly are not.
-    :param results: a `PublishResult` for each of the others, unless it was handed out already.
+    :param unsent: ids of the events that certainly are not.
+    :param results: a `PublishResult` for each of the others, unless it was returned already.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class PublishInterrupted(TransportError):  # noqa: N818
         return dict(sorted({**self.uncertain, **self.unsent}.items()))
 
 
-class EventsRefused(SfEventsError):  # noqa: N818 - what happened, not an -Error
-    """Some published events were refused for good, the others are on the bus; trying again sends those alone."""
+class EventsRefused(SfEventsError):  # noqa: N818 - an event, not an -Error
+    """The service refused some of the published events for good; a retry sends only these."""
 
 
 class StagingError(SfEventsError):
@@ -112,7 +112,7 @@ class StagingError(SfEventsError):
 
 
 class LeaseGoneError(StagingError):
-    """The record of this task's lease was removed from the staging area; trying again finds it no more."""
+    """The file of this task's lease was removed from the staging area; a retry takes a new one."""
 
 
 class BatchClaimed(SfEventsError):  # noqa: N818
@@ -120,7 +120,7 @@ class BatchClaimed(SfEventsError):  # noqa: N818
 
 
 class Stopped(SfEventsError):  # noqa: N818
-    """The task was ended from outside while it fetched; its files are kept for the next try."""
+    """The task was ended from outside during its fetch; its files are kept for the next try."""
 
 
 class NotLanded(SfEventsError):  # noqa: N818

@@ -1,10 +1,12 @@
-"""What Airflow is told about this package: its modules, its commands and the form of its connection.
+"""Provider info for Airflow: modules, commands, settings and the form of the connection.
 
-Airflow calls `get_provider_info` whenever one of its processes starts, before its own configuration is
-complete, and a dict that breaks its schema stops every `airflow` command on the machine. So nothing of
-Airflow is imported here, and `tests/unit/test_provider_info.py` holds the dict against Airflow's schemas.
+Airflow calls `get_provider_info` whenever one of its processes starts, before its own configuration
+is complete, and a dict that breaks its schema stops every `airflow` command on the machine. So no
+module of Airflow is imported here, and `tests/unit/test_provider_info.py` checks the dict against
+Airflow's schemas.
 
-The connection form comes from this dict alone: since 3.2 the UI ignores the hook's own form methods.
+The connection form comes from this dict alone: since 3.2 the UI ignores the hook's own form
+methods.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ _INTEGRATION = "Salesforce Events"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """The dict behind the entry point `apache_airflow_provider`."""
+    """Return the dict for the entry point `apache_airflow_provider`."""
     return {
         "package-name": "airflow-provider-sfevents",
         "versions": [__version__],  # for the Astronomer Registry; Airflow takes the distribution's
@@ -26,7 +28,8 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [
             {
                 "integration-name": _INTEGRATION,
-                "external-doc-url": "https://developer.salesforce.com/docs/platform/pub-sub-api/overview",
+                "external-doc-url": "https://developer.salesforce.com/docs/platform/pub-sub-api"
+                "/overview",
                 "tags": ["service"],
             }
         ],
@@ -62,9 +65,9 @@ _CONFIG: dict[str, Any] = {
         "options": {
             "staging_shared": {
                 "description": (
-                    "The default staging folder, $AIRFLOW_HOME/sfevents, is one folder that every machine "
-                    "which runs tasks mounts. Without this it is refused where the executor may run tasks "
-                    "on other machines."
+                    "Set this if every machine that runs tasks mounts the same folder at the "
+                    "default staging folder, $AIRFLOW_HOME/sfevents. Otherwise that folder is "
+                    "refused if the executor may run tasks on other machines."
                 ),
                 "version_added": "0.1.0",
                 "type": "boolean",
@@ -73,9 +76,10 @@ _CONFIG: dict[str, Any] = {
             },
             "staging_mode": {
                 "description": (
-                    "Modes of staged files on local disks. `private`: files 0600, folders 0700. `group`: "
-                    "files 0640, folders 2750, of the group `staging_group`, for a Spark that runs as "
-                    "another user. `inherit`: as the umask has them. Object stores have no modes."
+                    "Modes of staged files on local disks. `private`: files 0600, folders 0700. "
+                    "`group`: files 0640, folders 2750, of the group `staging_group`, for a Spark "
+                    "that runs as another user. `inherit`: by the umask. Object stores have no "
+                    "modes."
                 ),
                 "version_added": "0.1.0",
                 "type": "string",
@@ -84,8 +88,8 @@ _CONFIG: dict[str, Any] = {
             },
             "staging_group": {
                 "description": (
-                    "With `staging_mode = group`: name of the group that may read what is staged. The "
-                    "users that run tasks have to be members of it."
+                    "With `staging_mode = group`: name of the group that may read staged files. "
+                    "The users that run tasks have to be members of it."
                 ),
                 "version_added": "0.1.0",
                 "type": "string",
@@ -104,7 +108,10 @@ def _modules(*names: str) -> dict[str, Any]:
 def _text(
     label: str, description: str, *, form: str | None = None, default: str | None = None
 ) -> dict[str, Any]:
-    """A form field that may stay empty; `form` is Airflow's word for how the input looks."""
+    """Return a form field that may stay empty.
+
+    :param form: Airflow's name for the look of the input.
+    """
     schema: dict[str, Any] = {"type": ["string", "null"]}
     if form is not None:
         schema["format"] = form
@@ -130,11 +137,12 @@ _STANDARD_FIELDS: dict[str, Any] = {
     },
 }
 
-# Airflow masks an extra by its name (`private_key`, `passphrase`, `password`, `token`): keep such a word in the name of a secret.
+# Airflow masks an extra by its name (`private_key`, `passphrase`, `password`, `token`): the name of
+# a secret must have such a word in it.
 _EXTRA_FIELDS: dict[str, Any] = {
     "auth": {
         "label": "Login with",
-        # The form shows it as a list, which a `description` cannot be; and it draws `code` over the line above.
+        # Markdown, as a `description` cannot hold a list. Bold, as `code` overlaps the line above.
         "schema": {
             "description_md": "What each needs, beside the My Domain URL:\n"
             "- **client_credentials**: consumer key and secret.\n"
@@ -161,7 +169,8 @@ _EXTRA_FIELDS: dict[str, Any] = {
     ),
     "private_key": _text(
         "Private key",
-        "jwt_bearer: the PEM text of the RSA key whose certificate the app holds, with its BEGIN and END lines.",
+        "jwt_bearer: the PEM text of the RSA key whose certificate the app holds, with its BEGIN "
+        "and END lines.",
         form="multiline",
     ),
     "private_key_passphrase": _text(
@@ -171,12 +180,12 @@ _EXTRA_FIELDS: dict[str, Any] = {
     ),
     "jwt_audience": _text(
         "JWT audience",
-        "jwt_bearer: empty takes the My Domain URL. Else https://login.salesforce.com,"
+        "jwt_bearer: empty takes the My Domain URL. Otherwise https://login.salesforce.com,"
         " for a sandbox https://test.salesforce.com.",
     ),
     "refresh_token": _text(
         "Refresh token",
-        "refresh_token: what the app was given when the user consented.",
+        "refresh_token: the token that the app received when the user consented.",
         form="password",
     ),
     "user_password": _text(
@@ -186,7 +195,8 @@ _EXTRA_FIELDS: dict[str, Any] = {
     ),
     "security_token": _text(
         "Security token",
-        "password, soap: the user's security token; empty where the org trusts this machine's address.",
+        "password, soap: the user's security token; empty if the org trusts this machine's"
+        " address.",
         form="password",
     ),
     "api_version": _text(
@@ -200,28 +210,33 @@ _EXTRA_FIELDS: dict[str, Any] = {
     ),
     "instance_url": _text(
         "Instance URL",
-        "session: the org's own address. Empty takes the My Domain URL; the other logins learn it by themselves.",
+        "session: the org's own address. Empty takes the My Domain URL; the other logins learn it "
+        "by themselves.",
     ),
     "org_id": _text(
         "Org id",
-        "session: the 18 characters of the org's id. Empty asks Salesforce; the other logins learn it by themselves.",
+        "session: the 18 characters of the org's id. Empty asks Salesforce; the other logins learn "
+        "it by themselves.",
     ),
     "pubsub_endpoint": _text(
         "Pub/Sub API endpoint",
-        "Host of the gRPC service; its port is the Pub/Sub port. Empty takes the global host, api.pubsub.salesforce.com.",
+        "Host of the gRPC service; its port is the Pub/Sub port. Empty takes the global host, "
+        "api.pubsub.salesforce.com.",
     ),
     "allowed_hosts": _text(
         "Allowed hosts",
-        "Hosts beside Salesforce's own that the org may be at, such as a gateway's, separated by"
-        " commas. The token goes to no others.",
+        "Hosts besides Salesforce's own that the org may have, such as a gateway's, separated by"
+        " commas. The token is sent to no other host.",
     ),
     "ca_file": _text(
         "CA file",
-        "Path, on the worker, of a PEM file with the certificates to trust instead of the usual ones.",
+        "Path, on the worker, of a PEM file with the certificates to trust instead of the usual "
+        "ones.",
     ),
     "plaintext": {
         "label": "No TLS",
-        "description": "gRPC without encryption, for the emulator; refused for every host but this machine.",
+        "description": "gRPC without encryption, for the emulator; refused for every host except "
+        "this machine.",
         "schema": {"type": ["boolean", "null"], "default": False},
     },
 }

@@ -1,3 +1,3 @@
-"""Topics as message queues, for `MessageQueueTrigger`."""
+"""Topics as message queues, for Airflow's `MessageQueueTrigger`."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Salesforce events as a message queue of Airflow's: `MessageQueueTrigger(scheme="sfevents", topic=..., consumer=...)`."""
+"""Message queue of Airflow: `MessageQueueTrigger(scheme="sfevents", topic=..., consumer=...)`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ try:
     from airflow.providers.common.messaging.providers.base_provider import BaseMessageQueueProvider
 except ImportError as error:
     raise AirflowOptionalProviderFeatureException(
-        "Message queues need a further package: pip install 'airflow-provider-sfevents[messaging]'."
+        "Message queues need another package: pip install 'airflow-provider-sfevents[messaging]'."
     ) from error
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SfEventsMessageQueueProvider(BaseMessageQueueProvider):
-    """Says which trigger watches a queue of the scheme `sfevents`; its arguments are `SfEventsWatchTrigger`'s."""
+    """Maps the scheme `sfevents` to `SfEventsWatchTrigger`, with the same arguments."""
 
     scheme = "sfevents"
 

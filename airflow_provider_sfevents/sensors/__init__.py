@@ -1,3 +1,3 @@
-"""What stands in a DAG to wait: for events that are pending."""
+"""The sensor: a task of a DAG that waits for pending events."""
 
 from __future__ import annotations

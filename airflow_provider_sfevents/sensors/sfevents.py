@@ -1,4 +1,4 @@
-"""`SfEventsSensor`: waits until events are pending, and moves nothing."""
+"""`SfEventsSensor`: waits until events are pending, and moves no position."""
 
 from __future__ import annotations
 
@@ -42,45 +42,63 @@ if TYPE_CHECKING:
 
 
 _FOR_EVER = 10 * 365 * 24 * 3600.0
-"""Seconds; a longer `timeout` is a user's way to say so, and not every one has a date."""
+"""Seconds: longest `timeout`, since a much longer one would exceed the range of dates."""
 
 
 _LOOKS = 10
-"""How often to look for a position that another task is about to begin, which takes it a moment."""
+"""Looks, a second apart, for a position that another task is about to begin."""
 
 
 class SfEventsSensor(ReadsTopic, BaseSensorOperator):
     """Succeeds when at least `min_events` are pending after the consumer's position.
 
-    What it receives is paid for, so it is staged as the first part of the coming batch: the next poke, its trigger, or the operator that
-    fetches goes on after it. It never moves a position. Give it the same `consumer`, `position_store`, `staging` and `initial_replay` as the
-    task that fetches.
+    The org pays for the events that the sensor receives, so it stages them as the first part of the
+    next batch. The next poke, its trigger, or the operator that fetches continues after them. The
+    sensor never moves a position. Give it the same `consumer`, `position_store`, `staging` and
+    `initial_replay` as the task that fetches.
 
-    Three ways to wait: `mode="poke"` listens `idle_seconds` of every `poke_interval` and keeps its worker slot; `mode="reschedule"` gives the slot back
-    between pokes; `deferrable=True` looks once in the worker, so that mistakes show at once, and then waits in the triggerer, told of an event
-    the moment it comes. `mode`, `poke_interval` and `exponential_backoff` mean nothing to the third. Where nothing is known yet of a place (a first
-    run at `latest`, a topic silent for 12 hours) a poke listens until the service has told one, which takes it up to 280 s.
+    There are three ways to wait:
 
-    A wait that ends with nothing is a sensor's timeout: the task fails, and is not retried; with `soft_fail=True` it is skipped, and what comes after
-    it too. Unlike Airflow's own sensors this one skips for nothing else: a wrong login, or a place that has left the bus, fails it all the same.
+    - `mode="poke"` subscribes for `idle_seconds` of every `poke_interval` and keeps its worker
+      slot.
+    - `mode="reschedule"` frees the slot between pokes.
+    - `deferrable=True` looks once in the worker, so that mistakes show at once. Then it waits in
+      the triggerer and wakes up with the event. `mode`, `poke_interval` and `exponential_backoff`
+      have no effect.
 
-    Result: `batch_id`, `sequence`, `events` (known to be pending), `staged` (false: the triggerer could not write the staging area, or
-    staged them where this worker does not see them; these events will be delivered a second time) and `staging_id` (of the
-    staging area that they are in).
+    If the position has no fresh replay id (a first run at `latest`, a topic silent for 12 hours), a
+    poke waits until the service has sent one, for up to 280 s.
 
-    :param topic: what to wait for: `/event/Order__e`, `/data/AccountChangeEvent`, `/data/ChangeEvents`, a channel. (templated)
+    A wait without enough events ends as a sensor's timeout: the task fails, and is not retried.
+    With `soft_fail=True` it is skipped, with the tasks after it. Unlike Airflow's own sensors this
+    one is skipped for no other reason: a wrong login, or an expired replay id, fails it.
+
+    Result:
+
+    - `batch_id`, `sequence`: the next batch and its number.
+    - `events`: number of events that are known to be pending.
+    - `staged`: false if the triggerer could not write the staging area, or staged the events in an
+      area that this worker does not see; they are then delivered a second time.
+    - `staging_id`: id of the staging area that holds them.
+
+    :param topic: topic to wait for: `/event/Order__e`, `/data/AccountChangeEvent`,
+        `/data/ChangeEvents`, a channel. (templated)
     :param conn_id: connection of type `sfevents`.
-    :param consumer: whose position. Default: the DAG's id. (templated)
-    :param position_store: where the position is kept; with `managed` also `managed_subscription` (templated) and `allow_latest_recovery`,
-        as of the task that fetches.
-    :param staging: URL of the staging area; the triggerer writes it too. (templated)
-    :param initial_replay: where the first run starts. (templated)
-    :param replay_fallback: where to go on when the bus refuses the stored replay id.
-    :param min_events: how many are enough. With `managed` leave it at 1: what was heard before is delivered anew to each further poke.
-    :param max_events: the most events of the batch that follows; `min_events` cannot be more.
-    :param idle_seconds: how long a poke listens.
-    :param min_allowance: deliveries that the org must have left for the day, or the sensor asks for nothing and fails; looked up before each poke that
-        listens and each deferral, by one API request.
+    :param consumer: owner of the position. Default: the DAG's id. (templated)
+    :param position_store: store of the position; with `managed` also `managed_subscription`
+        (templated) and `allow_latest_recovery`, as for the task that fetches.
+    :param managed_subscription: see `position_store`. (templated)
+    :param allow_latest_recovery: see `position_store`.
+    :param staging: URL of the staging area; the triggerer writes it, too. (templated)
+    :param initial_replay: start of the first run. (templated)
+    :param replay_fallback: start after the bus has refused the stored replay id.
+    :param min_events: number of events to wait for. With `managed` leave it at 1: earlier events
+        are delivered again to each further poke.
+    :param max_events: most events of the batch that follows; `min_events` cannot be more.
+    :param idle_seconds: seconds that a poke stays subscribed.
+    :param min_allowance: deliveries that the org must have left for the day; with fewer the sensor
+        requests no event and fails. It is looked up before each subscription of a poke and each
+        deferral, by one API request.
     :param deferrable: wait in the triggerer. Default: Airflow's `[operators] default_deferrable`.
     """
 
@@ -145,13 +163,19 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         return PokeReturnValue(pending.enough, result(pending) if pending.enough else None)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Look again after the trigger's event, whatever it says."""
+        """Look again after the trigger's event.
+
+        :param event: the trigger's payload (`SfEventsTrigger`).
+        :return: the sensor's result.
+        :raises AirflowException: the trigger failed.
+        :raises AirflowFailException: the trigger failed, and a retry cannot help.
+        """
         self._until = datetime.fromisoformat(event["until"])
         if event["status"] == "error":
             with self._told():
                 failure = AirflowException if event["retry"] else AirflowFailException
                 raise failure(event["message"])
-        if event["status"] == "refused":  # a poke does what `replay_fallback` says
+        if event["status"] == "refused":  # a poke applies `replay_fallback`
             pending = self._poke(context)
         else:
             pending = self._find(context, event.get("heard"))
@@ -160,14 +184,18 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         return result(pending)
 
     def _wait_on(self, context: Context, pending: Pending) -> None:
-        """Defer for what is left of `timeout`."""
+        """Defer for the rest of `timeout`.
+
+        :raises AirflowSensorTimeout: no time is left.
+        """
         left = self._until - datetime.now(UTC)
         if pending.coming is None:
             raise AirflowException(pending.why)
         if left <= timedelta():
             raise AirflowSensorTimeout(
-                f"Sensor has timed out: {counted(pending.events, 'event')} pending of {self.min_events} wanted on {self.topic} after "
-                f"{self.timeout:.0f} s. They stay staged for whoever comes next."
+                f"Sensor has timed out: {counted(pending.events, 'event')} pending of "
+                f"{self.min_events} wanted on {self.topic} after {self.timeout:.0f} s. They stay "
+                "staged for the next wait or fetch."
             )
         if self.min_allowance is not None:
             with self._told(), airflow_failures():
@@ -187,10 +215,10 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         )
 
     def _find_or_pin(self, context: Context) -> Pending:
-        """Pending events as far as is known; a position at `latest` gets its replay id first.
+        """Find pending events; a position at `latest` gets its replay id first.
 
-        A triggerer has no access to every position store, so this worker listens until the service
-        has sent a keepalive or an event: once in the life of a position, for up to 280 s.
+        A triggerer cannot use every position store, so this worker stays subscribed until the
+        service has sent a keepalive or an event: once in the life of a position, for up to 280 s.
         """
         pending = self._find(context)
         if pending.enough or pending.coming is None or pending.coming.start != LATEST:
@@ -198,7 +226,10 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         return self._poke(context)
 
     def _find(self, context: Context, heard: dict[str, Any] | None = None) -> Pending:
-        """Pending events as far as is known; nothing is asked of the bus."""
+        """Find pending events in the staging area, without a request to the bus.
+
+        :param heard: the trigger's result.
+        """
 
         async def look(
             request: BatchRequest,
@@ -221,7 +252,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
         return self._ask(context, look)
 
     def _poke(self, context: Context) -> Pending:
-        """Listen for a while."""
+        """Subscribe for a while, and return the pending events."""
 
         async def listen(
             request: BatchRequest,
@@ -257,16 +288,17 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Errors fail the task even with `soft_fail=True`; otherwise an expired replay id would be skipped silently.
+        """Fail the task on an error even with `soft_fail=True`.
 
-        With `never_fail` the task is skipped, and Airflow does not log the reason, so it is logged here.
+        Otherwise an expired replay id would be skipped silently. With `never_fail` the task is
+        skipped, and Airflow does not log the reason, so it is logged here.
         """
         try:
             yield
         except AirflowException as error:
             self.soft_fail = False
             if self.never_fail:
-                self.log.error("%s", error)  # noqa: TRY400 - the message says all
+                self.log.error("%s", error)  # noqa: TRY400 - the message is complete
             raise
 
     async def _with_client(
@@ -289,16 +321,19 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
 
 
 def check_enough(min_events: int, max_events: int) -> None:
-    """:raises ConfigurationError: a batch never has so many events, or so few are no reason to wait."""
+    """Check `min_events` against the bound of a batch.
+
+    :raises ConfigurationError: it is no whole number from 1 to `max_events`.
+    """
     if type(min_events) is not int or not 1 <= min_events <= max_events:
         raise ConfigurationError(
-            f"min_events={min_events!r} cannot be waited for: give a whole number from 1 to {max_events}, the most that the batch may hold "
-            "(`max_events`)."
+            f"min_events={min_events!r} cannot be waited for: give a whole number from 1 to "
+            f"{max_events}, the most that the batch may hold (`max_events`)."
         )
 
 
 def result(pending: Pending) -> dict[str, Any]:
-    """The sensor's result; plain JSON."""
+    """Return the sensor's result; plain JSON."""
     coming = pending.coming
     return {
         "batch_id": coming.batch_id if coming else "",

@@ -1,3 +1,3 @@
-"""What runs in the triggerer: waits without a worker, and watches that schedule DAGs."""
+"""The triggers: waits without a worker slot, and watchers that start DAG runs."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a watcher is given, judged when the DAG is parsed."""
+"""Checks of a watcher's arguments when the DAG is parsed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from airflow_provider_sfevents.pubsub.topic_names import check_topic
 _STORES = ("variable", "asset", MANAGED)
 
 
-class ArgumentRefused(ConfigurationError, TypeError):  # noqa: N818 - what happened, not an -Error
-    """A watcher was given what cannot work.
+class ArgumentRefused(ConfigurationError, TypeError):  # noqa: N818 - an event, not an -Error
+    """An argument of a watcher is wrong.
 
-    A `TypeError` too, since that is all that Airflow's triggerer (3.3) survives when it makes a trigger from its stored arguments. They were
-    judged at parse time by the same rules, but another release, or a triggerer where the user's store is not installed, may judge otherwise.
+    It is a `TypeError`, too, because Airflow's triggerer (3.3) survives no other error when it
+    makes a trigger from its stored arguments. They were checked at parse time by the same rules,
+    but another release, or a triggerer without the user's store, may decide otherwise.
     """
 
 
@@ -36,9 +37,9 @@ def check_watch(
     max_wait: float,
     again_after: float,
 ) -> Rules:
-    """When to announce.
+    """Check a watcher's arguments; returns the rules for announcements.
 
-    :raises ArgumentRefused: naming the argument, its value and what it may be.
+    :raises ArgumentRefused: the message names the argument, its value and its valid values.
     """
     try:
         check_topic(_text("topic", topic))
@@ -61,11 +62,13 @@ def _check_store(position_store: Any) -> None:
         return
     if position_store == "xcom":
         raise ConfigurationError(
-            "position_store='xcom' is for tasks only: no XCom can be read outside of one. Give 'variable' or 'asset', to the task that fetches too."
+            "position_store='xcom' is for tasks only: no XCom can be read outside of a task. Give "
+            "'variable' or 'asset', also to the task that fetches."
         )
     if not isinstance(position_store, str):
         raise ConfigurationError(
-            f"position_store={position_store!r} cannot be handed to the triggerer. Give 'variable', 'asset', or your store's dotted path as text."
+            f"position_store={position_store!r} cannot be sent to the triggerer. Give 'variable', "
+            "'asset', or your store's dotted path as text."
         )
     check_spec(position_store)
     find_own(position_store)

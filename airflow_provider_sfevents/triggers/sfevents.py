@@ -1,8 +1,9 @@
-"""The triggers: one that a deferred sensor leaves behind, one that watches a topic and schedules DAGs by it.
+"""The triggers: the wait of a deferred sensor, and the watcher that starts DAG runs for a topic.
 
-Neither blocks the triggerer's loop: stores, staging area and Airflow's own interfaces are asked in threads. Triggers of one connection
-share its channel, and those that stand at the same place of a topic its subscription. What they receive they stage as the first part of
-the coming batch, so that whoever fetches goes on after it, and nothing is delivered twice.
+Neither blocks the triggerer's loop: stores, staging area and Airflow's own interfaces are called in
+threads. Triggers of one connection share its channel, and triggers at the same replay id of a topic
+share its stream. They stage the events that they receive as the first part of the next batch, so
+that a fetch continues after them, and no event is delivered twice.
 """
 
 from __future__ import annotations
@@ -51,15 +52,16 @@ _AT_WORK = ["queued", "running"]
 class SfEventsTrigger(BaseTrigger):
     """Waits for a batch to have enough events; for `SfEventsSensor`.
 
-    Its one event has a `status`: `pending` (enough came), `look_again` (somebody else took the batch), `timeout`, `refused` (the bus does not
-    know the replay id) or `error`. An event that is lost, or comes twice, does no harm: the sensor looks at what is staged.
+    Its one event has a `status`: `pending` (enough events came), `look_again` (another task took
+    the batch), `timeout`, `refused` (the bus does not know the replay id) or `error`. An event that
+    is lost, or sent twice, does no harm: the sensor reads the staged files.
 
-    :param coming: the batch, as `Coming.to_dict` gives it.
-    :param conn_id: connection of type `sfevents`; no secret is among these arguments.
-    :param staging: URL of the staging area, as the sensor was given it.
-    :param min_events: how many are enough.
-    :param until: when to give up; ISO 8601.
-    :param run: who waits.
+    :param coming: the batch, as `Coming.to_dict` returns it.
+    :param conn_id: connection of type `sfevents`; these arguments hold no secret.
+    :param staging: URL of the staging area, as given to the sensor.
+    :param min_events: number of events to wait for.
+    :param until: end of the wait; ISO 8601.
+    :param run: the waiting task instance, as a dict of `Run`.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class SfEventsTrigger(BaseTrigger):
         return max(0.0, (datetime.fromisoformat(self.until) - datetime.now(UTC)).total_seconds())
 
     async def _hear(self) -> Heard:
-        """What came; a failure of network or service is waited out, until there is no time left."""
+        """Return the result of the wait; failures of network or service are retried."""
         coming = Coming.from_dict(self.coming)
         log.info(
             "Waiting for %s on %s after %s (batch %s), until %s.",
@@ -135,8 +137,8 @@ class SfEventsTrigger(BaseTrigger):
                 raise
             except TransportError as error:
                 tries += 1
-                pause = watching.backoff(tries, random.random())  # noqa: S311 - spreads load, guards nothing
-                log.warning("Trying again in %.0f s: %s", pause, error)
+                pause = watching.backoff(tries, random.random())  # noqa: S311 - spreads load
+                log.warning("The wait failed; trying again in %.0f s: %s", pause, error)
                 await asyncio.sleep(pause)
 
     async def _wait(self, coming: Coming) -> Heard:
@@ -147,29 +149,35 @@ class SfEventsTrigger(BaseTrigger):
 
 
 class SfEventsWatchTrigger(BaseEventTrigger):
-    """Watches a topic for a consumer, so that a DAG runs when there is something to fetch. Give it to an `AssetWatcher`.
+    """Watches a topic for a consumer, and starts a DAG run when events are pending.
 
-    What comes is staged, and announced once for each batch, however many events it has; the run's task then fetches what is pending. No further
-    announcement is made until the position has moved past the batch, and what came meanwhile is announced right after. Should its run fail,
-    the batch is announced again, each time after twice as long.
+    It belongs in an `AssetWatcher`. It stages the events that come, and announces each batch once,
+    however many events it has; the run's task then fetches the pending events. The next
+    announcement is made after the position has moved past the batch, at once if more events have
+    come by then. If the run fails, the batch is announced again, each time after twice as long.
 
-    What somebody has to mend (login, topic, replay id, position) is announced too, with 0 events, so that a run fails and shows it.
+    A problem that a person must fix (login, topic, replay id, position) is announced, too, with 0
+    events, so that a run fails and shows it.
 
-    Payload: `{topic, consumer, batch_id, sequence, events, staged}`, and `trouble` where there is some.
+    Payload: `{topic, consumer, batch_id, sequence, events, staged}`, and `trouble` if there is a
+    problem.
 
-    :param topic: what to watch, such as `/event/Order__e`.
-    :param consumer: whose position it is: the id of the DAG that fetches, or the `consumer` its task was given.
+    :param topic: topic to watch, such as `/event/Order__e`.
+    :param consumer: owner of the position: the id of the DAG that fetches, or the `consumer` of its
+        task.
     :param conn_id: connection of type `sfevents`.
-    :param position_store: as of the task that fetches: `variable`, `asset`, `managed`, or the dotted path of your own store. Not `xcom`,
-        which only tasks can read.
-    :param managed_subscription: as of the task that fetches. While the watcher listens it has the subscription's one slot; it makes way
-        for a task that has claimed the batch.
-    :param allow_latest_recovery: as of the task that fetches.
-    :param staging: as of the task that fetches.
-    :param initial_replay: as of the task that fetches; the watcher may be the one who begins the position.
-    :param max_events: staged, are announced at once; no more than the task's `max_events`.
-    :param max_wait: seconds after the first event until fewer are announced.
-    :param again_after: seconds until a batch is announced again that no run has committed or works on.
+    :param position_store: as for the task that fetches: `variable`, `asset`, `managed`, or the
+        dotted path of your own store. Not `xcom`, which only tasks can read.
+    :param managed_subscription: as for the task that fetches. While the watcher is subscribed it
+        uses the subscription's one slot; it yields the slot to a task that has taken the batch.
+    :param allow_latest_recovery: as for the task that fetches.
+    :param staging: as for the task that fetches.
+    :param initial_replay: as for the task that fetches; the watcher may begin the position.
+    :param max_events: number of staged events that are announced at once; at most the task's
+        `max_events`.
+    :param max_wait: seconds after the first event until fewer events are announced.
+    :param again_after: seconds until a batch is announced again that no run has committed or works
+        on.
     """
 
     def __init__(
@@ -231,8 +239,9 @@ class SfEventsWatchTrigger(BaseEventTrigger):
     async def run(self) -> AsyncGenerator[TriggerEvent]:
         if self.task_instance is not None:
             raise ConfigurationError(
-                "SfEventsWatchTrigger schedules DAGs, and no task waits for it: give it to an AssetWatcher of an asset that a DAG is scheduled "
-                "by. A task that waits is an SfEventsSensor with deferrable=True."
+                "SfEventsWatchTrigger schedules DAGs, and no task waits for it: give it to an "
+                "AssetWatcher of an asset that a DAG is scheduled by. For a task that waits, use "
+                "an SfEventsSensor with deferrable=True."
             )
         request = BatchRequest(
             topic=self.topic,
@@ -248,7 +257,10 @@ class SfEventsWatchTrigger(BaseEventTrigger):
                 yield TriggerEvent(announcement)
 
     def _of_managed(self) -> dict[str, Any]:
-        """Said only where it means something: a trigger is known by its arguments."""
+        """Return the arguments for a managed subscription; none without it.
+
+        A trigger is identified by its arguments, so an unused one would make another trigger.
+        """
         if not self.managed_subscription:
             return {}
         return {
@@ -268,11 +280,14 @@ class SfEventsWatchTrigger(BaseEventTrigger):
 
 
 def runs_at_work(dag_id: str) -> int:
-    """How many runs of a DAG are queued or running; 0 where that cannot be known, so that events are rather announced once too often."""
+    """Return the number of runs of a DAG that are queued or running.
+
+    It is 0 if Airflow does not answer: events are then announced once too often rather than never.
+    """
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     try:
         return int(RuntimeTaskInstance.get_dr_count(dag_id, states=_AT_WORK))
-    except Exception as error:  # noqa: BLE001 - Airflow's API has many ways to say no
-        log.debug("The runs of DAG %s are not known: %s", dag_id, error)
+    except Exception as error:  # noqa: BLE001 - Airflow's API raises many kinds of errors
+        log.debug("The runs of DAG %s could not be counted: %s", dag_id, error)
         return 0

@@ -35,7 +35,7 @@ class ConnectionsPage:
     url: str
 
     def create(self, conn_id: str, bus: Emulator, port: str) -> None:
-        """Fill in the fields that README names, and those that lead to the emulator; save."""
+        """Fill in the fields that README names, and those for the emulator; save."""
         self.browser.get(self.url)
         self._button("Add Connection").click()
         self._field("connection_id").send_keys(conn_id)
@@ -53,14 +53,14 @@ class ConnectionsPage:
         self._save()
 
     def describe(self, text: str) -> None:
-        """Edit the only connection: give it a description. No answer of a test lies over the form."""
+        """Edit the only connection: add a description. No test result may cover the form."""
         self.browser.get(self.url)
         self._element("button[aria-label='Edit Connection']").click()
         self._field("description").send_keys(text)
         self._save()
 
     def test(self) -> str:
-        """Press the only connection's Test button, and read the answer, which is drawn after its heading."""
+        """Press the only connection's Test button, and read the answer below its heading."""
         self.browser.get(self.url)
         self._element("button[aria-label='Test Connection']").click()
         shown = "[data-scope=toast][data-part=description]"
@@ -111,7 +111,7 @@ def page(airflow_home: AirflowHome) -> Iterator[ConnectionsPage]:
 
 
 def test_a_connection_that_was_made_in_the_form_can_be_tested(page: ConnectionsPage) -> None:
-    """With a Pub/Sub port the Test button names the org, also after the connection was edited."""
+    """With a Pub/Sub port the Test button names the org, also after an edit."""
     with Emulator() as bus:
         page.create("my_org", bus, bus.endpoint.rpartition(":")[2])
         assert bus.org.org_id in page.test()
@@ -120,7 +120,7 @@ def test_a_connection_that_was_made_in_the_form_can_be_tested(page: ConnectionsP
 
 
 def test_airflow_refuses_to_test_a_connection_without_a_port(page: ConnectionsPage) -> None:
-    """Without a port Airflow's own answer is Bad Request, as docs/connections.md says."""
+    """Without a port Airflow answers Bad Request, as docs/connections.md says."""
     with Emulator() as bus:
         page.create("my_org", bus, "")
         assert "Bad Request" in page.test()

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.airflow
 
 
 def test_airflow_lists_the_provider(airflow_home: AirflowHome) -> None:
-    """`airflow providers list` knows the package, and `airflow providers hooks` its connection type."""
+    """`airflow providers list` shows the package, and `providers hooks` its connection type."""
     listed = airflow_home.command("providers", "list")
     hooks = airflow_home.command("providers", "hooks")
     assert listed.returncode == 0, listed.stdout
@@ -22,7 +22,7 @@ def test_airflow_lists_the_provider(airflow_home: AirflowHome) -> None:
 
 
 def test_form_of_the_ui_has_our_fields() -> None:
-    """What the UI asks Airflow for to draw the connection form holds every field with label, help and look."""
+    """Airflow's answer for the connection form has each field with label, help and look."""
     from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 
     [form] = [one for one in HookMetaService.hook_meta_data() if one.connection_type == "sfevents"]
@@ -41,7 +41,7 @@ def test_form_of_the_ui_has_our_fields() -> None:
     shown = {
         name: {
             "label": field["schema"]["title"],
-            # None where the help is Markdown, which Airflow shows only then.
+            # None if the help is Markdown, which Airflow shows only then.
             **({"description": field["description"]} if field["description"] else {}),
             "schema": {key: value for key, value in field["schema"].items() if key != "title"},
         }
@@ -51,7 +51,7 @@ def test_form_of_the_ui_has_our_fields() -> None:
 
 
 def test_stored_secrets_do_not_leave_airflow() -> None:
-    """What the API answers about a stored connection holds no secret of it."""
+    """The API's answer on a stored connection holds no secret."""
     from airflow.api_fastapi.core_api.datamodels.connections import ConnectionResponse
     from airflow.models.connection import Connection
 
@@ -61,8 +61,9 @@ def test_stored_secrets_do_not_leave_airflow() -> None:
         host="https://acme.my.salesforce.com",
         login="the-consumer-key",
         password="secret-1",
-        extra='{"private_key": "secret-2", "private_key_passphrase": "secret-3", "session_token": "secret-4",'
-        ' "refresh_token": "secret-5", "user_password": "secret-6", "security_token": "secret-7",'
+        extra='{"private_key": "secret-2", "private_key_passphrase": "secret-3",'
+        ' "session_token": "secret-4", "refresh_token": "secret-5",'
+        ' "user_password": "secret-6", "security_token": "secret-7",'
         ' "username": "integration@acme.com"}',
     )
     answer = ConnectionResponse.model_validate(stored, from_attributes=True).model_dump_json()
@@ -71,7 +72,7 @@ def test_stored_secrets_do_not_leave_airflow() -> None:
 
 
 def test_a_dag_runs_in_an_airflow_of_its_own(airflow_home: AirflowHome) -> None:
-    """The harness runs a DAG by real processes and reads what it left: states, XCom, Variables."""
+    """The harness runs a DAG by real processes and reads its states, XComs and Variables."""
     (airflow_home.dags / "probe.py").write_text(
         "from airflow.sdk import DAG, Variable, task\n"
         "with DAG('probe', schedule=None):\n"

@@ -1,4 +1,4 @@
-"""Provider info is read by every Airflow process: a fault in it stops every `airflow` command."""
+"""Provider info is read by every Airflow process: an error in it stops every `airflow` command."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def modules() -> list[str]:
 
 
 def test_dict_is_what_airflow_accepts() -> None:
-    """The dict passes the schema that Airflow checks it by, and the stricter one of Airflow's own providers."""
+    """The dict passes Airflow's schema, and the stricter one of Airflow's own providers."""
     jsonschema.validate(INFO, schema("provider_info.schema.json"))
     jsonschema.validate(
         INFO["connection-types"],
@@ -57,7 +57,7 @@ def test_dict_is_what_airflow_accepts() -> None:
 
 
 def test_no_key_is_silently_ignored() -> None:
-    """Every key is one that Airflow or its registry reads; Airflow's schema lets a misspelt one pass."""
+    """Every key is one that Airflow or its registry reads, as a misspelt one would pass."""
     assert set(INFO) - {"versions"} <= set(schema("provider_info.schema.json")["properties"])
     assert set(CONNECTION) == {
         "connection-type",
@@ -70,7 +70,7 @@ def test_no_key_is_silently_ignored() -> None:
 
 
 def test_entry_point_names_the_function_and_the_distribution() -> None:
-    """Airflow finds the dict by the entry point and refuses a package name that is not the distribution's."""
+    """The entry point leads to the dict, which has the distribution's name."""
     [entry] = [
         entry
         for entry in entry_points(group="apache_airflow_provider")
@@ -89,7 +89,7 @@ def test_module_named_in_the_dict_can_be_imported(name: str) -> None:
 
 @pytest.mark.parametrize("path", INFO["cli"])
 def test_commands_named_in_the_dict_are_given(path: str) -> None:
-    """Airflow calls what is named to learn our commands, and only logs an error where it fails."""
+    """The function that the dict names returns the commands."""
     module, _, name = path.rpartition(".")
     [group] = getattr(import_module(module), name)()
     assert group.name == "sfevents"
@@ -97,13 +97,13 @@ def test_commands_named_in_the_dict_are_given(path: str) -> None:
 
 @pytest.mark.parametrize("path", INFO["queues"])
 def test_queues_named_in_the_dict_have_a_scheme_of_ours(path: str) -> None:
-    """Airflow finds a queue by its scheme, among those of all providers."""
+    """The queue that the dict names has the scheme of this package."""
     module, _, name = path.rpartition(".")
     assert getattr(import_module(module), name)().scheme_matches("sfevents")
 
 
 def test_hook_class_is_the_connection_types_own() -> None:
-    """Airflow makes the hook from the dict's class and the keyword that the class names."""
+    """The dict's hook class has the connection type and the keyword that Airflow uses."""
     module, _, name = CONNECTION["hook-class-name"].rpartition(".")
     hook = getattr(import_module(module), name)
     assert hook.conn_type == CONNECTION["connection-type"]
@@ -122,7 +122,7 @@ def test_field_of_the_form_explains_itself(name: str) -> None:
 
 
 def test_form_has_a_field_for_every_extra_that_the_hook_reads() -> None:
-    """The form and the hook know the same extras."""
+    """The form and the hook have the same extras."""
     from airflow_provider_sfevents.hooks.connection import ConnectionFields, settings_from
 
     class Recorder(dict[str, Any]):
@@ -152,15 +152,13 @@ def test_form_has_a_field_for_every_extra_that_the_hook_reads() -> None:
     asked: set[str] = set()
     for auth in FIELDS["auth"]["schema"]["enum"]:
         texts = {name: "x" for name in FIELDS if name not in {"auth", "plaintext"}}
-        with suppress(
-            ConfigurationError
-        ):  # "x" is no private key; what was asked for is what counts
+        with suppress(ConfigurationError):  # "x" is no private key; only the requested names count
             settings_from(ConnectionFields(Given(Recorder({**texts, "auth": auth}, asked))))
     assert asked == set(FIELDS)
 
 
 def test_choices_of_login_are_the_hooks() -> None:
-    """The form offers exactly the logins that the hook knows, its first one chosen."""
+    """The form offers exactly the hook's logins, with the first one as default."""
     from airflow_provider_sfevents.hooks.connection import AUTHS
 
     assert FIELDS["auth"]["schema"]["enum"] == list(AUTHS)
@@ -179,13 +177,13 @@ def test_choices_of_login_are_the_hooks() -> None:
     }.items(),
 )
 def test_the_form_says_what_each_login_needs(auth: str, fields: set[str]) -> None:
-    """Who chooses a login reads beside the choice what to fill in, and each field that is for some logins alone names them."""
+    """The form lists the needs of each login, and a field for some logins names them."""
     assert f"- **{auth}**: " in _help(FIELDS["auth"])
     assert {name for name in FIELDS if name != "auth" and auth in _logins(FIELDS[name])} == fields
 
 
 def _help(field: dict[str, Any]) -> str:
-    """What the form says below a field: Airflow shows the Markdown only where there is no description."""
+    """Help text of a field: Airflow shows the Markdown only if there is no description."""
     markdown = field["schema"].get("description_md", "")
     assert not ("description" in field and markdown)
     said: str = field.get("description", markdown)
@@ -193,13 +191,13 @@ def _help(field: dict[str, Any]) -> str:
 
 
 def _logins(field: dict[str, Any]) -> list[str]:
-    """Logins that a field is for, as its help text begins."""
+    """Logins that a field is for, from the beginning of its help text."""
     named, mark, _ = _help(field).partition(": ")
     return [one.strip() for one in named.split(",")] if mark else []
 
 
 def test_exactly_the_secrets_are_masked_by_airflow() -> None:
-    """Airflow masks an extra by its name; every secret has such a name, and nothing that one must see."""
+    """Airflow masks extras by their names: exactly the secrets have such names."""
     from airflow.sdk.log import redact
 
     shown = redact(dict.fromkeys(FIELDS, "a-value-to-hide"))
@@ -213,9 +211,10 @@ def test_secrets_are_not_plain_inputs() -> None:
 
 
 def test_import_is_light() -> None:
-    """Reading the dict loads neither Airflow nor anything heavy."""
+    """Reading the dict loads neither Airflow nor another heavy package."""
     code = (
-        "import sys; from airflow_provider_sfevents.provider_info import get_provider_info; get_provider_info();"
+        "import sys; from airflow_provider_sfevents.provider_info import get_provider_info;"
+        "get_provider_info();"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,7 @@
-"""Sensors executed in the test's process against an emulator: their pokes for real, their deferrals by the real trigger in a loop of the test's."""
+"""Sensors on an emulator, in the test's process.
+
+Their pokes are real, and their deferrals run the real trigger in the test's event loop.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ def bus() -> Iterator[Emulator]:
 class Waits:
     """A DAG's sensor, and the task that fetches after it.
 
-    :ivar deferrals: each deferral of the last execution; `between` is called after each, before its trigger runs.
+    :ivar deferrals: each deferral of the last execution.
+    :ivar between: called after each deferral, before its trigger runs.
     """
 
     bus: Emulator
@@ -67,7 +71,7 @@ class Waits:
 
     @contextmanager
     def publishing_once_subscribed(self, count: int) -> Iterator[None]:
-        """Events that come while the block waits for them."""
+        """Publish events once the block has subscribed."""
 
         def publish() -> None:
             deadline = time.monotonic() + 20
@@ -83,7 +87,7 @@ class Waits:
             late.join()
 
     def wait(self, **arguments: Any) -> Any:
-        """What the sensor returns or raises; one that defers is resumed by what its trigger says, as often as need be."""
+        """Execute the sensor, with all its deferrals; returns its result or error."""
         sensor, context = self.prepare(SfEventsSensor, **{"task_id": "wait", **arguments})
         self.deferrals, self.events = [], []
         try:
@@ -92,7 +96,7 @@ class Waits:
             return self._resume(sensor, context, deferred)
 
     def _resume(self, sensor: SfEventsSensor, context: Any, deferred: TaskDeferred) -> Any:
-        """Airflow's own way from a deferral to the worker that takes over, `kwargs` lost as under `dag.test()`."""
+        """Resume a deferred task as Airflow does, `kwargs` lost as under `dag.test()`."""
         while True:
             self.deferrals.append(deferred)
             self.between()
@@ -104,7 +108,7 @@ class Waits:
                 deferred = again
 
     def fetch(self, **arguments: Any) -> dict[str, Any]:
-        """The result of the task that fetches."""
+        """Execute the task that fetches; returns its result."""
         known = {"task_id": "fetch", "idle_seconds": 1.0}
         operator, context = self.prepare(SfEventsFetchOperator, **{**known, **arguments})
         fetched = operator.execute(context)
@@ -112,7 +116,7 @@ class Waits:
         return fetched
 
     def land(self) -> None:
-        """The rest of the DAG: fetch, leave a receipt as Spark would, commit."""
+        """Run the rest of the DAG: fetch, leave a receipt as Spark would, commit."""
         try:
             fetched = self.fetch()
         except AirflowSkipException:
@@ -150,7 +154,7 @@ class Waits:
 
 
 async def fired(deferred: TaskDeferred) -> dict[str, Any]:
-    """The payload of the trigger's event, the trigger made again from what Airflow stores."""
+    """The payload of the event of a trigger that is made from its stored form."""
     path, arguments = deferred.trigger.serialize()
     stored = Trigger._decrypt_kwargs(Trigger.encrypt_kwargs(arguments))
     events = [event.payload async for event in import_string(path)(**stored).run()]

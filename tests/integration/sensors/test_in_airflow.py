@@ -1,4 +1,4 @@
-"""Sensor, fetch and commit in a real Airflow with its database, the sensor deferred by `dag.test()`."""
+"""Sensor, fetch and commit in a real Airflow with its database, deferred by `dag.test()`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ DAG = """
 
     import pendulum
     from airflow.sdk import dag, task, task_group
-    from airflow_provider_sfevents.operators.sfevents import SfEventsCommitOperator, SfEventsFetchOperator
+    from airflow_provider_sfevents.operators.sfevents import (
+        SfEventsCommitOperator, SfEventsFetchOperator,
+    )
     from airflow_provider_sfevents.sensors.sfevents import SfEventsSensor
 
     ORDERS = "/event/Order__e"
@@ -30,20 +32,26 @@ DAG = """
     @task
     def land(batch):
         receipt = {
-            "batch_id": batch["batch_id"], "events": batch["events"], "tables": {"Order__e": batch["events"]},
-            "quarantined": 0, "written_at": pendulum.now("UTC").isoformat(),
+            "batch_id": batch["batch_id"], "events": batch["events"], "quarantined": 0,
+            "tables": {"Order__e": batch["events"]}, "written_at": pendulum.now("UTC").isoformat(),
         }
         place = Path(unquote(urlsplit(batch["manifest"]).path)).with_name("landed.json")
         place.write_text(json.dumps({"version": 1, **receipt}))
 
     @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
     def waits():
-        for store, mode in (("variable", {"deferrable": True}), ("xcom", {"deferrable": True}), ("xcom", {"mode": "poke"})):
+        deferrable = {"deferrable": True}
+        for store, mode in (
+            ("variable", deferrable), ("xcom", deferrable), ("xcom", {"mode": "poke"}),
+        ):
             name = "_".join([store, *map(str, mode)])
             each = {"topic": ORDERS, "consumer": name, "position_store": store, "idle_seconds": 1}
-            wait = SfEventsSensor(task_id=f"wait_{name}", timeout=60, poke_interval=1, min_events=2, **each, **mode)
+            pace = {"timeout": 60, "poke_interval": 1, "min_events": 2}
+            wait = SfEventsSensor(task_id=f"wait_{name}", **pace, **each, **mode)
             fetch = SfEventsFetchOperator(task_id=f"fetch_{name}", **each)
-            commit = SfEventsCommitOperator(task_id=f"commit_{name}", batch=fetch.output, position_store=store)
+            commit = SfEventsCommitOperator(
+                task_id=f"commit_{name}", batch=fetch.output, position_store=store
+            )
             wait >> fetch >> land.override(task_id=f"land_{name}")(fetch.output) >> commit
 
     waits()
@@ -55,7 +63,7 @@ CONSUMERS = ("variable_deferrable", "xcom_deferrable", "xcom_mode")
 def test_a_sensor_hands_over_in_every_store(
     airflow_home: AirflowHome, bus: Emulator, repository: Path
 ) -> None:
-    """From run to run the sensor waits where the commit has left off, whatever store the position is in, and no event is paid for twice."""
+    """With every store the sensor waits after the last commit, and no event is paid for twice."""
     airflow_home.environment["PYTHONPATH"] = str(repository)
     added = airflow_home.command(
         "connections", "add", "sfevents_default", "--conn-json", bus.connection_json()

@@ -1,4 +1,4 @@
-"""What a user got wrong ends a sensor at once, in the worker, with the message that the fetching task would give."""
+"""A user's mistake ends a sensor at once in the worker, with the message of the fetching task."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def test_a_mistake_is_not_waited_out(
     waits: Waits, bus: Emulator, mode: dict[str, Any], arguments: dict[str, Any], said: str
 ) -> None:
-    """It fails in the worker, for good, before anything is deferred or delivered."""
+    """A mistake fails the task for good before anything is deferred or delivered."""
     waits.publish(1)
     with pytest.raises(AirflowFailException) as raised:
         waits.wait(**{"timeout": 20, **mode, **arguments})
@@ -45,7 +45,7 @@ def test_a_mistake_is_not_waited_out(
 
 @each_mode
 def test_wrong_secret(waits: Waits, mode: dict[str, Any]) -> None:
-    """The secret is not in the message."""
+    """The message on a wrong secret does not show the secret."""
     waits.connect(password="not-the-secret")
     with pytest.raises(AirflowFailException, match="The consumer secret is wrong") as raised:
         waits.wait(timeout=20, **mode)
@@ -54,14 +54,14 @@ def test_wrong_secret(waits: Waits, mode: dict[str, Any]) -> None:
 
 @each_mode
 def test_soft_fail_is_not_for_mistakes(waits: Waits, mode: dict[str, Any]) -> None:
-    """Skipped, the runs would look well while nothing is fetched."""
+    """A mistake fails the task even with `soft_fail`, which would hide it as skipped."""
     waits.connect(password="not-the-secret")
     with pytest.raises(AirflowFailException, match="The consumer secret is wrong"):
         waits.wait(timeout=20, soft_fail=True, **mode)
 
 
 def test_soft_fail_is_not_for_what_goes_wrong_meanwhile(waits: Waits) -> None:
-    """In the triggerer no more than in the worker."""
+    """An error in the triggerer fails the task even with `soft_fail`."""
     waits.between = lambda: waits.connect(password="not-the-secret")
     with pytest.raises(AirflowFailException, match="The consumer secret is wrong"):
         waits.wait(timeout=20, deferrable=True, soft_fail=True)
@@ -70,7 +70,7 @@ def test_soft_fail_is_not_for_what_goes_wrong_meanwhile(waits: Waits) -> None:
 
 @each_mode
 def test_who_never_fails_is_skipped(waits: Waits, mode: dict[str, Any]) -> None:
-    """That is Airflow's rule for its sensors; the reason is kept."""
+    """With `never_fail` the task is skipped, as Airflow's sensors are, and the reason logged."""
     waits.connect(password="not-the-secret")
     with pytest.raises(AirflowSkipException) as raised:
         waits.wait(timeout=20, never_fail=True, **mode)
@@ -81,14 +81,14 @@ def test_who_never_fails_is_skipped(waits: Waits, mode: dict[str, Any]) -> None:
 def test_a_staging_area_that_the_worker_cannot_write(
     waits: Waits, tmp_path: Path, mode: dict[str, Any]
 ) -> None:
-    """What comes could not be kept, and the task that fetches would fail as well: it is said before anything is delivered."""
+    """A staging area that cannot be written is an error before any delivery."""
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(AirflowException, match="`staging`"):
         waits.wait(staging=(tmp_path / "file" / "staging").as_uri(), timeout=20, **mode)
 
 
 def test_credentials_that_go_wrong_meanwhile(waits: Waits) -> None:
-    """A trigger ends with the message, once; the task fails for good, as in the worker."""
+    """Credentials refused in the triggerer fail the task for good, with one message."""
     waits.between = lambda: waits.connect(password="not-the-secret")
     with pytest.raises(AirflowFailException, match="The consumer secret is wrong"):
         waits.wait(timeout=20, deferrable=True)
@@ -97,7 +97,7 @@ def test_credentials_that_go_wrong_meanwhile(waits: Waits) -> None:
 
 @pytest.mark.parametrize("fallback", ["fail", "earliest"])
 def test_a_replay_id_that_is_refused(waits: Waits, bus: Emulator, fallback: str) -> None:
-    """The trigger leaves it to the worker, which fails with the choices, or goes on as `replay_fallback` says."""
+    """A refused replay id fails in the worker, or continues by `replay_fallback`."""
     waits.publish(1)
     bus.reset_replay_ids()
     waits.publish(2)

@@ -1,4 +1,4 @@
-"""A sensor waits, in a worker or in the triggerer, and the task after it goes on where it was."""
+"""A sensor waits in a worker or triggerer, and the task after it continues after its events."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def position(waits: Waits) -> dict[str, Any]:
 
 @each_mode
 def test_events_that_are_there(waits: Waits, bus: Emulator, mode: dict[str, Any]) -> None:
-    """The sensor says how many are pending and of which batch; it has moved nothing, and the fetch pays for none of them again."""
+    """Pending events are reported with their batch, no position moves, and none costs twice."""
     waits.publish(3)
     result = waits.wait(min_events=3, timeout=20, **mode)
     stands = position(waits)
@@ -50,7 +50,7 @@ def test_events_that_are_there(waits: Waits, bus: Emulator, mode: dict[str, Any]
 
 @each_mode
 def test_events_that_come_while_it_waits(waits: Waits, bus: Emulator, mode: dict[str, Any]) -> None:
-    """It wakes up when there are enough, those it had heard of before included."""
+    """A sensor wakes up with enough events, including those of earlier pokes."""
     waits.publish(1)
     with waits.publishing_once_subscribed(2):
         assert waits.wait(min_events=3, timeout=20, **mode)["events"] == 3
@@ -62,7 +62,7 @@ def test_events_that_come_while_it_waits(waits: Waits, bus: Emulator, mode: dict
 def test_it_asks_for_no_more_than_it_needs(
     waits: Waits, bus: Emulator, mode: dict[str, Any]
 ) -> None:
-    """What is delivered is paid for: of many pending events it takes as many as are enough."""
+    """A sensor requests no more events than `min_events`, as each delivery is paid for."""
     waits.publish(50)
     assert waits.wait(min_events=2, timeout=20, **mode)["events"] == 2
     assert bus.deliveries() == 2
@@ -72,7 +72,7 @@ def test_it_asks_for_no_more_than_it_needs(
 
 @each_mode
 def test_a_wait_that_ends_half_way(waits: Waits, bus: Emulator, mode: dict[str, Any]) -> None:
-    """What had come by the timeout is staged; the next run's sensor goes on after it."""
+    """Events of a timed-out wait stay staged, and the next run's sensor continues after them."""
     waits.publish(2)
     with pytest.raises(AirflowSensorTimeout, match="timed out"):
         waits.wait(min_events=3, timeout=1.2, **mode)
@@ -84,7 +84,7 @@ def test_a_wait_that_ends_half_way(waits: Waits, bus: Emulator, mode: dict[str, 
 
 @each_mode
 def test_a_timeout_that_is_soft(waits: Waits, mode: dict[str, Any]) -> None:
-    """Nothing came: with `soft_fail` the task is skipped."""
+    """With `soft_fail` a sensor that times out is skipped."""
     with pytest.raises(AirflowSkipException):
         waits.wait(timeout=0.4, soft_fail=True, **mode)
 
@@ -93,7 +93,7 @@ def test_a_timeout_that_is_soft(waits: Waits, mode: dict[str, Any]) -> None:
 def test_the_event_that_wakes_it_at_latest_is_in_the_batch(
     waits: Waits, bus: Emulator, mode: dict[str, Any]
 ) -> None:
-    """A first run at `latest`: what came before does not count, and nothing falls between sensor and fetch."""
+    """In a first run at `latest` no event is lost between sensor and fetch."""
     waits.publish(2)
     with waits.publishing_once_subscribed(1):
         assert waits.wait(timeout=20, initial_replay="latest", **mode)["events"] == 1
@@ -103,7 +103,7 @@ def test_the_event_that_wakes_it_at_latest_is_in_the_batch(
 
 
 def test_a_deferral_keeps_its_deadline(waits: Waits) -> None:
-    """However often it is deferred, `timeout` counts from the first time: each trigger gets what is left, of the batch that comes next."""
+    """`timeout` counts from the first deferral, and each trigger gets the rest of it."""
     waits.publish(1)
     waits.between = waits.land
     with pytest.raises(AirflowSensorTimeout):
@@ -117,14 +117,14 @@ def test_a_deferral_keeps_its_deadline(waits: Waits) -> None:
 
 
 def test_a_timeout_of_nothing_is_one_look(waits: Waits, bus: Emulator) -> None:
-    """`timeout=0` defers to nobody."""
+    """`timeout=0` looks once and does not defer."""
     with pytest.raises(AirflowSensorTimeout):
         waits.wait(timeout=0, deferrable=True)
     assert waits.deferrals == []
 
 
 def test_what_is_deferred_is_no_secret(waits: Waits, bus: Emulator) -> None:
-    """Trigger arguments and events are stored in Airflow's database; no secret is among them."""
+    """Trigger arguments and events, which Airflow stores, hold no secret."""
     waits.publish(1)
     waits.wait(deferrable=True, timeout=20)
     stored = [str(deferred.trigger.serialize()) for deferred in waits.deferrals]
@@ -134,7 +134,7 @@ def test_what_is_deferred_is_no_secret(waits: Waits, bus: Emulator) -> None:
 
 
 def test_a_batch_that_is_staged_is_pending(waits: Waits, bus: Emulator) -> None:
-    """A run has fetched and failed: the next one's sensor needs no event to wake up."""
+    """A batch that a failed run has staged counts as pending without a new event."""
     waits.publish(2)
     waits.fetch()
     for mode in MODES.values():
@@ -144,7 +144,7 @@ def test_a_batch_that_is_staged_is_pending(waits: Waits, bus: Emulator) -> None:
 
 
 def test_a_poke_that_is_killed(waits: Waits, bus: Emulator) -> None:
-    """`on_kill` ends the stream at once; what had come is staged."""
+    """`on_kill` ends the stream at once, and received events stay staged."""
     waits.publish(1)
     sensor, context = waits.prepare(
         SfEventsSensor, task_id="wait", min_events=2, idle_seconds=600, timeout=600

@@ -1,4 +1,4 @@
-"""A watcher at work against an emulator, without Airflow, and with a time of its own: its pauses pass at once, and are counted."""
+"""A watcher on an emulator, without Airflow, with a time of its own: its pauses pass at once."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Watch:
     """One watcher of one consumer, as a triggerer would run it.
 
     :ivar said: its announcements so far.
-    :ivar runs: what Airflow says of queued and running runs, by DAG.
+    :ivar runs: number of queued and running runs that Airflow reports, by DAG.
     """
 
     consumer: Consumer
@@ -78,7 +78,7 @@ class Watch:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Watch]:
-        """Watches while the block lasts; then it is cancelled, as by a triggerer that is stopped."""
+        """Run the watcher for the block; then cancel it, as a stopped triggerer does."""
         task = asyncio.create_task(self._watch())
         try:
             yield self
@@ -106,12 +106,16 @@ class Watch:
             self.said.append(announcement)
 
     async def announced(self, times: int = 1) -> dict[str, Any]:
-        """Its announcement of this number, when it came."""
+        """Wait for the announcement of this number, and return it."""
         await until(lambda: len(self.said) >= times, f"{times} announcements, not {self.said}")
         return self.said[times - 1]
 
     async def announced_events(self) -> dict[str, Any]:
-        """Its first announcement of events, whatever trouble was told before: its time flies, and trouble is told anew after some of it."""
+        """Wait for the first announcement with events, and return it.
+
+        Announcements of trouble before it are skipped: the watcher's time passes fast, and trouble
+        is announced again after some of it.
+        """
         await until(
             lambda: any("trouble" not in said for said in self.said),
             f"an announcement of events, not {self.said}",
@@ -119,7 +123,7 @@ class Watch:
         return next(said for said in self.said if "trouble" not in said)
 
     async def stays_silent(self, seconds: float) -> None:
-        """Nothing is announced while so much of the watcher's time passes."""
+        """Assert that nothing is announced while so much of the watcher's time passes."""
         before, end = len(self.said), self.time.passed + seconds
         await until(
             lambda: self.time.passed >= end or len(self.said) > before,
@@ -129,9 +133,9 @@ class Watch:
 
 
 async def until(true: Callable[[], Any], what: str) -> None:
-    """Wait for something to come true.
+    """Wait for a condition.
 
-    :raises AssertionError: it does not.
+    :raises AssertionError: it does not come true.
     """
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not true():
@@ -145,6 +149,6 @@ async def listening(bus: Emulator, streams: int = 1) -> None:
 
 
 def wrong(settings: Settings) -> Settings:
-    """The same connection with a secret that is not right."""
+    """The same connection with a wrong secret."""
     assert isinstance(settings.login, ClientCredentials)
     return replace(settings, login=replace(settings.login, client_secret=Secret("not-the-secret")))

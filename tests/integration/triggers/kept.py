@@ -1,4 +1,4 @@
-"""A position store that a trigger can name: a mapping, by its dotted path."""
+"""A position store that a trigger can name by its dotted path: a mapping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The triggers as Airflow makes and runs them, in a loop of the test's."""
+"""The triggers as Airflow makes and runs them, in the test's event loop."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEY = "sfevents.orders.event.Order__e"
 def airflow(
     bus: Emulator, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[pytest.MonkeyPatch]:
-    """A connection as Airflow has it, and an empty position store."""
+    """A connection as Airflow stores it, and an empty position store."""
     monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
     kept.POSITIONS.clear()
     yield monkeypatch
@@ -44,7 +44,7 @@ def airflow(
 def waits(
     consumer: Consumer, min_events: int = 1, seconds: float = 120, **over: Any
 ) -> SfEventsTrigger:
-    """A trigger for the batch after a position that stands at the beginning."""
+    """A trigger for the batch after a position that is at the beginning."""
     coming = {
         "org_id": consumer.bus.org.org_id,
         "consumer": "orders",
@@ -78,7 +78,7 @@ def watch(consumer: Consumer, **arguments: Any) -> SfEventsWatchTrigger:
 
 
 def test_enough_is_pending(consumer: Consumer, bus: Emulator) -> None:
-    """The one event says so, when so many have come; nothing stays open."""
+    """The trigger's one event comes with enough events, and no stream stays open."""
 
     async def scenario() -> None:
         waiting = asyncio.create_task(outcome(waits(consumer, 2)))
@@ -95,9 +95,9 @@ def test_enough_is_pending(consumer: Consumer, bus: Emulator) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.full  # the one that gives way looks again after ten seconds
+@pytest.mark.full  # the trigger that gives way looks again after ten seconds
 def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
-    """One of two that hold the same trigger stages what comes; what the other was delivered is not staged a second time."""
+    """Of two triggerers with the same trigger one stages the events, and none twice."""
 
     async def scenario() -> None:
         both = [asyncio.create_task(outcome(waits(consumer))) for _ in range(2)]
@@ -113,7 +113,7 @@ def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
 
 
 def test_a_triggerer_that_is_stopped(consumer: Consumer, bus: Emulator) -> None:
-    """What has come is in a closed file when the trigger is gone, and the next one goes on after it."""
+    """A stopped trigger leaves its events in a closed file, and the next one continues."""
 
     async def stopped() -> None:
         waiting = asyncio.create_task(outcome(waits(consumer, 3)))
@@ -135,7 +135,7 @@ def test_a_triggerer_that_is_stopped(consumer: Consumer, bus: Emulator) -> None:
 
 
 def test_time_is_up(consumer: Consumer, bus: Emulator) -> None:
-    """A trigger ends by itself when the sensor's time is up, what has come staged."""
+    """A trigger ends at the sensor's end of time, with its events staged."""
 
     async def scenario() -> None:
         publish(bus, 1, 1)
@@ -175,7 +175,7 @@ def test_a_service_that_is_away_for_a_while(
 def test_what_somebody_else_must_decide(
     consumer: Consumer, over: dict[str, Any], status: str, said: str
 ) -> None:
-    """The one event carries the message."""
+    """An error that needs a decision is the trigger's one event, with the message."""
     payload = asyncio.run(outcome(waits(consumer, **over)))
     assert payload["status"] == status
     assert said in payload["message"]
@@ -183,7 +183,7 @@ def test_what_somebody_else_must_decide(
 
 
 def test_a_watcher_in_airflow(consumer: Consumer, bus: Emulator) -> None:
-    """Connection, store and staging area are found by the names it was given; it ends by cancellation, leaving nothing open."""
+    """A watcher finds connection, store and area by name; cancellation closes its stream."""
 
     async def scenario() -> None:
         async with aclosing(watch(consumer).run()) as events:
@@ -204,7 +204,7 @@ def test_a_watcher_in_airflow(consumer: Consumer, bus: Emulator) -> None:
 def test_a_watcher_whose_connection_is_missing(
     consumer: Consumer, airflow: pytest.MonkeyPatch
 ) -> None:
-    """It says what to do, by a run that fails; it does not end."""
+    """A missing connection is announced, so that a run fails; the watcher does not end."""
     airflow.delenv("AIRFLOW_CONN_SFEVENTS_DEFAULT")
 
     async def scenario() -> None:
@@ -217,7 +217,7 @@ def test_a_watcher_whose_connection_is_missing(
 
 
 def test_a_watcher_that_a_task_waits_for(consumer: Consumer, bus: Emulator) -> None:
-    """It fails at once with what to use instead: nothing would ever end that wait."""
+    """A watcher that a task defers to fails at once and names the sensor to use."""
     trigger = watch(consumer)
     trigger.task_instance = SimpleNamespace(task_id="wait")
 
@@ -230,7 +230,7 @@ def test_a_watcher_that_a_task_waits_for(consumer: Consumer, bus: Emulator) -> N
 
 
 def test_runs_at_work_are_asked_for(airflow: pytest.MonkeyPatch) -> None:
-    """Queued and running ones count; where Airflow does not answer, there are none."""
+    """Queued and running runs are counted; if Airflow does not answer, there are none."""
     asked = []
 
     class Supervisor:

@@ -1,4 +1,4 @@
-"""What a watcher announces, and when; with runs that stage, land and commit beside it."""
+"""Announcements of a watcher, with runs that stage, land and commit beside it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def remembered(consumer: Consumer) -> int:
-    """How many announcements are remembered in the staging area."""
+    """Number of announcements that are recorded in the staging area."""
     return len(list(consumer.root.rglob(layout.ANNOUNCED)))
 
 
 def staged(consumer: Consumer) -> Staged:
-    """A run has staged the coming batch, and holds it."""
+    """A run has staged the next batch, and holds it."""
     batch = consumer.stage()
     assert isinstance(batch, Staged)
     return batch
@@ -36,7 +36,7 @@ def commit(consumer: Consumer, batch: Staged) -> None:
 
 
 def test_a_burst_is_one_announcement(consumer: Consumer, bus: Emulator) -> None:
-    """However many events come at once, one run is asked for; it finds all of them staged, and none is delivered a second time."""
+    """A burst starts one run, which finds all events staged; none is delivered twice."""
 
     async def scenario() -> None:
         async with Watch(consumer).running() as watch:
@@ -62,7 +62,7 @@ def test_a_burst_is_one_announcement(consumer: Consumer, bus: Emulator) -> None:
 def test_what_comes_while_a_run_is_at_work_is_announced_when_it_is_done(
     consumer: Consumer, bus: Emulator
 ) -> None:
-    """No second run for events whose run works, and none is forgotten."""
+    """Events that come during a run are announced after it, without a second run before."""
 
     async def scenario() -> None:
         publish(bus, 1, 2)
@@ -80,7 +80,7 @@ def test_what_comes_while_a_run_is_at_work_is_announced_when_it_is_done(
 
 
 def test_enough_events_are_announced_at_once(consumer: Consumer, bus: Emulator) -> None:
-    """A full batch waits for no time to pass."""
+    """`max_events` staged events are announced without waiting for `max_wait`."""
 
     async def scenario() -> None:
         async with Watch(consumer, Rules(max_events=3, max_wait=3600)).running() as watch:
@@ -94,7 +94,7 @@ def test_enough_events_are_announced_at_once(consumer: Consumer, bus: Emulator) 
 def test_a_triggerer_started_anew_does_not_announce_again(
     consumer: Consumer, bus: Emulator
 ) -> None:
-    """The announcement is remembered beside the batch; only when nobody lands it is it made again, each time later."""
+    """A recorded announcement is repeated only if no run lands the batch, each time later."""
 
     async def scenario() -> None:
         publish(bus, 1, 2)
@@ -113,7 +113,7 @@ def test_a_triggerer_started_anew_does_not_announce_again(
 
 
 def test_a_triggerer_killed_before_it_could_remember(consumer: Consumer, bus: Emulator) -> None:
-    """The batch is announced by the next one, unless the run is there already."""
+    """An announcement that was not recorded is repeated, unless a run exists already."""
 
     async def scenario() -> None:
         publish(bus, 1, 2)
@@ -132,7 +132,7 @@ def test_a_triggerer_killed_before_it_could_remember(consumer: Consumer, bus: Em
 
 
 def test_a_failed_run_does_not_let_events_expire(consumer: Consumer, bus: Emulator) -> None:
-    """A batch whose run has gone without landing it is announced again; not while another run is queued or running."""
+    """The batch of a failed run is announced again, if no other run is queued or running."""
 
     async def scenario() -> None:
         publish(bus, 1, 2)
@@ -152,7 +152,7 @@ def test_a_failed_run_does_not_let_events_expire(consumer: Consumer, bus: Emulat
 def test_the_dag_that_staged_a_batch_is_asked_for_its_runs(
     consumer: Consumer, bus: Emulator
 ) -> None:
-    """A consumer may be called otherwise than its DAG; the batch says who had it."""
+    """The runs counted are those of the DAG that staged the batch, not of the consumer's name."""
     consumer.run = replace(consumer.run, dag="load_orders")
 
     async def scenario() -> None:
@@ -166,7 +166,7 @@ def test_the_dag_that_staged_a_batch_is_asked_for_its_runs(
 
 
 def test_watchers_of_one_topic_use_one_subscription(consumer: Consumer, bus: Emulator) -> None:
-    """Each consumer's events are staged and announced for it; one stream serves both."""
+    """Two consumers of a topic share one stream, and each has its own batch and announcement."""
     other = Consumer(bus=bus, root=consumer.root)
 
     async def scenario() -> None:
@@ -183,7 +183,7 @@ def test_watchers_of_one_topic_use_one_subscription(consumer: Consumer, bus: Emu
 
 
 def test_a_staging_area_that_the_triggerer_cannot_write(consumer: Consumer, bus: Emulator) -> None:
-    """The run is asked for once all the same, and told that its events will be delivered again."""
+    """Without a writable staging area a run is started once, and told of the redelivery."""
     consumer.root.parent.joinpath("file").write_text("in the way")
     consumer.run_once()
 
@@ -200,7 +200,7 @@ def test_a_staging_area_that_the_triggerer_cannot_write(consumer: Consumer, bus:
 
 
 def test_nothing_is_left_open(consumer: Consumer, bus: Emulator) -> None:
-    """A watcher that is cancelled while it listens closes its stream, and keeps what it has received."""
+    """A cancelled watcher closes its stream and keeps the received events."""
 
     async def scenario() -> None:
         async with Watch(consumer, replace(QUICK, max_wait=3600)).running():
@@ -215,7 +215,7 @@ def test_nothing_is_left_open(consumer: Consumer, bus: Emulator) -> None:
 
 
 def test_a_position_set_by_hand_is_followed(consumer: Consumer, bus: Emulator) -> None:
-    """Somebody goes back to the beginning while nothing comes: what is pending from there is announced."""
+    """If the position is set back by hand, the events pending from there are announced."""
     publish(bus, 1, 2)
     consumer.run_once()
 
@@ -231,7 +231,7 @@ def test_a_position_set_by_hand_is_followed(consumer: Consumer, bus: Emulator) -
 
 
 def test_two_triggerers_at_once(consumer: Consumer, bus: Emulator) -> None:
-    """While Airflow moves a watcher from one triggerer to another both may run: what both hear is one batch, staged once."""
+    """Two triggerers with one watcher stage one batch, with each event once."""
 
     async def scenario() -> None:
         one, other = Watch(consumer), Watch(consumer)

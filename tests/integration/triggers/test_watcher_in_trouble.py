@@ -1,4 +1,4 @@
-"""What a watcher does when it cannot watch: it says so once, spends nothing, and goes on when it can."""
+"""A watcher with an error: it announces it once, spends nothing, and continues when it can."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_wrong_credentials(consumer: Consumer, bus: Emulator) -> None:
-    """One run is asked for, which fails and shows why; the login is not repeated before somebody is told again, or changes the connection."""
+    """Wrong credentials start one failing run; the login is retried after a change, or later."""
     connection = [wrong(consumer.settings)]
 
     async def scenario() -> None:
@@ -39,7 +39,7 @@ def test_wrong_credentials(consumer: Consumer, bus: Emulator) -> None:
 
 
 def test_a_run_that_is_there_tells_it_itself(consumer: Consumer, bus: Emulator) -> None:
-    """No run is asked for while one is queued or running: it fails by the same mistake."""
+    """An error starts no run while one is queued or running, which fails by the same error."""
 
     async def scenario() -> None:
         watch = Watch(consumer, settings=lambda: wrong(consumer.settings), runs={"orders": 1})
@@ -52,7 +52,7 @@ def test_a_run_that_is_there_tells_it_itself(consumer: Consumer, bus: Emulator) 
 
 
 def test_a_topic_that_is_not_there_yet(consumer: Consumer, bus: Emulator) -> None:
-    """It is told once, and tried again every few minutes: once it is there, watching goes on by itself."""
+    """A missing topic is announced once and retried; once it exists, watching continues."""
 
     async def scenario() -> None:
         watch = Watch(consumer, request={"topic": "/event/Late__e"})
@@ -67,7 +67,7 @@ def test_a_topic_that_is_not_there_yet(consumer: Consumer, bus: Emulator) -> Non
 
 
 def test_a_replay_id_that_is_refused(consumer: Consumer, bus: Emulator) -> None:
-    """The run that was asked for decides where to go on; when it has, the watcher follows at once."""
+    """After a run has chosen a new start for a refused replay id, the watcher continues."""
     publish(bus, 1, 1)
     consumer.run_once()
     bus.reset_replay_ids()
@@ -85,7 +85,7 @@ def test_a_replay_id_that_is_refused(consumer: Consumer, bus: Emulator) -> None:
 
 
 def test_a_position_that_cannot_be(consumer: Consumer, bus: Emulator) -> None:
-    """A position edited by hand is shown by a run, and the watcher goes on when it is mended."""
+    """An invalid position is announced, and the watcher continues after it is repaired."""
     publish(bus, 1, 1)
     consumer.run_once()
     good = consumer.positions["orders"]
@@ -103,7 +103,7 @@ def test_a_position_that_cannot_be(consumer: Consumer, bus: Emulator) -> None:
 
 @pytest.mark.parametrize("broken", [RuntimeError("API server"), OSError("no route")])
 def test_what_passes(consumer: Consumer, bus: Emulator, broken: Exception) -> None:
-    """What fails outside of our own code does not end a watcher; no run is asked for before it has lasted."""
+    """A passing error does not end a watcher, and starts a run only after it has lasted."""
     trouble = [broken]
 
     def settings() -> Settings:
@@ -123,7 +123,7 @@ def test_what_passes(consumer: Consumer, bus: Emulator, broken: Exception) -> No
 
 
 def test_a_service_that_is_away(consumer: Consumer, bus: Emulator) -> None:
-    """An endpoint that does not answer is tried again, later each time, and found when it is there."""
+    """An endpoint that does not answer is retried with growing pauses until it answers."""
     endpoint = ["127.0.0.1:1"]
 
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""A watcher on a managed subscription, whose one slot it shares with the runs it asks for."""
+"""A watcher on a managed subscription, whose one slot it shares with the runs that it starts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def consumer(bus: Emulator, tmp_path: Path) -> ManagedConsumer:
 
 @pytest.mark.full
 def test_a_watcher_gives_the_slot_to_the_run(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """It stages what came, lets go of the slot, announces; once the run has committed it listens again."""
+    """A watcher stages, yields the slot, announces, and subscribes again after the commit."""
     define(bus)
 
     async def scenario() -> None:
@@ -57,7 +57,7 @@ def test_a_watcher_gives_the_slot_to_the_run(bus: Emulator, consumer: ManagedCon
 def test_what_is_wrong_with_the_subscription_is_told(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """As a run that fails with the message; the watcher itself goes on."""
+    """An error of the subscription fails a run with the message; the watcher continues."""
     define(bus, error_recovery_replay="LATEST")
 
     async def scenario() -> None:

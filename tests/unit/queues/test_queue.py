@@ -17,7 +17,7 @@ import airflow_provider_sfevents.queues.sfevents
 
 
 def test_airflows_message_queue_trigger_watches_a_topic() -> None:
-    """Named by its scheme, with the watcher's own arguments; what is stored is the watcher."""
+    """`MessageQueueTrigger` with the scheme stores a watcher with the same arguments."""
     queue = MessageQueueTrigger(
         scheme="sfevents", topic="/event/Order__e", consumer="orders", max_wait=1.0
     )
@@ -27,14 +27,14 @@ def test_airflows_message_queue_trigger_watches_a_topic() -> None:
 
 @pytest.mark.parametrize("scheme", ["sfevent", "kafka", ""])
 def test_other_schemes_are_others(scheme: str) -> None:
-    """No other queue is taken for ours."""
+    """A queue of another scheme is not accepted."""
     provider = SfEventsMessageQueueProvider()
     assert not provider.scheme_matches(scheme)
     assert not provider.queue_matches(f"{scheme}://topic")
 
 
 def test_without_the_package_the_extra_is_named() -> None:
-    """Airflow leaves out what needs a package that is not there, by this very error; a user reads what to install."""
+    """Without the messaging package the error is Airflow's own kind and names the extra."""
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT], check=False, capture_output=True, text=True
     )

@@ -1,4 +1,4 @@
-"""What the sensor takes, and what it refuses when the DAG is parsed."""
+"""Arguments of the sensor, checked when the DAG is parsed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sensor(**arguments: Any) -> SfEventsSensor:
 
 @pytest.mark.parametrize("min_events", [0, -1, 1.5, "1", True, None, 10_001])
 def test_a_number_of_events_that_never_comes(min_events: Any) -> None:
-    """No batch has none, or more than it may hold; the message says what it may hold."""
+    """`min_events` below 1 or above the batch's bound is refused with the valid range."""
     with pytest.raises(ConfigurationError) as raised:
         sensor(min_events=min_events)
     assert f"min_events={min_events!r}" in str(raised.value)
@@ -29,7 +29,7 @@ def test_a_number_of_events_that_never_comes(min_events: Any) -> None:
 
 
 def test_the_limit_is_the_batchs() -> None:
-    """What the batch that follows may hold can be waited for, and no more."""
+    """`min_events` may equal `max_events`, and not exceed it."""
     assert sensor(min_events=5, max_events=5).min_events == 5
     with pytest.raises(ConfigurationError, match="from 1 to 5,"):
         sensor(min_events=6, max_events=5)
@@ -54,14 +54,14 @@ def test_the_limit_is_the_batchs() -> None:
     ids=lambda one: next(iter(one)) if isinstance(one, dict) else None,
 )
 def test_what_cannot_work(arguments: dict[str, Any], said: str) -> None:
-    """It is refused when the DAG is parsed, with the argument and its value."""
+    """A wrong argument is refused at parse time, with its value."""
     with pytest.raises(ConfigurationError) as raised:
         sensor(**arguments)
     assert said in str(raised.value)
 
 
 def test_templates_are_rendered() -> None:
-    """Topic, consumer, staging area and start may follow the run; they are judged when they are known."""
+    """Topic, consumer, staging and start are templates, and are checked after rendering."""
     with DAG("orders", schedule=None, start_date=JANUARY):
         templated = sensor(
             topic="/event/{{ params.event }}__e",
@@ -77,7 +77,7 @@ def test_templates_are_rendered() -> None:
 
 
 def test_it_can_be_mapped() -> None:
-    """Topics may come from a list."""
+    """A sensor can be mapped over topics."""
     with DAG("orders", schedule=None, start_date=JANUARY) as dag:
         SfEventsSensor.partial(task_id="wait", min_events=2).expand(
             topic=["/event/Order__e", "/data/AccountChangeEvent"]
@@ -86,7 +86,7 @@ def test_it_can_be_mapped() -> None:
 
 
 def test_arguments_are_the_operators() -> None:
-    """What says whose events are meant has the same name, default and templating as where they are fetched."""
+    """Arguments shared with the operators have the same names, defaults and templating."""
     fetch = SfEventsToSparkOperator(task_id="land", topic="/event/Order__e", table="lake")
     wait = sensor()
     for name in (
@@ -104,7 +104,7 @@ def test_arguments_are_the_operators() -> None:
 
 
 def test_the_arguments_of_sensors_arrive() -> None:
-    """A sensor's own arguments mean what they mean for every sensor."""
+    """The arguments of every Airflow sensor reach this sensor, too."""
     one = sensor(timeout=60, poke_interval=5, mode="reschedule", soft_fail=True, retries=2)
     assert (one.timeout, one.poke_interval, one.reschedule) == (60, 5, True)
     assert (one.soft_fail, one.retries, one.deferrable) == (True, 2, False)

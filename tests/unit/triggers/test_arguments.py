@@ -1,4 +1,4 @@
-"""What a watcher takes, and what it refuses when the DAG is parsed."""
+"""Arguments of a watcher, checked when the DAG is parsed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from airflow_provider_sfevents.triggers.sfevents import SfEventsWatchTrigger
 
 
 class Store:
-    """A store of a user's own."""
+    """A user's own store."""
 
     def get(self, key: str) -> str | None:
         return None
 
     def set(self, key: str, value: str) -> None:
-        """Forgets it."""
+        """Forget the record."""
 
 
 def watch(**arguments: Any) -> SfEventsWatchTrigger:
@@ -36,8 +36,8 @@ def watch(**arguments: Any) -> SfEventsWatchTrigger:
         ({"initial_replay": "yesterday"}, "'yesterday'"),
         ({"position_store": "xcom"}, "'xcom' is for tasks only"),
         ({"position_store": "managed"}, "needs managed_subscription"),
-        ({"position_store": {}}, "position_store={} cannot be handed to the triggerer"),
-        ({"position_store": Store}, "cannot be handed to the triggerer"),
+        ({"position_store": {}}, "position_store={} cannot be sent to the triggerer"),
+        ({"position_store": Store}, "cannot be sent to the triggerer"),
         ({"position_store": ""}, "position_store=''"),
         ({"position_store": "nosuch.module.Store"}, "'nosuch.module.Store' is not a store"),
         ({"max_events": 0}, "max_events=0"),
@@ -49,7 +49,7 @@ def watch(**arguments: Any) -> SfEventsWatchTrigger:
     ),
 )
 def test_what_cannot_work(arguments: dict[str, Any], said: str) -> None:
-    """It is refused when the DAG is parsed, with the argument, its value and what it may be."""
+    """A wrong argument is refused at parse time, with its value and valid values."""
     with pytest.raises(ConfigurationError) as raised:
         watch(**arguments)
     assert said in str(raised.value)
@@ -57,14 +57,14 @@ def test_what_cannot_work(arguments: dict[str, Any], said: str) -> None:
 
 
 def test_a_refusal_does_not_stop_the_triggerer() -> None:
-    """Airflow's triggerer lives on over a TypeError when it makes a trigger, and over nothing else."""
+    """The error is a `TypeError`, the only one that a triggerer survives at this point."""
     with pytest.raises(TypeError):
         watch(position_store="nosuch.module.Store")
 
 
 @pytest.mark.parametrize("store", ["variable", "asset", f"{__name__}.Store"])
 def test_stores_that_a_triggerer_can_open(store: str, request: pytest.FixtureRequest) -> None:
-    """Airflow's own, and whatever can be imported there."""
+    """Airflow's own stores, and those that can be imported, are accepted."""
     if store == f"{__name__}.Store":
         store = "collections.UserDict"
     assert watch(position_store=store).position_store == store

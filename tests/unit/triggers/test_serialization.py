@@ -1,4 +1,4 @@
-"""Triggers are stored in Airflow's database between two processes: what goes in comes out, and no secret is among it."""
+"""Triggers in Airflow's database: unchanged after reading, and without a secret."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TRIGGERS: dict[str, BaseTrigger] = {
 
 @pytest.mark.parametrize("name", TRIGGERS)
 def test_a_trigger_is_made_again_from_what_is_stored(name: str) -> None:
-    """Class and arguments survive Airflow's own encoding, and make an equal trigger."""
+    """Class and arguments survive Airflow's encoding, and make an equal trigger."""
     trigger = TRIGGERS[name]
     path, arguments = trigger.serialize()
     stored = Trigger._decrypt_kwargs(Trigger.encrypt_kwargs(arguments))
@@ -66,7 +66,7 @@ def test_a_trigger_is_made_again_from_what_is_stored(name: str) -> None:
 
 
 def test_every_argument_of_a_watcher_is_stored() -> None:
-    """None falls back to its default on the way."""
+    """No argument falls back to its default when it is stored."""
     _, arguments = TRIGGERS["watches"].serialize()
     _, defaults = SfEventsWatchTrigger("/event/Order__e", "orders").serialize()
     assert {name for name in arguments if arguments[name] == defaults[name]} == {
@@ -76,7 +76,7 @@ def test_every_argument_of_a_watcher_is_stored() -> None:
 
 
 def test_a_watcher_is_known_by_its_arguments() -> None:
-    """Airflow tells watchers apart by class and arguments, in the DAG file and in the database."""
+    """Airflow identifies a watcher by class and arguments, in DAG file and database."""
     path, arguments = TRIGGERS["watches"].serialize()
     encoded: dict[str, Any] = encode_trigger(TRIGGERS["watches"])
     stored = Trigger._decrypt_kwargs(Trigger.encrypt_kwargs(arguments))
@@ -88,7 +88,7 @@ def test_a_watcher_is_known_by_its_arguments() -> None:
 
 
 def test_a_dag_scheduled_by_a_watched_topic_is_stored() -> None:
-    """Airflow keeps the watcher with the asset, under its own name."""
+    """Airflow stores the watcher with the asset, under its own name."""
     watcher = AssetWatcher(name="orders", trigger=TRIGGERS["watches"])
     orders = topic_asset("00D000000000001EAA", "/event/Order__e", watchers=[watcher])
     with DAG("orders", schedule=[orders]) as dag:
@@ -99,6 +99,6 @@ def test_a_dag_scheduled_by_a_watched_topic_is_stored() -> None:
 
 
 def test_a_watcher_is_no_trigger_for_a_task() -> None:
-    """A task that defers to it would wait for ever: Airflow is told that it schedules DAGs."""
+    """A watcher is declared as one that schedules DAGs: a task would wait without end."""
     assert issubclass(SfEventsWatchTrigger, BaseEventTrigger)
     assert not issubclass(SfEventsTrigger, BaseEventTrigger)
