@@ -67,7 +67,7 @@ _UNSELECTED = Arg(
     help="Include change events of objects that are not selected in Setup, Change Data Capture",
 )
 _EVERY_LIMIT = Arg(
-    ("-a", "--all"), action="store_true", help="All limits of the org, not of events alone"
+    ("-a", "--all"), action="store_true", help="All limits of the org, not only those of events"
 )
 _FAIL_OLDER = Arg(
     ("--fail-older-than",),

@@ -1,3 +1,3 @@
-"""What stands in a DAG: fetch, land, commit."""
+"""The operators: tasks of a DAG that fetch, land, commit, publish, resolve and maintain."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""End of a task whose batch has landed: commit the position, tell the assets, tell an error of the fetch."""
+"""End of a task whose batch has landed: commit the position, tell the assets, report an error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,12 @@ def commit(
     keep_batches: int,
     commit_seconds: float,
 ) -> dict[str, Any]:
-    """Commit a landed batch and tell the task's outlet assets; the task's result."""
+    """Commit a landed batch and tell the task's outlet assets; returns the task's result.
+
+    :param stopping: a request ends the retries of the commit.
+    :param keep_batches: number of committed batches that stay in the staging area.
+    :param commit_seconds: seconds for which a failing commit is retried.
+    """
     receipt = commit_batch(
         staged,
         describe_run(context),
@@ -57,29 +62,30 @@ def commit(
 
 
 def tell_error(staged: Staged) -> None:
-    """Tell, after the commit, that the fetch ended by an error: a warning if the error passes.
+    """Report an error that ended the fetch, after the commit: a warning if the error passes.
 
-    :raises AirflowFailException: with an error that does not pass; the next run would meet it, too.
+    :raises AirflowFailException: the error does not pass; the next run would meet it, too.
     """
     manifest = staged.manifest
     if not manifest.error or staged.again:
         return
     if manifest.ended_by == "lost":
         log.warning(
-            "Salesforce was away when the fetch ended, so more events may be pending; the next run fetches them. %s",
+            "Salesforce was not available when the fetch ended, so more events may be pending; the "
+            "next run fetches them. %s",
             manifest.error,
         )
         return
     raise AirflowFailException(
-        f"The batch ({counted(manifest.events, 'event')}) is landed and committed, but the fetch had "
-        f"ended by an error: {manifest.error}"
+        f"The batch ({counted(manifest.events, 'event')}) is landed and committed, but the fetch "
+        f"ended with an error: {manifest.error}"
     )
 
 
 def require_committed(fetched: Mapping[str, Any], store: PositionStore) -> None:
-    """Make sure that a batch that is not staged any more was committed before.
+    """Check that a batch that is no longer staged was committed before.
 
-    A commit that is tried again finds its batch swept, if later runs have committed theirs meanwhile.
+    A retried commit finds its batch swept if later runs have committed theirs in the meantime.
 
     :raises StagingError: the position is not beyond it.
     """
@@ -88,15 +94,18 @@ def require_committed(fetched: Mapping[str, Any], store: PositionStore) -> None:
     if position is None or position.epoch != epoch or position.sequence < fetched["sequence"]:
         raise StagingError(
             f"No batch is staged at {fetched['manifest']}, and {store.where} has not passed batch "
-            f"{fetched['batch_id']}. It was removed, or `staging` is not the fetch's."
+            f"{fetched['batch_id']}. It was removed, or `staging` is not that of the fetch."
         )
     log.info(
-        "Batch %s was committed before, and swept; nothing is left to do.", fetched["batch_id"]
+        "Batch %s was committed and swept before; there is nothing to do.", fetched["batch_id"]
     )
 
 
 def require_result(batch: Any) -> dict[str, Any]:
-    """:raises ConfigurationError: unless it is what an SfEventsFetchOperator returned."""
+    """Check that a value is the result of an SfEventsFetchOperator, and return it.
+
+    :raises ConfigurationError: it is not.
+    """
     if (
         isinstance(batch, dict)
         and {"org_id", "manifest", "events", "adopted", "again"} <= batch.keys()

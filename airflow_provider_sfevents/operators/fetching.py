@@ -1,4 +1,4 @@
-"""Arguments of every operator that fetches, and the way from these to a staged batch."""
+"""Arguments of every operator that fetches, and staging of a batch by them."""
 
 from __future__ import annotations
 
@@ -41,35 +41,42 @@ T = TypeVar("T")
 class FetchesBatch(ReadsTopic, BaseOperator):
     """Arguments of every operator that fetches a batch; not for use in a DAG.
 
-    :param topic: what to subscribe to: `/event/Order__e`, `/data/AccountChangeEvent`, `/data/ChangeEvents`, a
-        channel. Expand over it for many topics. (templated)
+    :param topic: topic to subscribe to: `/event/Order__e`, `/data/AccountChangeEvent`,
+        `/data/ChangeEvents`, a channel. Expand over it for many topics. (templated)
     :param conn_id: connection of type `sfevents`.
-    :param consumer: who reads; two consumers of a topic have two positions. Made of letters, digits, dots, dashes and underscores.
-        Default: the DAG's id. (templated)
-    :param position_store: where the position is kept: `variable`, `asset`, `xcom`; your own store, as a dotted
-        path, a callable or a mapping; or `managed`: Salesforce keeps the place of a managed event subscription.
+    :param consumer: owner of the position; two consumers of a topic have two positions. Letters,
+        digits, dots, dashes and underscores. Default: the DAG's id. (templated)
+    :param position_store: store of the position: `variable`, `asset`, `xcom`; your own store, as a
+        dotted path, a callable or a mapping; or `managed`: Salesforce keeps the replay id of a
+        managed event subscription.
     :param managed_subscription: with `managed`: its developer name or id. (templated)
-    :param allow_latest_recovery: with `managed`: use it though its errorRecoveryReplay is not EARLIEST, or cannot be read; events may
-        then be lost without a word.
-    :param staging: URL of the staging area, which the workers write and Spark reads; anything `ObjectStoragePath`
-        takes. Default: the folder `sfevents` below `AIRFLOW_HOME`. (templated)
-    :param staging_shared: the local folder given as `staging` is the same one wherever Spark runs.
-    :param initial_replay: where the first run starts: `earliest` (lose nothing), `latest`, or a replay id in hex.
-        (templated)
-    :param replay_fallback: where to go on when the bus refuses the stored replay id (expired, reset, rubbish): `fail` asks you,
-        `earliest` takes all that the bus still holds, `latest` what comes from then on. The last two record a loss window.
-    :param max_events: the most events of a batch; never exceeded.
+    :param allow_latest_recovery: with `managed`: use it even if its errorRecoveryReplay is not
+        EARLIEST, or cannot be read; events may then be lost silently.
+    :param staging: URL of the staging area, which the workers write and Spark reads; any URL of
+        `ObjectStoragePath`. Default: the folder `sfevents` below `AIRFLOW_HOME`. (templated)
+    :param staging_shared: declares that the local folder given as `staging` is the same one on
+        every machine on which Spark runs.
+    :param initial_replay: start of the first run: `earliest` (lose nothing), `latest`, or a replay
+        id in hex. (templated)
+    :param replay_fallback: start after the bus has refused the stored replay id (expired, reset,
+        invalid): `fail` leaves the decision to you, `earliest` takes all events that the bus still
+        holds, `latest` those from then on. The last two record a loss window.
+    :param max_events: most events of a batch; never exceeded.
     :param max_bytes: the batch ends with the event that brings its payloads to this many bytes.
-    :param max_seconds: the fetch ends after this time, and waits for a service that is away as long. With `execution_timeout` it
-        ends earlier, so that there is time to land: `timeout_reserve` seconds before, or at half of it if that is later.
-    :param idle_seconds: caught up: no event came for so long.
-    :param until: the batch ends with the first event created at or after this time; ISO 8601. (templated)
-    :param min_allowance: deliveries that the org must have left for the day, or nothing is asked for and the task fails; a batch that is staged
-        already is landed all the same. One API request.
-    :param commit_seconds: how long the commit of a landed batch is tried again where the position store does not answer.
-    :param keep_batches: how many committed batches stay in the staging area.
-    :param skip_when_empty: with no event the task is skipped, and with it what comes after; otherwise it succeeds
-        with 0 `events` in its result.
+    :param max_seconds: bound of the fetch, and of the wait for an unavailable service. With
+        `execution_timeout` it is shorter, to leave time for landing: it ends `timeout_reserve`
+        seconds before the timeout, or at half of it if that is later.
+    :param idle_seconds: the batch ends after this many seconds without an event.
+    :param until: the batch ends with the first event created at or after this time; ISO 8601.
+        (templated)
+    :param min_allowance: deliveries that the org must have left for the day; with fewer, no event
+        is requested and the task fails. A batch that is staged already is landed all the same. One
+        API request.
+    :param commit_seconds: seconds for which the commit of a landed batch is retried if the position
+        store does not answer.
+    :param keep_batches: number of committed batches that stay in the staging area.
+    :param skip_when_empty: without an event the task is skipped, with the tasks after it; otherwise
+        it succeeds with 0 `events` in its result.
     """
 
     template_fields: Sequence[str] = (
@@ -84,7 +91,7 @@ class FetchesBatch(ReadsTopic, BaseOperator):
     keeps_position = True
 
     timeout_reserve = 30.0
-    """Seconds of `execution_timeout` that are kept for what follows the fetch."""
+    """Seconds of `execution_timeout` that are kept for the steps after the fetch."""
 
     _begun_at = 0.0
 
@@ -142,9 +149,9 @@ class FetchesBatch(ReadsTopic, BaseOperator):
 
     @contextmanager
     def staged_batch(self, context: Context, stopping: Stopping) -> Iterator[Staged | Empty]:
-        """The batch after the position, staged; claimed for this task until the block ends.
+        """Stage the batch after the position; its lease is held until the block ends.
 
-        It is reused if an earlier try has staged it already.
+        The batch is reused if an earlier try has staged it already.
         """
         request = self._request(context)
         area = open_staging(self.staging, self.executor)
@@ -166,9 +173,9 @@ class FetchesBatch(ReadsTopic, BaseOperator):
             return await stage_batch(request, client, area, store, requested)
 
     def nothing_came(self, empty: Empty) -> dict[str, Any]:
-        """End the task, which found no event.
+        """End a task that found no event; returns its result.
 
-        :raises AirflowSkipException: unless the operator was told `skip_when_empty=False`.
+        :raises AirflowSkipException: unless `skip_when_empty=False`.
         """
         self.log.info("No event on %s (%s); the position stays.", self.topic, empty.ended_by)
         if self.skip_when_empty:
@@ -199,9 +206,10 @@ class FetchesBatch(ReadsTopic, BaseOperator):
 def fetch_seconds(
     max_seconds: float, timeout: timedelta | None, reserve: float, elapsed: float
 ) -> float:
-    """Seconds that a fetch may take: `max_seconds`, or what `execution_timeout` leaves for it.
+    """Return the seconds that a fetch may take: `max_seconds`, or less by `execution_timeout`.
 
-    :param reserve: seconds of the timeout for what follows; never more than half of it.
+    :param reserve: seconds of the timeout for the steps after the fetch; never more than half of
+        it.
     :param elapsed: seconds since the task began.
     """
     if timeout is None:
@@ -211,7 +219,10 @@ def fetch_seconds(
 
 
 def _instant(value: str | datetime | None) -> datetime | None:
-    """`until` after rendering; a template may render to nothing."""
+    """Parse `until` after rendering; a template may render to nothing.
+
+    :raises ConfigurationError: it is no time.
+    """
     if value is None or isinstance(value, datetime):
         return value
     if value in {"", "None"}:
@@ -220,5 +231,6 @@ def _instant(value: str | datetime | None) -> datetime | None:
         return datetime.fromisoformat(value)
     except ValueError as error:
         raise ConfigurationError(
-            f"until={value!r} is not a time; give ISO 8601 with an offset, such as 2026-01-31T00:00:00+00:00"
+            f"until={value!r} is not a time; give ISO 8601 with an offset, such as "
+            "2026-01-31T00:00:00+00:00"
         ) from error

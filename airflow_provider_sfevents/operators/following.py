@@ -1,4 +1,4 @@
-"""Tables of the records as they are: what a task says of them, checked when the DAG is parsed."""
+"""Options of a task for current-state tables, checked when the DAG is parsed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from airflow_provider_sfevents.spark.applying.ordering import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """What a task wants of the tables that equal the org.
+    """Options of the current-state tables.
 
-    :param current_state: their root URL or namespace; None: change events are landed alone.
-    :param deletions: what becomes of a deleted record's row: `delete` or `flag`.
-    :param new_entities: what an entity is taken for whose first event comes: `unseeded` or `empty`.
+    :param current_state: their root URL or namespace; None: change events are landed only.
+    :param deletions: effect of a deletion on the record's row: `delete` or `flag`.
+    :param new_entities: assumption on an entity at its first event: `unseeded` or `empty`.
     :param history: keep every state of a record.
     """
 
@@ -30,27 +30,27 @@ class Followed:
     history: bool = False
 
     def check(self, topic: Any, table: str | None, table_format: str, application: str) -> None:
-        """Refuse what cannot work; a template is judged by the job, once it is rendered.
+        """Check the options; a template is checked by the job, after rendering.
 
-        :raises ConfigurationError: naming the argument, the value and what may be.
+        :raises ConfigurationError: the message names the argument, its value and its valid values.
         """
         if not self.current_state:
             self._check_alone()
             return
         if application:
             raise ConfigurationError(
-                f"current_state={self.current_state!r} is applied by the job of this package, and application={application!r} runs another. "
-                "Leave one of the two out."
+                f"current_state={self.current_state!r} is applied by the job of this package, and "
+                f"application={application!r} runs another one. Leave out one of the two."
             )
         check_root(self.current_state, table_format, self.deletions, self.new_entities, topic)
         if self.current_state.rstrip("/") == (table or "").rstrip("/"):
             raise ConfigurationError(
-                f"current_state and table are both {table!r}: the one is for the records, the other for the log of their events. Give each a "
-                "place of its own."
+                f"current_state and table are both {table!r}: the first is for the records, the "
+                "second for their events. Give each a location of its own."
             )
 
     def arguments(self) -> list[str]:
-        """For `spark/apply.py`; those alone that say something else than its defaults. Empty where nothing is applied."""
+        """Return arguments for `spark/apply.py`, without defaults; empty if nothing is applied."""
         if not self.current_state:
             return []
         said = ["--current-state", self.current_state]
@@ -63,8 +63,8 @@ class Followed:
         usual = Followed(current_state=self.current_state)
         if self != usual:
             raise ConfigurationError(
-                "deletions, new_entities and history are about tables of records, and there is no current_state: give their root URL or "
-                "namespace, or leave these out."
+                "deletions, new_entities and history are options of current-state tables, and "
+                "there is no current_state: give their root URL or namespace, or leave these out."
             )
 
 
@@ -75,9 +75,9 @@ def check_root(
     new_entities: str = NEW_ENTITIES[0],
     topic: Any = None,
 ) -> None:
-    """Refuse what tables of records cannot have; what a template makes of it the job checks.
+    """Check the options of current-state tables; a template is checked by the job.
 
-    :raises ConfigurationError: naming the argument, the value and what may be.
+    :raises ConfigurationError: the message names the argument, its value and its valid values.
     """
     check_apply(
         "/lake/state" if is_template(current_state) else current_state,

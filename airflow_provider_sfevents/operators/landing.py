@@ -1,4 +1,4 @@
-"""Between a staged batch and `spark-submit`: checked before anything is spent, aimed at the batch when it is there."""
+"""Start `spark-submit` for a staged batch; its settings are checked before the fetch."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ log = logging.getLogger(__name__)
 DRIVERS_PYTHON = "PYSPARK_DRIVER_PYTHON"
 
 BATCH_KEY = "sfevents_batch_id"
-"""In the task's state store: the batch that the Spark job kept for resuming was submitted for."""
+"""Key in the task's state store: the batch of the Spark job that is kept for resuming."""
 
 QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
-"""Else every task log holds some hundred lines of Spark's own, each logged again by Airflow."""
+"""Settings for a short log: Spark writes a hundred lines, and Airflow logs each one again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """Where and how `spark-submit` will run.
+    """Settings with which `spark-submit` runs.
 
     :param master: Spark's master URL.
     :param deploy_mode: `client`, `cluster`, or None for Spark's default.
-    :param binary: what to start.
-    :param env: what spark-submit's own environment needs on top of the worker's. Never an operator's `env_vars`: on YARN and
-        Kubernetes those are for processes on other machines.
+    :param binary: program to start.
+    :param env: variables that spark-submit needs in addition to the worker's environment. Never an
+        operator's `env_vars`: on YARN and Kubernetes those are for processes on other machines.
     """
 
     master: str
@@ -61,11 +61,11 @@ class Submission:
     env: Mapping[str, str]
 
     def conf(self, given: Mapping[Any, Any], events: int | None) -> dict[Any, Any]:
-        """Settings for a quiet log and a quick start, under what the user has set.
+        """Return settings for a short log and a quick start; the user's settings come first.
 
-        No quiet in cluster mode, where Airflow's hook reads the driver's id from Spark's lines.
+        In cluster mode the log stays long: Airflow's hook reads the driver's id from Spark's lines.
 
-        :param events: that the job will land; None for a user's own job, of which nothing is known.
+        :param events: number of events that the job lands; None for a user's own job.
         """
         if self.deploy_mode == submitting.CLUSTER:
             return dict(given)
@@ -74,9 +74,11 @@ class Submission:
         return {**QUIET, **quick, **python, **given}
 
     def job_root(self, staging: str | None) -> ObjectStoragePath:
-        """Below which folder the job's files go: the staging area where the driver runs elsewhere, else one of this machine.
+        """Return the folder for the job's files: the staging area, or a folder of this machine.
 
-        spark-submit fetches them before it has loaded the jars that know an object store; the executors get them from the driver.
+        It is the staging area if the driver runs on another machine or the area is a folder.
+        Otherwise spark-submit would fetch the files before it has loaded the jars of the object
+        store; the executors get them from the driver.
         """
         root = staging_root(staging)
         return (
@@ -85,16 +87,17 @@ class Submission:
 
     @contextmanager
     def environment(self) -> Iterator[None]:
-        """Give spark-submit its environment, which is this process's for the length of a block.
+        """Give spark-submit its environment, in this process, for the length of a block.
 
-        :raises AirflowException: in one sentence where Spark could not fetch its jars, in Airflow's words otherwise.
+        :raises AirflowException: the block's error; in one sentence if Spark could not fetch its
+            jars.
         """
         before = {name: os.environ.get(name) for name in self.env}
         os.environ.update(self.env)
         try:
             yield
         except AirflowException as error:
-            # Airflow's hook keeps the environment in a local variable, with the connections in it.
+            # Airflow's hook keeps the environment, with the connections, in a local variable.
             traceback.clear_frames(error.__traceback__)
             told = submitting.unresolved_jars(str(error))
             if not told:
@@ -110,9 +113,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a task wants of a landing, as its author wrote it; `spark.landing.Order` says what each means.
+    """Landing options of a task, as its author wrote them; see `spark.landing.Order`.
 
-    :param table: None with a job of the user's own.
+    :param table: None with a user's own job.
     """
 
     table: str | None
@@ -125,18 +128,22 @@ class Wanted:
     on_type_change: str
 
     def check(self, application: str) -> None:
-        """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
+        """Check the options when the DAG is parsed.
+
+        :raises ConfigurationError: one is wrong.
+        """
         if not self.table and not application:
             raise ConfigurationError(
-                "table is missing: give the root URL of the tables (for Delta and Iceberg, also a namespace of a catalog), or an "
-                "`application` of your own."
+                "table is missing: give the root URL of the tables (for Delta and Iceberg, also a "
+                "namespace of a catalog), or an `application` of your own."
             )
         if self.max_quarantined is not None and self.max_quarantined < 0:
             raise ConfigurationError(
-                f"max_quarantined={self.max_quarantined} is below 0; 0 lands only batches that decode whole."
+                f"max_quarantined={self.max_quarantined} is below 0; 0 lands only batches of which "
+                "every event decodes."
             )
         check_order(
-            # What a template makes of it the job checks.
+            # A template is checked by the job, after rendering.
             "/lake/tables" if not self.table or "{{" in self.table else self.table,
             self.table_format,
             self.partition_by,
@@ -145,7 +152,7 @@ class Wanted:
         )
 
     def arguments(self) -> list[str]:
-        """For the job of this package; those alone that say something else than its defaults."""
+        """Return command-line arguments of this package's job; defaults are left out."""
         said = ["--table", str(self.table), "--format", self.table_format]
         if self.max_quarantined is not None:
             said += ["--max-quarantined", str(self.max_quarantined)]
@@ -162,26 +169,26 @@ class Wanted:
 
 
 class SubmitsToSpark(StoppableTask):
-    """A part of an operator that is a `SparkSubmitOperator`, too."""
+    """Mixin for operators that are a `SparkSubmitOperator`, too."""
 
     _in_spark = False
     _hook: Any = None
 
     def submit_to_spark(self, context: Context, submission: Submission, stopping: Stopping) -> None:
-        """Run Spark on the batch, unless the task is to end; as `run_spark`."""
+        """Run Spark on the batch; raises as `run_spark`."""
         self.run_spark(self, context, submission, stopping)
 
     def run_spark(
         self, task: Any, context: Context, submission: Submission, stopping: Stopping
     ) -> None:
-        """Run Spark as a task says that is this one, or a copy of it with another job.
+        """Run Spark by the settings of a task: this one, or a copy of it with another job.
 
         :raises Stopped: the task was ended before.
         """
         self._in_spark = True  # before the check: see `_end_process`
         try:
-            stopping.check("Spark was not started, and what is staged stays staged")
-            # `_end_process` and `SparkSubmitOperator.on_kill` look at this one.
+            stopping.check("Spark was not started, and the batch stays staged")
+            # `_end_process` and `SparkSubmitOperator.on_kill` read this attribute.
             self._hook = task._hook = task._get_hook()  # noqa: SLF001
             with submission.environment():
                 SparkSubmitOperator.execute(task, context)
@@ -190,7 +197,7 @@ class SubmitsToSpark(StoppableTask):
 
     @override
     def _end_process(self) -> bool:
-        """End Spark as Airflow's operator does, once it has been started."""
+        """End Spark as Airflow's operator does, after it has been started."""
         if not self._in_spark:
             return True
         hook = self._hook  # as `SparkSubmitOperator.on_kill` reads it
@@ -201,29 +208,32 @@ class SubmitsToSpark(StoppableTask):
 
 
 def require_connection(conn_id: str) -> None:
-    """:raises ConfigurationError: no such connection; SparkSubmitHook would go to YARN, with one line in the log."""
+    """Check that a Spark connection exists; without it SparkSubmitHook would use YARN.
+
+    :raises ConfigurationError: there is no such connection.
+    """
     try:
         BaseHook.get_connection(conn_id)
     except AirflowNotFoundException as error:
         raise ConfigurationError(
-            f"Spark connection {conn_id!r} is not defined. Create it (type `spark`; host `local[2]`, `yarn` or `spark://host:7077`), "
-            "or name another one by `spark_conn_id`."
+            f"Spark connection {conn_id!r} is not defined. Create it (type `spark`; host "
+            "`local[2]`, `yarn` or `spark://host:7077`), or name another one by `spark_conn_id`."
         ) from error
 
 
 def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Submission:
-    """As `plan_submission`, by a task's own Spark connection.
+    """Plan a submission by a task's own Spark connection, as `plan_submission`.
 
-    :raises ConfigurationError: also where that connection is not there, or not one for Spark.
+    :raises ConfigurationError: also if that connection does not exist, or is not one for Spark.
     """
-    conn_id = task._conn_id  # noqa: SLF001 - as our base class reads it; so is the next
+    conn_id = task._conn_id  # noqa: SLF001 - as the base class reads it; so is the next
     require_connection(str(conn_id))
     try:
         hook = task._get_hook()  # noqa: SLF001
-    except NameError as error:  # what the hook itself could not import
+    except NameError as error:  # a class that the hook could not import
         raise ConfigurationError(
-            f"Spark connection {conn_id!r} names a Kubernetes master, and Airflow has no client for Kubernetes here: pip install "
-            "apache-airflow-providers-cncf-kubernetes."
+            f"Spark connection {conn_id!r} names a Kubernetes master, and Airflow has no client "
+            "for Kubernetes here: pip install apache-airflow-providers-cncf-kubernetes."
         ) from error
     except (ValueError, RuntimeError) as error:
         raise ConfigurationError(f"Spark connection {conn_id!r} cannot be used: {error}") from error
@@ -244,32 +254,33 @@ def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Sub
 def aim(
     task: Any, submission: Submission, job: Job, arguments: Sequence[str], events: int | None
 ) -> None:
-    """Make `spark-submit` run a job: ours, or the user's with our arguments before its own.
+    """Set the job of a task: this package's job, or the user's with arguments before its own.
 
-    :param events: that the job has to do with; None for a user's own job.
+    :param events: number of events for the job; None for a user's own job.
     """
     task.application = task.application or job.application
     task.application_args = [*arguments, *texts(task.application_args)]
     task.py_files = joined(task.py_files, job.py_files)
     task.conf = submission.conf(task.conf or {}, events)
-    task._spark_binary = submission.binary  # noqa: SLF001 - what `spark_binary` becomes
+    task._spark_binary = submission.binary  # noqa: SLF001 - the attribute of `spark_binary`
 
 
 def plan_submission(
     way: submitting.Way, spark_binary: str, staging: str | None, *, shared: bool
 ) -> Submission:
-    """Make sure that Spark could run and read the staging area, before an event is asked for.
+    """Check that Spark can run and read the staging area, before an event is requested.
 
     :param spark_binary: of the operator, its connection, or Airflow's default.
-    :raises ConfigurationError: this way of submitting does not work, mixed pyspark versions, no spark-submit, no Java, or a folder that
-        Spark cannot see.
-    :raises TransportError: nobody answers at the master's address.
+    :raises ConfigurationError: this way of submitting does not work, mixed pyspark versions, no
+        spark-submit, no Java, or a folder that Spark cannot see.
+    :raises TransportError: the master does not answer.
     """
     way.check()
     for name in way.exposed():
         log.warning(
-            "env_vars names %s. At %s Airflow puts env_vars on spark-submit's command line, which everybody on this machine can read; "
-            "docs/clusters.md says how else to pass secrets.",
+            "env_vars names %s. At %s Airflow puts env_vars on spark-submit's command line, which "
+            "every user of this machine can read; docs/clusters.md shows other ways to pass "
+            "secrets.",
             *(name, way.master),
         )
     ensure_spark_can_read(str(staging_root(staging)), way.master, shared=shared)
@@ -289,12 +300,12 @@ def plan_submission(
 
 
 def check_command(hook: Any, conn_id: str) -> None:
-    """Let SparkSubmitHook make the arguments once, before anything is staged: what it refuses it refuses now.
+    """Let SparkSubmitHook make its arguments once, so that it refuses them before a fetch.
 
     :raises ConfigurationError: in its words.
     """
     try:
-        # These are private, but the operator and the hook's own `submit` call just these.
+        # Private methods, but the operator and the hook's own `submit` call exactly these.
         hook._validate_yarn_track_via_rm_api_config()  # noqa: SLF001
         if hook._track_driver_via_k8s_api:  # noqa: SLF001
             hook._validate_track_driver_via_k8s_api_config()  # noqa: SLF001
@@ -310,15 +321,16 @@ def joined(*py_files: str | None) -> str:
 
 
 def texts(application_args: Sequence[Any] | None) -> list[str]:
-    """SparkSubmitHook starts the process with them as they are, so each has to be text."""
+    """Convert arguments to text: SparkSubmitHook starts the process with them unchanged."""
     return [str(argument) for argument in application_args or ()]
 
 
 def forget_other_jobs(context: Context, job_key: str, batch_id: str, *, again: bool) -> None:
-    """A Spark job kept for resuming (cluster modes) counts only for the batch it was submitted for, and for one landing of it.
+    """Forget a Spark job kept for resuming (cluster modes) that belongs to another landing.
 
-    Without this, a task that is cleared would take an earlier batch's finished job for this one's, or would not land its own batch
-    again (`ResumableJobMixin`, Airflow 3.3, keeps the job's id over a clear).
+    Such a job counts for one landing of one batch. Otherwise a cleared task would take the finished
+    job of an earlier batch for its own, or would not land its own batch again (`ResumableJobMixin`,
+    Airflow 3.3, keeps the job's id over a clear).
 
     :param again: the batch has landed before, by another job.
     """
@@ -336,7 +348,11 @@ def _env(
     environ: Mapping[str, str],
     way: submitting.Way,
 ) -> dict[str, str]:
-    """The worker's Python runs Spark's driver, where that runs here; its executors too only when they are on this machine."""
+    """Return the environment of spark-submit.
+
+    The worker's Python runs Spark's driver if the driver runs here; it runs the executors, too,
+    only if they are on this machine.
+    """
     env = {**launcher.env, **java, **preflight.locale(environ)}
     if not way.master.startswith("local"):
         env.pop("PYSPARK_PYTHON", "")

@@ -1,10 +1,10 @@
-"""Make sure, before the first delivery, that the user Spark runs as can read what is staged.
+"""Check, before the first delivery, that Spark's user can read staged files.
 
 1. Only a folder of this machine has modes, and only a Spark on a cluster may run as another user.
-   Anywhere else nothing is done.
+   Otherwise nothing is done.
 2. A file is staged as events are, and a Spark job reads it (`spark/probe.py`). Its answer stays, so
    the job runs once for each way of submitting and each mode.
-3. A standalone cluster runs no Python drivers in cluster mode, so nothing is asked there.
+3. A standalone cluster runs no Python drivers in cluster mode, so no job is run there.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def ensure_spark_can_open(
     context: Context,
     stopping: Stopping,
 ) -> None:
-    """Let Spark read a file of the staging area, unless it is known that it can.
+    """Let Spark read a file of the staging area, unless an earlier answer shows that it can.
 
     :param task: the operator, a `SparkSubmitOperator` that is a `SubmitsToSpark`, too.
-    :raises ConfigurationError: it cannot; names user, path and setting.
+    :raises ConfigurationError: it cannot; the message names user, path and setting.
     """
     root = staging_root(staging)
     if not is_wanted(submission.master, submission.deploy_mode, local=durable.is_local(root)):
@@ -63,8 +63,8 @@ def ensure_spark_can_open(
         task.run_spark(asking, context, submission, stopping)
     except AirflowException:
         log.error(  # noqa: TRY400 - Airflow shows the error itself
-            "Spark could not be asked whether it can read %s. If it runs as another user, see the"
-            " setting %s.",
+            "The Spark job that reads %s failed. If Spark runs as another user, see the setting"
+            " %s.",
             *(probe, modes.OPTION),
         )
         raise
@@ -75,38 +75,38 @@ def ensure_spark_can_open(
 
 
 def is_wanted(master: str, deploy_mode: str | None, *, local: bool) -> bool:
-    """Whether Spark may run as another user than this task, and can be asked."""
+    """Return whether Spark may run as another user than this task, and can run the probe."""
     if not local or master.startswith("local"):
         return False
     return not (master.startswith("spark://") and deploy_mode == CLUSTER)
 
 
 def reason_of(answer: bytes | None) -> str:
-    """Why Spark cannot read the file; empty if it can."""
+    """Return the reason why Spark cannot read the file; empty if it can."""
     if answer is None:
-        return "it left no answer there"
+        return "it wrote no answer"
     said = json.loads(answer)
     return f"user {said['user']!r}: {said['error']}" if said["error"] else ""
 
 
 def refusal(reason: str, path: str, master: str) -> str:
-    """Say what Spark cannot read, and the remedy."""
+    """Return the error message, with the remedy."""
     return (
         f"Spark at {master} cannot read {path} ({reason}). Nothing was fetched. With "
-        f"{modes.OPTION} = {modes.in_use().name} only some users may read what is staged: set {modes.OPTION} = "
-        f"group, and [sfevents] {GROUP} to a group that Spark's user and the worker's are members "
-        "of; or inherit. The folders above have to let Spark's user in, too."
+        f"{modes.OPTION} = {modes.in_use().name} only some users may read staged files: set "
+        f"{modes.OPTION} = group, and [sfevents] {GROUP} to a group that has Spark's user and the "
+        "worker's as members; or set inherit. The parent folders have to let Spark's user in, too."
     )
 
 
 def _way(task: Any, submission: landing.Submission) -> str:
-    """Name for a way of submitting under the mode in use."""
+    """Return a name for a way of submitting under the mode in use."""
     way = (submission.master, submission.deploy_mode, task.proxy_user, task.principal)
     return hashlib.sha256(repr((*way, modes.in_use())).encode()).hexdigest()[:16]
 
 
 def _asking(task: Any) -> Any:
-    """The task once more, submitting the probe in place of what it would."""
+    """Return a copy of the task that submits the probe in place of its job."""
     asking = copy.copy(task)
     asking.application, asking.application_args, asking._java_class = "", [], None  # noqa: SLF001
     asking.durable, asking._hook = False, None  # noqa: SLF001
@@ -114,7 +114,7 @@ def _asking(task: Any) -> Any:
 
 
 def _close_pipe(hook: Any) -> None:
-    """Close spark-submit's output; Airflow's hook leaves it open for as long as the task runs."""
+    """Close spark-submit's output; Airflow's hook leaves it open until the task ends."""
     process = None if hook is None else hook._submit_sp  # noqa: SLF001
     if process is not None:
         process.stdout.close()

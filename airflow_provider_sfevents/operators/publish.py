@@ -1,4 +1,4 @@
-"""Records from Airflow or from files onto the event bus."""
+"""`SfEventsPublishOperator`: records from Airflow or from files, published to the event bus."""
 
 from __future__ import annotations
 
@@ -34,32 +34,45 @@ if TYPE_CHECKING:
 
 
 ANSWER_SECONDS = 4.0
-"""After a request to stop, for the answers to what is under way: no more records are taken. Airflow kills the task after 5 s."""
+"""Time for pending answers after a request to stop; Airflow kills the task after 5 s."""
 
 
 class SfEventsPublishOperator(StoppableTask, BaseOperator):
     """Publish records as platform events.
 
-    Every record is checked against the topic's schema first; where one does not fit nothing is sent, and the error says all that is wrong.
-    Then they are sent over `PublishStream`, in requests of up to 200 events and 3 MB, several of them under way at once. Events that the service refuses
-    are sent again; the task fails only when all others are published.
+    Every record is checked against the topic's schema first. If one does not fit, nothing is sent,
+    and the error lists all mistakes. Then the records are sent over `PublishStream`, in requests of
+    up to 200 events and 3 MB, several at a time. Events that the service refuses are sent again;
+    the task fails only after all others are published.
 
-    At least once: where an answer is lost, be it with a stream or with the task, the event is sent again, and may be on the bus twice. It has the same
-    id both times and in every try of the task, since the id follows from DAG, run, task, map index, record number and content; so a consumer can
-    drop the repetition, as this package's landing does. A ledger in the staging area says what is accepted; a retry sends the rest.
+    Delivery is at least once. If an answer is lost, with a stream or with the task, the event is
+    sent again, and may be on the bus twice. It has the same id both times and in every try of the
+    task, since the id follows from DAG, run, task, map index, record number and content. So a
+    consumer can drop the repetition, as this package's landing does. A ledger in the staging area
+    lists the accepted events; a retry sends the rest.
 
-    Result: `records`, `published` (in this try), `before` (in earlier ones), `repeated` (times that an event was sent again), `failed`,
-    `first_replay_id` and `last_replay_id` (hex, of the first and the last record), `ledger` (URL of the folder with every event's id and replay id).
+    Result:
+
+    - `records`, `published` (in this try), `before` (in earlier tries), `failed`: numbers of
+      records.
+    - `repeated`: number of times that an event was sent again.
+    - `first_replay_id`, `last_replay_id`: of the first and the last record, hex.
+    - `ledger`: URL of the folder with every event's id and replay id.
 
     :param topic: a platform event: `/event/Order__e`. (templated)
-    :param records: list of field names with values; mostly another task's result. Times may be `datetime`, ISO 8601 or milliseconds; `CreatedDate`
-        and `CreatedById` are filled in. (templated)
-    :param files: in place of `records`: URL of a file, or of a folder of files, with JSON lines or Parquet, as `ObjectStoragePath` takes it. Read twice,
-        never kept in memory. (templated)
+    :param records: list of field names with values; usually another task's result. Times may be
+        `datetime`, ISO 8601 or milliseconds; `CreatedDate` and `CreatedById` are filled in.
+        (templated)
+    :param files: in place of `records`: URL of a file, or of a folder of files, with JSON lines or
+        Parquet; any URL of `ObjectStoragePath`. The files are read twice, and never kept in memory.
+        (templated)
     :param conn_id: connection of type `sfevents`. (templated)
-    :param id_field: field of a record that is its event's id, in place of one that is derived; for records whose order may differ between tries.
-        A field that the event does not have is used for that alone.
-    :param staging: URL of the staging area. Default: the folder `sfevents` below `AIRFLOW_HOME`. (templated)
+    :param id_field: field of a record that is its event's id, in place of a derived one; for
+        records whose order may differ between tries. A field that the event does not have is used
+        for the id only.
+    :param staging: URL of the staging area. Default: the folder `sfevents` below `AIRFLOW_HOME`.
+        (templated)
+    :raises ConfigurationError: neither or both of `records` and `files` are given.
     """
 
     template_fields: Sequence[str] = ("topic", "records", "files", "conn_id", "staging")
@@ -86,7 +99,8 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
         self._reads_files = files is not None
         if (records is None) == (files is None):
             raise ConfigurationError(
-                f"SfEventsPublishOperator {self.task_id!r} takes either `records` or `files`; give one of them."
+                f"SfEventsPublishOperator {self.task_id!r} takes either `records` or `files`; give "
+                "one of them."
             )
         check_constant(check_topic, topic)
 
@@ -116,12 +130,17 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
         return tally.result(self.topic, durable.url(ledger.folder))
 
     def _refuse_end(self, tally: Tally) -> None:
-        """:raises SfEventsError: when not all is published, or nobody knows, since the task was ended."""
+        """Raise unless all events are published.
+
+        :raises EventsRefused: the service refused events.
+        :raises Stopped: the task was ended.
+        """
         tally.refuse(self.topic)
         if self._killed:
             raise Stopped(
-                f"The task was ended while it published to {self.topic}; {counted(tally.published + tally.before, 'event')} published so far. Trying it "
-                "again sends the rest."
+                f"The task was ended while it published to {self.topic}; "
+                f"{counted(tally.published + tally.before, 'event')} published so far. A retry "
+                "sends the rest."
             )
 
     def _until_stopped(self, given: Iterator[GivenRecord]) -> Iterator[GivenRecord]:
@@ -131,9 +150,9 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
             yield one
 
     def _source(self) -> Callable[[], Iterator[GivenRecord]]:
-        """What gives the records, from the first on, each time it is called.
+        """Return a function that reads the records from the first on, at each call.
 
-        :raises ConfigurationError: for what is no list of records and no place with files.
+        :raises ConfigurationError: there is no list of records, or no files of records at the URL.
         """
         if self._reads_files:
             files = record_files(self.files)
@@ -141,7 +160,8 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
         records = self.records
         if isinstance(records, str | bytes | Mapping) or not isinstance(records, Sequence):
             raise ConfigurationError(
-                f"records={abridged(records)} is no list of records. Give a list of fields with values, such as the result of a "
-                "task that returns one; for many records write files, and give their place by `files`."
+                f"records={abridged(records)} is no list of records. Give a list of fields with "
+                "values, such as the result of a task that returns one; for many records write "
+                "files, and give their URL by `files`."
             )
         return lambda: event_encoder.numbered(records)

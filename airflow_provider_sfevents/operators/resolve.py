@@ -1,4 +1,4 @@
-"""Full records from the org into the tables that follow it: for filling a table, and for answering marks."""
+"""`SfEventsResolveOperator`: an entity snapshot, to fill or repair a current-state table."""
 
 from __future__ import annotations
 
@@ -40,28 +40,46 @@ if TYPE_CHECKING:
 
 
 class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
-    """Read full records of an object from the org, and make the table that follows it right by them.
+    """Read full records of an object from the org, and correct its current-state table by them.
 
-    For the tables that `SfEventsToSparkOperator` writes with `current_state`: fills a new one, and answers the marks of its `resync` table. The
-    records are read over REST or the Bulk API with the Salesforce connection's login, streamed into the staging area, and resolved by Spark; what is
-    read counts only when all of it is there. Every try reads anew. While another task writes the same tables, this one gives way.
+    For the tables that `SfEventsToSparkOperator` writes with `current_state`: fills a new one, and
+    clears the entries of its `resync` table. The records are read over REST or the Bulk API with
+    the Salesforce connection's login, streamed into the staging area, and resolved by Spark. A read
+    counts only if it is complete; every try reads anew. While another task writes the same tables,
+    this task gives way.
 
-    A `SparkSubmitOperator`: every argument of it works, but `conn_id` (Salesforce's) and `application`.
+    A `SparkSubmitOperator`: every argument of it works, except `conn_id` (Salesforce's) and
+    `application`.
 
-    Result: `entity`, `read_at`, `read_by`, `whole`, `fields`, `unseen` (fields that the user cannot read), `records` and `deleted` (read, and asked for
-    in vain), `resolved` (counts: `replaced`, `deleted`, `newer`, `refused`, and the marks that are left).
+    Result:
 
-    :param entity: API name of the object: `Account`, `Invoice__c`. Expand over it for several, with `max_active_tis_per_dagrun=1`. (templated)
-    :param current_state: root URL or namespace of the tables, as `SfEventsToSparkOperator` has it. (templated)
+    - `entity`, `read_at`, `read_by`, `whole`, `fields`.
+    - `unseen`: fields that the user cannot read.
+    - `records`, `deleted`: number of records that were read, and that were asked for and do not
+      exist.
+    - `resolved`: counts: `replaced`, `deleted`, `newer`, `refused`, and the remaining resync
+      entries.
+
+    :param entity: API name of the object: `Account`, `Invoice__c`. Expand over it for several, with
+        `max_active_tis_per_dagrun=1`. (templated)
+    :param current_state: root URL or namespace of the tables, as for `SfEventsToSparkOperator`.
+        (templated)
     :param table_format: `delta` or `iceberg`.
-    :param record_ids: resolve these records alone. Default: all, and what the org does not have is deleted. (templated)
+    :param record_ids: resolve only these records. Default: all; records that the org does not have
+        are deleted. (templated)
     :param read_by: `bulk`, `rest`, or `auto`: all records by the Bulk API, single ones over REST.
-    :param lacking: fields that the table has and the org has no more; they become null. Fields that the user cannot read are added.
-    :param deletions: as `SfEventsToSparkOperator` has it; so are `history`, `decimals` and `landing_folder`. (the last one templated)
-    :param conn_id: connection of type `sfevents`; its user needs the permission API Enabled, and to see the object's records.
-    :param staging: as `SfEventsToSparkOperator` has it. (templated)
-    :param staging_shared: likewise.
+    :param lacking: fields that the table has and the org no longer has; they become null. Fields
+        that the user cannot read are added.
+    :param deletions: as for `SfEventsToSparkOperator`.
+    :param history: as for `SfEventsToSparkOperator`.
+    :param decimals: as for `SfEventsToSparkOperator`.
+    :param landing_folder: as for `SfEventsToSparkOperator`. (templated)
+    :param conn_id: connection of type `sfevents`; its user needs the permission API Enabled, and
+        read access to the object's records.
+    :param staging: as for `SfEventsToSparkOperator`. (templated)
+    :param staging_shared: as for `SfEventsToSparkOperator`.
     :param spark_conn_id: connection of type `spark`; it has to exist.
+    :raises ConfigurationError: an argument is wrong; raised when the DAG is parsed.
     """
 
     template_fields: Sequence[str] = (
@@ -73,7 +91,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         "landing_folder",
     )
 
-    # What SparkSubmitOperator makes of its arguments.
+    # Attributes that SparkSubmitOperator sets.
     application: str
     application_args: list[Any] | None
     conf: dict[Any, Any] | None
@@ -101,7 +119,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
     ) -> None:
         kwargs.setdefault("name", "sfevents-resolve")
         super().__init__(**kwargs)
-        # Where SparkSubmitOperator looks; `self.conn_id` is Salesforce's.
+        # SparkSubmitOperator reads `_conn_id`; `self.conn_id` is Salesforce's.
         self._conn_id = spark_conn_id
         self.conn_id = conn_id
         self.entity = entity
@@ -142,7 +160,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         return {**told, "resolved": resolved}
 
     def _arguments(self, folder: ReadFolder, read: ReadManifest) -> list[str]:
-        """For `spark/resolve.py`."""
+        """Return the arguments of `spark/resolve.py`."""
         place = folder.folder
         said = ["--current-state", self.current_state, "--format", self.table_format]
         said += ["--entity", self.entity, "--read-at", read.read_at]
@@ -163,10 +181,14 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         return [*said, "--partial", "--deleted-ids", spark_url(place / DELETED)]
 
     def _check(self) -> None:
-        """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
+        """Check the arguments when the DAG is parsed.
+
+        :raises ConfigurationError: one is wrong.
+        """
         if self.application:
             raise ConfigurationError(
-                f"application={self.application!r} has no use here: the job is that of this package. Leave it out."
+                f"application={self.application!r} has no effect here: the job is that of this "
+                "package. Leave it out."
             )
         check_root(self.current_state, self.table_format, self.deletions)
         read_decimals(self.decimals or {})
@@ -176,14 +198,16 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
 
 
 def _ids(given: Any) -> tuple[str, ...] | None:
-    """Record ids after rendering.
+    """Return the record ids after rendering; None: all records.
 
-    :raises ConfigurationError: they are no list of texts; an empty one would be taken for all records by somebody.
+    :raises ConfigurationError: they are no list of texts. An empty list is an error, too, as it
+        could be meant as all records.
     """
     if given is None:
         return None
     if isinstance(given, str) or not given or any(not isinstance(one, str) for one in given):
         raise ConfigurationError(
-            f"record_ids={given!r} is no list of record ids; give one, or leave it out to read all records."
+            f"record_ids={given!r} is no list of record ids; give one, or leave it out to read all "
+            "records."
         )
     return tuple(given)

@@ -1,7 +1,7 @@
-"""The operators: fetch, land with Spark, commit; in one task, or as a chain around a Spark task of your own.
+"""The operators: fetch, land with Spark, commit; in one task, or as a chain around your Spark task.
 
-The order of effects is the promise: a batch is staged (durable, with its manifest) before Spark sees it, and the
-position moves only when the batch's receipt proves that it landed.
+The order of effects is the guarantee: a batch is staged (durable, with its manifest) before Spark
+sees it, and the position moves only if the batch's receipt proves that it landed.
 """
 
 from __future__ import annotations
@@ -57,36 +57,39 @@ if TYPE_CHECKING:
 class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitOperator):
     """Fetch the events after the position, land them with Spark, move the position.
 
-    A `SparkSubmitOperator`: every argument, template field and deploy mode of it works, but `conn_id`, which is the
-    Salesforce connection here; Spark's is `spark_conn_id`. The arguments of `FetchesBatch` say what is fetched.
+    A `SparkSubmitOperator`: every argument, template field and deploy mode of it works, except
+    `conn_id`, which is Salesforce's here; Spark's is `spark_conn_id`. `FetchesBatch` has the
+    arguments of the fetch.
 
-    With an `application` of your own, `--manifest URL` is put before your `application_args`; read the batch with
-    `airflow_provider_sfevents.spark.read_batch` and end with `write_receipt`.
+    With an `application` of your own, `--manifest URL` is put before your `application_args`; read
+    the batch with `airflow_provider_sfevents.spark.read_batch` and end with `write_receipt`.
 
-    With `current_state` the same Spark job also applies change events to tables of the records as they are (docs/changes.md). It holds the last
-    transaction of a batch that a bound ended; while it does, a run without events starts Spark, too, to release it.
+    With `current_state` the same Spark job also applies change events to current-state tables
+    (docs/changes.md). If a bound ended a batch, its last transaction stays open. Then a run without
+    events starts Spark, too, to apply it.
 
-    Result: `batch_id`, `sequence`, `manifest`, `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by table), `losses`,
-    `excess` (deliveries that brought nothing, by cause), `adopted`, `again` and, with `current_state`, `applied` (counts); also the `extra` of the
-    events of the task's outlet assets.
+    Result, also the `extra` of the task's outlet asset events: `batch_id`, `sequence`, `manifest`,
+    `events`, `bytes`, `ended_by`, `quarantined`, `duplicates`, `tables` (rows by table), `losses`
+    (loss windows), `excess` (extra deliveries, by cause), `adopted` (the batch was reused), `again`
+    (a rerun) and, with `current_state`, `applied` (counts).
 
-    :param table: root URL of the tables, one for each event type; for Delta and Iceberg also the name of a namespace in a catalog, such
-        as `lake.salesforce`. What holds a `/` is a URL. (templated)
-    :param table_format: `parquet`, `delta` or `iceberg`. The last two need their jar: `packages`, or `jars`.
-    :param partition_by: how tables are partitioned when they are made: `event_date`; for Delta and Iceberg also `none`, for Iceberg
-        `event_month`.
-    :param landing_folder: URL of the folder for files on their way and marks of what has landed. Default: the root, or the namespace's
-        location. (templated)
+    :param table: root URL of the tables, one for each event type; for Delta and Iceberg also a
+        namespace of a catalog (no `/` in it), such as `lake.salesforce`. (templated)
+    :param table_format: `parquet`; `delta` or `iceberg` with their jar (`packages`, `jars`).
+    :param partition_by: of new tables: `event_date`, `none` (not Parquet), `event_month` (Iceberg).
+    :param landing_folder: URL for unfinished files and markers of landed batches. Default: the
+        root, or the namespace's location. (templated)
     :param keep_payload: keep each event's raw bytes in the column `raw_payload`.
-    :param decimals: numbers to land as decimals, by field: `{"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}`.
-    :param on_type_change: what becomes of a field that changes in kind: `new_column`, or `quarantine` for its events.
-    :param max_quarantined: how many events of a batch may fail to decode before the task fails instead of landing it.
-        Default: fail when no event of the batch decodes.
-    :param current_state: root URL of the tables that equal the org, one for each entity, or the name of a namespace; its own, and only with
-        Delta or Iceberg and a topic below `/data/`. Default: change events are landed alone. (templated)
-    :param deletions: what becomes of the row of a deleted record: `delete`, or `flag` (column `is_deleted`).
-    :param new_entities: what an entity is taken for whose first event comes: `unseeded` (its records wait for a full read), or `empty` (the org
-        had none of it before the first batch).
+    :param decimals: decimal columns: `{"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}`.
+    :param on_type_change: if a field changes in kind: `new_column`, or `quarantine` for its events.
+    :param max_quarantined: number of events of a batch that may fail to decode; with more the task
+        fails and lands nothing. Default: fail if no event of the batch decodes.
+    :param current_state: root URL of the current-state tables, one for each entity, or a namespace;
+        not `table`'s, and only with Delta or Iceberg and a topic below `/data/`. Default: change
+        events are landed only. (templated)
+    :param deletions: of a deleted record's row: `delete`, or `flag` (column `is_deleted`).
+    :param new_entities: assumption on an entity at its first event: `unseeded` (its records wait
+        for an entity snapshot), or `empty` (the org had none before).
     :param history: keep every state of a record, in a table beside that of the records.
     :param spark_conn_id: connection of type `spark`; it has to exist.
     """
@@ -99,7 +102,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         "current_state",
     )
 
-    # What SparkSubmitOperator makes of its arguments.
+    # Attributes that SparkSubmitOperator sets.
     application: str
     application_args: list[Any] | None
     conf: dict[Any, Any] | None
@@ -107,7 +110,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
     py_files: str | None
 
     timeout_reserve = 300.0
-    """Spark has to start, decode and write; on a busy machine that takes minutes."""
+    """Seconds for Spark to start, decode and write; on a busy machine that takes minutes."""
 
     def __init__(
         self,
@@ -129,7 +132,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
     ) -> None:
         kwargs.setdefault("name", "sfevents")
         super().__init__(**kwargs)
-        # Where SparkSubmitOperator looks; `self.conn_id` is Salesforce's.
+        # SparkSubmitOperator reads `_conn_id`; `self.conn_id` is Salesforce's.
         self._conn_id = spark_conn_id
         self.table = table
         self.table_format = table_format
@@ -198,7 +201,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         context: Context,
         stopping: Stopping,
     ) -> None:
-        """Launch Spark on the batch; safe while a twin of an earlier try still runs."""
+        """Start Spark on the batch; safe while the Spark job of an earlier try still runs."""
         check_before_landing(staged)
         landing.forget_other_jobs(
             context, self.external_id_key, staged.manifest.batch_id, again=staged.again
@@ -212,9 +215,12 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         context: Context,
         stopping: Stopping,
     ) -> None:
-        """Launch Spark to release what the batch before holds: silence says that its last transaction is whole."""
+        """Start Spark to apply the open transaction of the batch before.
+
+        A run without events proves that the transaction is complete.
+        """
         manifest, folder = settling.manifest, settling.folder
-        self.log.info("Batch %s holds its last transaction; it is whole.", manifest.batch_id)
+        self.log.info("No newer events: applying the open transaction of %s.", manifest.batch_id)
         settled = f"{manifest.batch_id}, settled"
         landing.forget_other_jobs(context, self.external_id_key, settled, again=False)
         self._submit(manifest, folder.manifest_url, submission, context, stopping, "--settle")
@@ -242,21 +248,26 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
             steps.reached(steps.SPARK_ENDED, manifest.batch_id)
 
     def _alone(self, context: Context) -> AbstractContextManager[None]:
-        """Where tables of records are written, no other task writes them meanwhile."""
+        """Keep other tasks from writing the current-state tables, if there are any."""
         if not self.current_state:
             return nullcontext()
         return writing_state(self.staging, self.current_state, describe_run(context))
 
 
 class SfEventsFetchOperator(FetchesBatch):
-    """Fetch the events after the position and stage them, for a chain: this, your Spark task, `SfEventsCommitOperator`.
+    """Fetch the events after the position and stage them, as the first task of a chain.
 
-    Result: as `SfEventsToSparkOperator`'s, without rows by table, and with what the Spark task wants to know:
-    `spark_manifest` (the manifest's URL in Spark's spelling), `application` and `py_files` (the job of this package,
-    put into the staging area). With no event the chain is skipped, unless `skip_when_empty=False`.
+    The chain: this task, your Spark task, `SfEventsCommitOperator`.
 
-    For a Spark task that applies (`--current-state`): `apply_application` instead of `application`, and `settle` among its arguments. That is
-    `--no-settle`; and `--settle` where no event came and the batch before, now `spark_manifest`, holds a transaction: the chain is not skipped then.
+    Result: as that of `SfEventsToSparkOperator`, without rows by table, and with values for the
+    Spark task: `spark_manifest` (the manifest's URL in Spark's spelling), `application` and
+    `py_files` (the job of this package, in the staging area). Without an event the chain is
+    skipped, unless `skip_when_empty=False`.
+
+    A Spark task that applies (`--current-state`) needs `apply_application` instead of
+    `application`, and the value of `settle` as an argument. It is `--no-settle`; if no event came
+    and the batch before, now `spark_manifest`, has an open transaction, it is `--settle`, and the
+    chain is not skipped.
     """
 
     @override
@@ -282,7 +293,7 @@ class SfEventsFetchOperator(FetchesBatch):
         return {**done, **told}
 
     def _for_spark(self, folder: BatchFolder, *, settle: bool) -> dict[str, str]:
-        """What the Spark task wants to know."""
+        """Return the values for the Spark task."""
         root = staging_root(self.staging)
         land, apply = put_job(root, "land"), put_job(root, "apply")
         return {
@@ -295,15 +306,16 @@ class SfEventsFetchOperator(FetchesBatch):
 
 
 class SfEventsCommitOperator(StoppableTask, BaseOperator):
-    """Move the position to the end of a batch that a chain has landed; nothing moves without the batch's receipt.
+    """Move the position to the end of a batch that a chain has landed, proved by its receipt.
 
-    Result: as `SfEventsToSparkOperator`'s; also the `extra` of the events of the task's outlet assets.
+    Result: as that of `SfEventsToSparkOperator`; also the `extra` of the task's outlet asset
+    events.
 
     :param batch: the result of the chain's `SfEventsFetchOperator`: `fetch.output`. (templated)
-    :param position_store: the same as the fetch's.
-    :param staging: the same as the fetch's. (templated)
-    :param commit_seconds: how long the commit is tried again where the position store does not answer.
-    :param keep_batches: how many committed batches stay in the staging area.
+    :param position_store: as for the fetch.
+    :param staging: as for the fetch. (templated)
+    :param commit_seconds: seconds for which a commit is retried if the store does not answer.
+    :param keep_batches: number of committed batches that stay in the staging area.
     """
 
     template_fields: Sequence[str] = ("batch", "staging")

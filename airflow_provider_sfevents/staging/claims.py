@@ -102,7 +102,7 @@ class Claim:
         )
 
     def check(self) -> None:
-        """Make sure that this process still holds the batch. Call it before what cannot be undone.
+        """Check that this process still holds the batch; call it before each step that is final.
 
         :raises BatchClaimed: another process took this holder for dead and holds the batch now.
         :raises LeaseGoneError: the lease file is gone.
@@ -131,7 +131,7 @@ class Claim:
         self._received += events
 
     def release(self) -> None:
-        """Release the lease. Never raises: the next holder finds an unreleased lease dead."""
+        """Release the lease. Never raises: a lease that cannot be released expires."""
         if self._stop.is_set():
             return
         self._stop.set()

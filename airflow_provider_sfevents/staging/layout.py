@@ -47,7 +47,7 @@ NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted
 
 # Columns of a staged Parquet file, in order.
 ORDINAL = "ordinal"  # int64, from 0 within the batch
-EVENT_ID = "event_id"  # string, empty where the service sent none
+EVENT_ID = "event_id"  # string, empty if the service sent none
 REPLAY_ID = "replay_id"  # binary, opaque
 SCHEMA_ID = "schema_id"  # string
 RECEIVED_AT = "received_at"  # timestamp, microseconds, UTC

@@ -1,4 +1,4 @@
-"""Operators executed in the test's process, with as much of Airflow's context as they look at, against an emulator."""
+"""Operators in the test's process, with a minimal Airflow context, on an emulator."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def over_tls() -> Iterator[Emulator]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeTaskInstance:
-    """What the operators read of a task instance."""
+    """The attributes of a task instance that the operators read."""
 
     task_id: str
     dag_id: str = "orders"
@@ -55,7 +55,7 @@ class FakeTaskInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeDagRun:
-    """What the operators read of a run."""
+    """The attributes of a run that the operators read."""
 
     logical_date: datetime | None = datetime(2026, 1, 1, tzinfo=UTC)
     data_interval_start: datetime | None = None
@@ -67,9 +67,9 @@ class FakeDagRun:
 
 @dataclass
 class Task:
-    """One task and the places it could leave something in.
+    """One task, and every location to which it could write.
 
-    :param rescheduled: how often this try gave way before.
+    :param rescheduled: number of earlier reschedules of this try.
     """
 
     staging: Path
@@ -79,7 +79,7 @@ class Task:
     placed: dict[str, str] = field(default_factory=dict)
 
     def place(self, key: str, position: str) -> None:
-        """Put a position there by hand."""
+        """Set a position by hand."""
         self.positions[key] = self.placed[key] = position
 
     def connect(self, conn_id: str, connection: dict[str, Any], **extra: Any) -> None:
@@ -88,24 +88,24 @@ class Task:
         self.monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(merged))
 
     def execute(self, kind: type[Any] = SfEventsToSparkOperator, **arguments: Any) -> Any:
-        """What the operator returns or raises, executed with these arguments over ones that would work."""
+        """Execute an operator with these arguments over valid ones; returns its result."""
         _, run = self.prepare(kind, **arguments)
         return run()
 
     def prepare(self, kind: type[Any], **arguments: Any) -> tuple[Any, Callable[[], Any]]:
-        """The operator, and its execution."""
+        """Return the operator, and a function that executes it."""
         known: dict[str, Any] = {"topic": ORDERS, "idle_seconds": 1.0}
         if issubclass(kind, SfEventsToSparkOperator):
             known |= {"table": str(self.staging.parent / "lake")}
         return self._prepare(kind, {**known, **arguments})
 
     def commit(self, kind: type[Any], batch: Any, **arguments: Any) -> Any:
-        """What the chain's end returns or raises for what its beginning returned."""
+        """Execute the last task of a chain on the result of its first one."""
         _, run = self._prepare(kind, {"task_id": "commit", "batch": batch, **arguments})
         return run()
 
     def prepare_alone(self, kind: type[Any], **arguments: Any) -> tuple[Any, Callable[[], Any]]:
-        """An operator that has no position, and its execution."""
+        """Return an operator without a position, and a function that executes it."""
         return self._prepare(kind, arguments, places={"staging": self.staging.as_uri()})
 
     def _prepare(
@@ -125,7 +125,7 @@ class Task:
 
     @property
     def left_behind(self) -> list[str]:
-        """Files in the staging area, but for its id and for claims that were released."""
+        """Files in the staging area, except its id and released leases."""
         files = [path for path in self.staging.rglob("*") if path.is_file()]
         return [
             str(path)

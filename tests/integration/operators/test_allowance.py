@@ -1,4 +1,4 @@
-"""`min_allowance`: nothing is asked for while the org has fewer deliveries left."""
+"""`min_allowance`: no event is requested while the org has fewer deliveries left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST = 10
 
 @pytest.fixture
 def small() -> Iterator[Emulator]:
-    """An org that may have ten deliveries a day, with three events."""
+    """An org with three events and ten deliveries a day."""
     knobs = Knobs(delivery_allocation=MOST, half_close_seconds=0.01, keepalive_seconds=0.3)
     with Emulator(sample=True, knobs=knobs) as bus:
         bus.publish(ORDERS, [{"Order_Number__c": "A-1"}] * 3)
@@ -54,7 +54,7 @@ KINDS = [
 def test_too_few_deliveries_are_left(
     org: Emulator, task: Task, kind: type[Any], arguments: dict[str, Any]
 ) -> None:
-    """The task fails for good with the figures; nothing more is delivered."""
+    """With too few deliveries left the task fails for good, and nothing is delivered."""
     SfEventsHook().fetch(ORDERS, "earliest", Bounds(max_events=1, max_seconds=20))
     with pytest.raises(AirflowFailException, match=r"has 9 of 10 deliveries left.*allowance=10"):
         task.execute(kind, min_allowance=MOST, **arguments)
@@ -65,7 +65,7 @@ def test_too_few_deliveries_are_left(
 def test_an_allowance_that_cannot_be_read(
     org: Emulator, task: Task, kind: type[Any], arguments: dict[str, Any]
 ) -> None:
-    """Not knowing is no leave; the message says what could not be read."""
+    """If the allowance cannot be read, no event is requested."""
     org.fail_next("rest", status="RESOURCE_EXHAUSTED")
     with pytest.raises(
         AirflowException, match=r"cannot be read, so nothing was asked for \(min_allowance=1\)"
@@ -75,13 +75,13 @@ def test_an_allowance_that_cannot_be_read(
 
 
 def test_enough_are_left(org: Emulator, task: Task) -> None:
-    """A task with enough left runs as without; the next one sees what it took."""
+    """With enough deliveries left the task runs, and the next one sees its use."""
     assert task.execute(SfEventsFetchOperator, min_allowance=MOST)["events"] == 3
     assert org.deliveries() == 3
 
 
 def test_a_staged_batch_needs_no_deliveries(org: Emulator, task: Task) -> None:
-    """What is paid for is handed on, however few are left."""
+    """A staged batch is returned with any number of deliveries left."""
     first = task.execute(SfEventsFetchOperator)
     again = task.execute(SfEventsFetchOperator, min_allowance=MOST)
     assert (again["batch_id"], again["adopted"]) == (first["batch_id"], True)
@@ -91,7 +91,7 @@ def test_a_staged_batch_needs_no_deliveries(org: Emulator, task: Task) -> None:
 
 
 def test_a_stream_that_does_not_count(org: Emulator, task: Task) -> None:
-    """Deliveries of real-time event monitoring are exempt."""
+    """Real-time event monitoring needs no allowance."""
     org.define_event("LoginEventStream", {"Username": "Text"})
     org.publish("/event/LoginEventStream", [{"Username": "a"}])
     fetched = task.execute(
@@ -102,6 +102,6 @@ def test_a_stream_that_does_not_count(org: Emulator, task: Task) -> None:
 
 @pytest.mark.parametrize("kind", [SfEventsFetchOperator, SfEventsToSparkOperator, SfEventsSensor])
 def test_what_is_no_number(task: Task, kind: type[Any]) -> None:
-    """Refused when the DAG is parsed."""
+    """An allowance that is no number is refused at parse time."""
     with pytest.raises(ConfigurationError, match="min_allowance='many'"):
         task.prepare(kind, min_allowance="many")

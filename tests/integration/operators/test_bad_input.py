@@ -1,4 +1,4 @@
-"""Each mistake fails before anything is spent, with one message that names the thing, the value and the remedy."""
+"""Each mistake fails before any delivery, with one message: thing, value, remedy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY = "sfevents.orders.event.Order__e"
 
 @pytest.fixture(autouse=True)
 def nothing_spent(bus: Emulator, over_tls: Emulator, task: Task) -> Iterator[None]:
-    """Whatever a test here does: nothing is delivered, no batch is begun, no position is written or changed."""
+    """Check after each test: nothing is delivered, staged, or written as a position."""
     before = bus.deliveries(), over_tls.deliveries()
     yield
     assert (bus.deliveries(), over_tls.deliveries()) == before
@@ -39,14 +39,14 @@ def nothing_spent(bus: Emulator, over_tls: Emulator, task: Task) -> Iterator[Non
 
 
 def fails_for_good(task: Task, *said: str, **arguments: Any) -> str:
-    """The task fails so that Airflow does not try again, and the message has all of these."""
+    """Assert that the task fails for good, with all of these in the message."""
     with pytest.raises(AirflowFailException) as raised:
         task.execute(**arguments)
     return having(str(raised.value), *said)
 
 
 def fails_for_now(task: Task, *said: str, **arguments: Any) -> str:
-    """The task fails, Airflow may try again, and the message has all of these."""
+    """Assert that the task fails and may be retried, with all of these in the message."""
     with pytest.raises(AirflowException) as raised:
         task.execute(**{"max_seconds": 1, **arguments})
     assert not isinstance(raised.value, AirflowFailException)
@@ -68,7 +68,7 @@ def having(message: str, *said: str) -> str:
     ids=["unknown", "no permission"],
 )
 def test_topic(task: Task, topic: str, said: tuple[str, ...]) -> None:
-    """A topic that is not there, or not this user's."""
+    """A topic that does not exist, or that this user may not use, fails for good."""
     fails_for_good(task, *said, topic=topic)
 
 
@@ -85,7 +85,7 @@ def test_topic(task: Task, topic: str, said: tuple[str, ...]) -> None:
 def test_what_a_template_makes_is_judged_too(
     task: Task, rendered: dict[str, str], said: str
 ) -> None:
-    """An argument that was a template when the DAG was parsed is refused before anything is fetched."""
+    """An argument from a template is checked after rendering, before the fetch."""
     operator, run = task.prepare(SfEventsToSparkOperator)
     for name, value in rendered.items():
         setattr(operator, name, value)
@@ -95,18 +95,18 @@ def test_what_a_template_makes_is_judged_too(
 
 
 def test_no_such_connection(task: Task) -> None:
-    """A mistyped connection id is named."""
+    """The error for an unknown connection id names it."""
     fails_for_good(task, "'salesforce' is not defined", "type `sfevents`", conn_id="salesforce")
 
 
 def test_connection_of_another_type(task: Task, bus: Emulator) -> None:
-    """A connection of another type does not work by luck."""
+    """A connection of another type is refused."""
     task.connect("sfevents_default", {**bus.connection(), "conn_type": "http"})
     fails_for_good(task, "'sfevents_default'", "type 'http'", "`sfevents`")
 
 
 def test_wrong_secret(task: Task, bus: Emulator) -> None:
-    """Host, key and remedy are named, and neither secret is."""
+    """The error for a wrong secret names host, key and remedy, and no secret."""
     task.connect("sfevents_default", {**bus.connection(), "password": "not-the-secret"})
     message = fails_for_good(task, bus.my_domain_url, "The consumer secret is wrong")
     assert "not-the-secret" not in message
@@ -122,19 +122,19 @@ def test_wrong_secret(task: Task, bus: Emulator) -> None:
     ids=["unresolvable", "refused"],
 )
 def test_unreachable_login(task: Task, bus: Emulator, host: str, said: str) -> None:
-    """A host that does not answer is named; it may come back."""
+    """The error for an unreachable login host names it, and may be retried."""
     task.connect("sfevents_default", {**bus.connection(), "host": host})
     fails_for_now(task, host, said, "Check the host's spelling")
 
 
 def test_a_host_that_is_no_login(task: Task, bus: Emulator) -> None:
-    """The Pub/Sub endpoint given as host is no Salesforce login."""
+    """The Pub/Sub endpoint as login host is refused for good."""
     task.connect("sfevents_default", {**bus.connection(), "host": f"https://{bus.endpoint}"})
     fails_for_good(task, f"https://{bus.endpoint}", "does not speak TLS")
 
 
 def test_skewed_clock(task: Task) -> None:
-    """A JWT made by a clock that is off is refused, and the message says to look at the clock."""
+    """The error for a JWT with a wrong time names the clock."""
     with Emulator(sample=True, knobs=Knobs(jwt_skew_seconds=900)) as ahead:
         task.connect("sfevents_default", ahead.connection("jwt_bearer"))
         fails_for_good(task, ahead.login_url, "clock")
@@ -146,32 +146,32 @@ def test_skewed_clock(task: Task) -> None:
     ids=["rubbish", "missing"],
 )
 def test_unreadable_key(task: Task, bus: Emulator, key: str, said: str) -> None:
-    """What is wrong with the key is said without showing it."""
+    """The error for an invalid key names the cause without showing the key."""
     task.connect("sfevents_default", bus.connection("jwt_bearer"), private_key=key)
     message = fails_for_good(task, "private key", said)
     assert not key or key not in message
 
 
 def test_unreachable_api(task: Task, bus: Emulator) -> None:
-    """The login works and the API does not answer: its endpoint is named."""
+    """The error for an API that does not answer names its endpoint."""
     task.connect("sfevents_default", {**bus.connection(), "port": 1})
     fails_for_now(task, "127.0.0.1:1", "network")
 
 
 def test_tls_to_a_plain_api(task: Task, bus: Emulator) -> None:
-    """TLS towards a server that speaks none."""
+    """TLS to a server without TLS fails for good."""
     task.connect("sfevents_default", bus.connection(), plaintext=False)
     fails_for_good(task, bus.endpoint, "does not speak TLS", "plaintext")
 
 
 def test_plaintext_to_a_tls_api(task: Task, over_tls: Emulator) -> None:
-    """No TLS towards a server that wants it."""
+    """Plain text to a server with TLS fails, and names the setting."""
     task.connect("sfevents_default", over_tls.connection(), plaintext=True)
     fails_for_now(task, over_tls.endpoint, "plaintext")
 
 
 def test_unknown_authority(task: Task, over_tls: Emulator, tmp_path: Path) -> None:
-    """A certificate that the CA file does not vouch for: the setting is named."""
+    """The error for a certificate that the CA file does not cover names the setting."""
     stranger = tmp_path / "stranger.pem"
     trustme.CA().cert_pem.write_to_path(str(stranger))
     task.connect("sfevents_default", over_tls.connection(), ca_file=str(stranger))
@@ -196,7 +196,7 @@ def test_unknown_authority(task: Task, over_tls: Emulator, tmp_path: Path) -> No
 def test_position_edited_by_hand(
     task: Task, bus: Emulator, field: str, value: object, said: str
 ) -> None:
-    """A position that cannot be one is refused, shown, and left as it is."""
+    """An invalid position is refused, shown, and left unchanged."""
     task.place(KEY, json.dumps({**json.loads(position(bus)), field: value}))
     fails_for_good(task, KEY, said)
 
@@ -222,13 +222,13 @@ def position(bus: Emulator, start: str = "earliest") -> str:
 
 
 def test_until(task: Task) -> None:
-    """A time without time zone, or no time, is refused as what the template gave."""
+    """A rendered `until` that is no time, or has no time zone, is refused."""
     fails_for_good(task, "until='tomorrow' is not a time", "ISO 8601", until="tomorrow")
     fails_for_good(task, "until", "time zone", until="2026-01-01T00:00:00")
 
 
 def test_staging_that_cannot_be_written(task: Task, tmp_path: Path) -> None:
-    """A place that takes no files is named before the first event is asked for."""
+    """A staging area that cannot be written is refused before the fetch."""
     (tmp_path / "file").write_text("in the way")
     place = (tmp_path / "file" / "staging").as_uri()
     fails_for_now(task, str(tmp_path / "file"), "`staging`", staging=place)
@@ -236,47 +236,47 @@ def test_staging_that_cannot_be_written(task: Task, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["nosuch://bucket/path", "s4://bucket"])
 def test_staging_of_no_store(task: Task, place: str) -> None:
-    """A URL that no installed package understands."""
+    """A URL that no installed package supports is refused."""
     fails_for_good(task, f"staging={place!r} cannot be opened", "file:///path", staging=place)
 
 
 @pytest.mark.parametrize("kind", [SfEventsToSparkOperator, SfEventsFetchOperator])
 def test_staging_in_memory(task: Task, kind: type[object]) -> None:
-    """What only this process sees is no place for Spark to read from."""
+    """A staging area in memory is refused, because Spark cannot read it."""
     fails_for_good(
         task, "'memory://staging'", "file:///path", staging="memory://staging", kind=kind
     )
 
 
 def test_staging_on_this_machine_for_a_remote_spark(task: Task) -> None:
-    """A local folder and a Spark elsewhere: refused, with the way to say that it is shared."""
+    """A local folder for a Spark elsewhere is refused unless declared shared."""
     task.connect("spark_default", {"conn_type": "spark", "host": "spark://cluster", "port": 7077})
     fails_for_good(task, task.staging.as_uri(), "spark://cluster:7077", "staging_shared=True")
 
 
 def test_no_spark_connection(task: Task) -> None:
-    """Airflow's own operator would go to YARN with one line in the log."""
+    """A missing Spark connection is an error; Airflow's own operator would use YARN."""
     fails_for_good(
         task, "'spark_nowhere' is not defined", "spark_conn_id", spark_conn_id="spark_nowhere"
     )
 
 
 def test_no_spark_submit(task: Task) -> None:
-    """A binary that is not there is named, with how to come by one."""
+    """The error for a missing spark-submit names the binary and the remedy."""
     fails_for_good(
         task, "spark3-submit was not found", "spark_binary", spark_binary="spark3-submit"
     )
 
 
 def test_a_spark_connection_that_airflow_refuses(task: Task) -> None:
-    """What Airflow's own hook does not take is no reason to fetch first."""
+    """A connection that Airflow's hook refuses is refused before the fetch."""
     spark = {"conn_type": "spark", "host": "local[2]"}
     task.connect("spark_default", spark, **{"spark-binary": "/opt/spark/bin/spark-submit"})
     fails_for_good(task, "'spark_default'", "/opt/spark/bin/spark-submit")
 
 
 def test_two_versions_of_spark(task: Task, tmp_path: Path) -> None:
-    """The two wheels that write into one folder are compared before Spark breaks on them."""
+    """Different versions of pyspark's two packages are refused before the fetch."""
     other = tmp_path / "pyspark_client-4.0.0.dist-info"
     other.mkdir()
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: pyspark-client\nVersion: 4.0.0\n")
@@ -285,13 +285,13 @@ def test_two_versions_of_spark(task: Task, tmp_path: Path) -> None:
 
 
 def test_replay_id_that_the_bus_does_not_know(task: Task, bus: Emulator) -> None:
-    """An id of rubbish or of another time: position, id and choices are named, and nothing is skipped."""
+    """The error for an unknown replay id names position, id and choices; nothing is skipped."""
     task.place(KEY, position(bus, "00000000000000000000ff"))
     fails_for_good(task, "00000000000000000000ff", "Nothing was moved", "earliest`", "latest`")
 
 
 def test_expired_replay_id(task: Task) -> None:
-    """A position older than the bus keeps events."""
+    """A position older than the bus keeps events is refused."""
     with Emulator(sample=True) as old:
         task.connect("sfevents_default", old.connection())
         first = old.publish(ORDERS, [{"Order_Number__c": "A-1"}])[0].hex()

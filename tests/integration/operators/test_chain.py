@@ -29,7 +29,7 @@ KEY = "sfevents.orders.event.Order__e"
 
 @pytest.fixture
 def bus() -> Iterator[Emulator]:
-    """An org of the test's own; one event a response."""
+    """An org of the test's own, with one event per response."""
     knobs = Knobs(half_close_seconds=0.01, response_events=1)
     with Emulator(sample=True, knobs=knobs) as bus:
         yield bus
@@ -53,7 +53,7 @@ def commit(task: Task, batch: Any) -> dict[str, Any]:
 
 
 def land(fetched: dict[str, Any]) -> None:
-    """Leave the receipt, as a job does that has landed every event."""
+    """Leave the receipt of a job that has landed every event."""
     receipt = Receipt(
         batch_id=fetched["batch_id"],
         events=fetched["events"],
@@ -74,7 +74,7 @@ def stands_at(task: Task) -> tuple[int, str]:
 
 
 def test_the_fetch_says_where_everything_is(task: Task, bus: Emulator) -> None:
-    """Manifest, job and modules lie where the result says, in Spark's spelling."""
+    """Manifest, job and modules are at the result's URLs, in Spark's spelling."""
     publish(bus, 3)
     fetched = fetch(task)
     assert json.loads(file_of(fetched["spark_manifest"]).read_text())["events"] == 3
@@ -85,7 +85,7 @@ def test_the_fetch_says_where_everything_is(task: Task, bus: Emulator) -> None:
 
 
 def test_the_end_of_a_chain_says_whether_its_batch_was_adopted(task: Task, bus: Emulator) -> None:
-    """The commit's result tells of the fetch: fetched by it, or found staged by it."""
+    """The commit's result says whether the fetch reused a staged batch."""
     publish(bus, 3)
     fetched = fetch(task)
     land(fetched)
@@ -98,7 +98,7 @@ def test_the_end_of_a_chain_says_whether_its_batch_was_adopted(task: Task, bus: 
 
 
 def test_commit_moves_once(task: Task, bus: Emulator) -> None:
-    """A commit that is repeated, because its answer was lost, says the same and moves nothing."""
+    """A repeated commit returns the same result and moves nothing."""
     ids = publish(bus, 3)
     fetched = fetch(task)
     land(fetched)
@@ -111,14 +111,14 @@ def test_commit_moves_once(task: Task, bus: Emulator) -> None:
 
 
 def test_no_event_skips_by_default(task: Task) -> None:
-    """An empty run is skipped, and what follows with it."""
+    """A run without events is skipped, with the tasks after it."""
     with pytest.raises(AirflowSkipException, match=f"no event on {ORDERS} after earliest"):
         fetch(task)
     assert stands_at(task) == (0, "earliest")
 
 
 def test_no_event_can_be_a_success(task: Task) -> None:
-    """Told so, the fetch succeeds with zero events, and the commit lets it pass."""
+    """With `skip_when_empty=False` an empty fetch succeeds, and the commit passes."""
     fetched = fetch(task, skip_when_empty=False)
     assert (fetched["events"], fetched["manifest"], fetched["ended_by"]) == (
         0,
@@ -130,7 +130,7 @@ def test_no_event_can_be_a_success(task: Task) -> None:
 
 
 def test_what_was_received_before_an_error_lands_first(task: Task, bus: Emulator) -> None:
-    """The allowance is used up in the middle of a batch: it is landed and committed, then the task fails with the error."""
+    """Events before an error are landed and committed; then the task fails with the error."""
     ids = publish(bus, 5)
     bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=3)
     fetched = fetch(task)
@@ -145,13 +145,13 @@ def test_what_was_received_before_an_error_lands_first(task: Task, bus: Emulator
 
 @pytest.mark.parametrize("batch", [None, "", {}, "None", {"events": 3}])
 def test_commit_of_what_no_fetch_returned(task: Task, batch: object) -> None:
-    """The argument is shown, with what it should be."""
+    """The error for a value that is no fetch's result shows it."""
     with pytest.raises(AirflowFailException, match=r"batch=.* is not the result .*`fetch\.output`"):
         commit(task, batch)
 
 
 def test_commit_of_a_batch_that_is_gone(task: Task, bus: Emulator) -> None:
-    """A manifest that was removed is named; nothing moves."""
+    """The error for a removed manifest names it, and nothing moves."""
     publish(bus, 2)
     fetched = fetch(task)
     file_of(fetched["manifest"]).unlink()
@@ -161,7 +161,7 @@ def test_commit_of_a_batch_that_is_gone(task: Task, bus: Emulator) -> None:
 
 
 def test_a_commit_that_is_retried_after_its_batch_was_swept(task: Task, bus: Emulator) -> None:
-    """Its answer was lost, and later runs have swept the batch: the retry succeeds and moves nothing."""
+    """A retried commit whose batch was swept succeeds and moves nothing."""
     publish(bus, 2)
     first = fetch(task)
     land(first)
@@ -178,7 +178,7 @@ def test_a_commit_that_is_retried_after_its_batch_was_swept(task: Task, bus: Emu
 
 
 def test_commit_of_an_older_batch(task: Task, bus: Emulator) -> None:
-    """Clearing the commit of an earlier run says what had landed, and does not move the position back."""
+    """A cleared commit of an earlier run does not move the position back."""
     publish(bus, 2)
     first = fetch(task)
     land(first)
@@ -192,7 +192,7 @@ def test_commit_of_an_older_batch(task: Task, bus: Emulator) -> None:
 
 
 def test_on_kill_ends_the_stream_and_keeps_what_came(task: Task, bus: Emulator) -> None:
-    """As Airflow does on SIGTERM: the stream closes, the files stay, and the next try pays for nothing again."""
+    """`on_kill` closes the stream; the staged events are not delivered again."""
     publish(bus, 4)
     operator, run = task.prepare(SfEventsFetchOperator, task_id="fetch", idle_seconds=600)
     failed: list[AirflowException] = []

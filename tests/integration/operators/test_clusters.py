@@ -1,4 +1,4 @@
-"""Clusters on which the job could not run: found out before an event is asked for."""
+"""Clusters on which the job cannot run are found before an event is requested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def spark(task: Task, host: str, **extra: str) -> None:
     ],
 )
 def test_a_mode_that_cannot_work(task: Task, bus: Emulator, host: str, said: str) -> None:
-    """Nothing is fetched, nothing is staged, and trying again would not help."""
+    """A mode that cannot work fails for good, with nothing fetched or staged."""
     spark(task, host, **{"deploy-mode": "cluster"})
     delivered = bus.deliveries(ORDERS)
     with pytest.raises(AirflowFailException, match=said):
@@ -36,7 +36,7 @@ def test_a_mode_that_cannot_work(task: Task, bus: Emulator, host: str, said: str
 
 
 def test_a_master_that_does_not_answer(task: Task, bus: Emulator) -> None:
-    """Nothing is fetched, and Airflow may try again."""
+    """A master that does not answer fails the task before the fetch; it may be retried."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     spark(task, f"spark://127.0.0.1:{port}")

@@ -1,4 +1,4 @@
-"""The default staging folder is one machine's; tasks that may run on several are refused before the first event."""
+"""The default staging folder is refused for tasks that may run on several machines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IDS = ["fetch", "to_spark", "sensor", "deferred"]
 def test_a_task_that_may_run_elsewhere_needs_a_staging_area(
     task: Task, bus: Emulator, kind: type[Any], arguments: dict[str, Any], where: str
 ) -> None:
-    """Nothing is asked of the bus, no position is begun, and the error has the line to set."""
+    """The refusal comes before the bus is used, and has the line to set."""
     delivered, streams = bus.deliveries(), len(bus.subscriptions)
     if where == "configured":
         task.monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "LocalExecutor,not.installed.Executor")
@@ -47,7 +47,7 @@ def test_a_task_that_may_run_elsewhere_needs_a_staging_area(
 
 
 def test_a_publisher_that_may_run_elsewhere_needs_one_too(task: Task, bus: Emulator) -> None:
-    """Without its ledger a retry on another machine would publish everything again."""
+    """A publisher is refused, too: without its ledger a retry would publish all again."""
     task.monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "not.installed.Executor")
     before = len(bus.events(ORDERS))
     _, run = task.prepare_alone(
@@ -60,7 +60,7 @@ def test_a_publisher_that_may_run_elsewhere_needs_one_too(task: Task, bus: Emula
 
 @pytest.mark.parametrize("shared", [True, False], ids=["said to be shared", "given"])
 def test_a_staging_area_that_all_machines_see_is_not_refused(task: Task, *, shared: bool) -> None:
-    """The setting, or a staging area of the task's own, lets it fetch."""
+    """With the setting, or a staging area of its own, the task fetches."""
     task.monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "not.installed.Executor")
     if shared:
         task.monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_SHARED", "True")

@@ -1,4 +1,4 @@
-"""Tasks that are ended while they wait for something other than events."""
+"""Tasks that are ended while they wait for other things than events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LONG = 60.0
 
 _AT: dict[str, Callable[[], None]] = {}
-"""What to do when a step of the package is reached; for `at`."""
+"""Function to call when a step of the package is reached; for `at`."""
 
 
 def _hear(event: str, said: tuple[Any, ...]) -> None:
@@ -57,7 +57,7 @@ def at(step: str, act: Callable[[], None]) -> Iterator[None]:
 
 @pytest.fixture
 def spark_submit(tmp_path: Path) -> Path:
-    """A `spark-submit` that says that it was started, and waits to be ended."""
+    """A `spark-submit` that reports its start, and waits to be ended."""
     script = tmp_path / "spark-submit"
     script.write_text(f"#!/bin/sh\necho $$ >> {script}.started\nexec sleep 600\n")
     script.chmod(0o755)
@@ -71,7 +71,7 @@ def started(spark_submit: Path) -> list[int]:
 
 
 def execute(run: Callable[[], Any], meanwhile: Callable[[], None]) -> BaseException:
-    """Execute a task that is ended; how it failed."""
+    """Execute a task that is ended; returns its error."""
     failed: list[BaseException] = []
 
     def execute() -> None:
@@ -89,7 +89,7 @@ def execute(run: Callable[[], Any], meanwhile: Callable[[], None]) -> BaseExcept
 
 
 def hold_from_another_machine(staging: Path) -> Path:
-    """Claim the coming batch as a machine that has lost its network; the folder of claims."""
+    """Take the next batch as a machine without network; returns the folder of leases."""
     [claims] = [one for one in staging.rglob(layout.CLAIMS) if one.parent.name.isdigit()]
     holder = Holder.here(Run(dag="orders", run="r0", task="land"), "")
     elsewhere = replace(holder, host="host-b", pid_space="another boot", token="b")
@@ -101,7 +101,7 @@ def hold_from_another_machine(staging: Path) -> Path:
 def test_a_stop_ends_the_watch_of_another_machines_lease(
     task: Task, bus: Emulator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A watch lasts up to a lease, and Airflow gives five seconds; the task ends without a lease of its own."""
+    """A stop ends the watch of another machine's lease, without a lease of its own."""
     caplog.set_level(logging.INFO, "airflow_provider_sfevents")
     last = bus.events(ORDERS)[-1]
     empty = task.execute(
@@ -130,7 +130,7 @@ def test_a_stop_ends_the_watch_of_another_machines_lease(
 def test_a_task_that_was_ended_does_not_start_spark(
     task: Task, bus: Emulator, spark_submit: Path, step: str
 ) -> None:
-    """The request counts after the fetch, too; what came stays staged, and the lease is released."""
+    """After a stop Spark is not started; the batch stays staged, its lease is released."""
     operator, run = task.prepare(SfEventsToSparkOperator, spark_binary=str(spark_submit))
     delivered = bus.deliveries(ORDERS)
     with at(step, operator.on_kill), pytest.raises(AirflowException, match="The task was ended"):
@@ -146,7 +146,7 @@ def test_a_task_that_was_ended_does_not_start_spark(
 def test_a_task_that_is_ended_while_spark_works_ends_spark(
     task: Task, bus: Emulator, spark_submit: Path
 ) -> None:
-    """The main thread ends the process that the work waits for; the next try lands the batch without a delivery."""
+    """A stop ends Spark, and the next try lands the batch without a delivery."""
     operator, run = task.prepare(SfEventsToSparkOperator, spark_binary=str(spark_submit))
     delivered = bus.deliveries(ORDERS)
 

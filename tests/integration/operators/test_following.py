@@ -1,4 +1,4 @@
-"""Applying change events, and releasing what is held when silence comes; a script stands in for `spark-submit`."""
+"""Applying change events and open transactions; a script stands in for `spark-submit`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 TOPIC = "/data/AccountChangeEvent"
 SPARK_SUBMIT = """#!{python}
-# Stands in for spark-submit: keeps its arguments, and leaves the receipt of a job that holds two events until it is told of silence.
+# Stands in for spark-submit: keeps its arguments, and leaves the receipt of a job that holds two
+# events until `--settle`.
 import json, sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -45,8 +46,9 @@ with open({said!r}, "a") as file:
 place = Path(unquote(urlsplit(sys.argv[sys.argv.index("--manifest") + 1]).path))
 manifest = json.loads(place.read_text())
 held = 0 if "--settle" in sys.argv and not {stubborn} else 2
-receipt = dict(version=1, batch_id=manifest["batch_id"], events=manifest["events"], tables=dict(log=manifest["events"]), quarantined=0,
-               written_at="", applied=dict(applied=manifest["events"] - held, held=held))
+events = manifest["events"]
+receipt = dict(version=1, batch_id=manifest["batch_id"], events=events, tables=dict(log=events),
+               quarantined=0, written_at="", applied=dict(applied=events - held, held=held))
 (place.parent / "landed.json").write_text(json.dumps(receipt))
 """
 
@@ -61,7 +63,7 @@ def bus() -> Iterator[Emulator]:
 
 
 class Spark:
-    """What the stand-in was asked for."""
+    """The jobs that the stand-in was started with."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder = folder
@@ -77,7 +79,7 @@ class Spark:
         script.chmod(0o755)
 
     def fails(self, said: str) -> None:
-        """Every job ends at once with these words."""
+        """Let every job end at once with this text."""
         (self._folder / "spark-submit").write_text(f"#!/bin/sh\necho {shlex.quote(said)}\nexit 1\n")
 
     def jobs(self) -> list[list[str]]:
@@ -105,13 +107,13 @@ def follow(task: Task, **arguments: Any) -> Any:
     try:
         return run()
     finally:
-        # Airflow's hook leaves this open, which the end of the process would close.
+        # Airflow's hook leaves this pipe open until the process ends.
         if submitted := getattr(operator._hook, "_submit_sp", None):
             submitted.stdout.close()
 
 
 def test_the_job_that_applies_is_submitted(task: Task, bus: Emulator, spark: Spark) -> None:
-    """One job, which lands and applies; its counts are in the task's result."""
+    """One job lands and applies, and its counts are in the task's result."""
     bus.create("Account", {"Name": "Nord"})
     bus.create("Account", {"Name": "South"})
     done = follow(task, deletions="flag", history=True)
@@ -126,7 +128,7 @@ def test_the_job_that_applies_is_submitted(task: Task, bus: Emulator, spark: Spa
 
 
 def test_silence_releases_what_is_held_once(task: Task, bus: Emulator, spark: Spark) -> None:
-    """A run without events starts Spark for the batch before, and is skipped like any other; the next one does not."""
+    """A run without events applies the open transaction once, and is skipped."""
     bus.create("Account", {"Name": "Nord"})
     bus.create("Account", {"Name": "South"})
     follow(task)
@@ -140,7 +142,7 @@ def test_silence_releases_what_is_held_once(task: Task, bus: Emulator, spark: Sp
 
 
 def test_a_bound_is_no_silence(task: Task, bus: Emulator, spark: Spark) -> None:
-    """An empty run that ended by time says nothing of what may still come."""
+    """An empty run that ended at its time applies no open transaction."""
     bus.create("Account", {"Name": "Nord"})
     bus.create("Account", {"Name": "South"})
     follow(task)
@@ -150,7 +152,7 @@ def test_a_bound_is_no_silence(task: Task, bus: Emulator, spark: Spark) -> None:
 
 
 def test_a_job_that_released_nothing_fails(task: Task, bus: Emulator, spark: Spark) -> None:
-    """Spark ended well, and the receipt says that events are held: tried again, not passed over."""
+    """A job whose receipt still has held events fails and is retried."""
     bus.create("Account", {"Name": "Nord"})
     bus.create("Account", {"Name": "South"})
     follow(task)
@@ -163,7 +165,7 @@ def test_a_job_that_released_nothing_fails(task: Task, bus: Emulator, spark: Spa
 
 
 def test_without_tables_of_records_nothing_is_held(task: Task, bus: Emulator, spark: Spark) -> None:
-    """A task that only lands has nothing to settle, whatever an earlier receipt says."""
+    """A task that only lands has no open transaction, whatever an earlier receipt says."""
     bus.create("Account", {"Name": "Nord"})
     bus.create("Account", {"Name": "South"})
     follow(task)
@@ -173,7 +175,7 @@ def test_without_tables_of_records_nothing_is_held(task: Task, bus: Emulator, sp
 
 
 def test_a_chain_is_not_skipped_while_something_is_held(task: Task, bus: Emulator) -> None:
-    """The fetch names the batch before and the word for silence; the commit moves nothing."""
+    """With an open transaction the chain runs on the batch before, and moves no position."""
     bus.create("Account", {"Name": "Nord"})
     fetched = task.execute(SfEventsFetchOperator, task_id="fetch", topic=TOPIC)
     assert fetched["settle"] == "--no-settle"
@@ -194,7 +196,7 @@ def test_a_chain_is_not_skipped_while_something_is_held(task: Task, bus: Emulato
 def test_one_task_at_a_time_writes_tables_of_records(
     task: Task, bus: Emulator, spark: Spark
 ) -> None:
-    """A second task is rescheduled and then fails, naming the first; afterwards it goes on with the batch that is staged."""
+    """A second task is rescheduled, then fails naming the holder; later it lands its batch."""
     bus.create("Account", {"Name": "Nord"})
     bus.create("Account", {"Name": "South"})
     state = f"{task.staging.parent}/lake/org"
@@ -216,7 +218,7 @@ def test_one_task_at_a_time_writes_tables_of_records(
 
 
 def land(fetched: dict[str, Any], *, held: int) -> None:
-    """Leave the receipt, as a job does that has applied all but what it holds."""
+    """Leave the receipt of a job that has applied all events but the held ones."""
     receipt = Receipt(
         batch_id=fetched["batch_id"],
         events=fetched["events"],
@@ -237,7 +239,7 @@ def _from_application(arguments: list[str]) -> list[str]:
 def test_jars_that_spark_cannot_fetch_are_one_sentence(
     task: Task, bus: Emulator, spark: Spark
 ) -> None:
-    """The task's error names the jars and the remedy instead of Java's stack, and the batch stays staged."""
+    """The error names missing jars and remedy in one sentence; the batch stays staged."""
     bus.create("Account", {"Name": "Nord"})
     spark.fails(
         'Exception in thread "main" java.lang.RuntimeException: '

@@ -1,4 +1,4 @@
-"""Publishing from a task: where records come from, what a retry sends, and what is said when something is wrong."""
+"""Publishing from a task: sources of records, retries, and errors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Here:
     topic: str
 
     def publish(self, **arguments: Any) -> dict[str, Any]:
-        """One try of the task; always the same one of the same run."""
+        """One try of the task; always of the same run."""
         _, run = self.prepare(**arguments)
         done: dict[str, Any] = run()
         return done
@@ -55,7 +55,7 @@ class Here:
         return self.task.prepare_alone(SfEventsPublishOperator, **{**known, **arguments})
 
     def on_the_bus(self) -> list[tuple[str, dict[str, Any]]]:
-        """Id and fields of all that was published, in order."""
+        """Id and fields of all published events, in order."""
         bounds = Bounds(max_seconds=20, idle_seconds=0.2)
         events = SfEventsHook().fetch(self.topic, "earliest", bounds).events
         return [(event.id, event.decode()) for event in events]
@@ -84,7 +84,7 @@ def parcels(count: int) -> list[dict[str, Any]]:
 
 
 def test_records_of_another_task(here: Here) -> None:
-    """They arrive in order, with who and when filled in; the result is a few figures."""
+    """Records arrive in order with creator and time; the result is a few figures."""
     given = [{**one, "Sent_At__c": SENT, "Fragile__c": False} for one in parcels(450)]
     done = here.publish(records=given)
     found = here.on_the_bus()
@@ -99,7 +99,7 @@ def test_records_of_another_task(here: Here) -> None:
 
 
 def test_replay_ids_in_the_result(here: Here) -> None:
-    """Those of the first and the last record, so that a consumer may begin there."""
+    """The result has the replay ids of the first and the last record."""
     done = here.publish(records=parcels(3))
     hook = SfEventsHook()
     after = hook.fetch(
@@ -110,7 +110,7 @@ def test_replay_ids_in_the_result(here: Here) -> None:
 
 
 def test_trying_again_sends_nothing_twice(here: Here) -> None:
-    """A task that is cleared after it has succeeded publishes nothing more, and says what there is."""
+    """A cleared task that had succeeded publishes nothing, and returns its earlier counts."""
     first = here.publish(records=parcels(5))
     again = here.publish(records=parcels(5))
     assert (again["published"], again["before"]) == (0, 5)
@@ -121,7 +121,7 @@ def test_trying_again_sends_nothing_twice(here: Here) -> None:
 
 
 def test_the_next_try_sends_what_is_missing(here: Here, bus: Emulator) -> None:
-    """The stream is lost for good mid-way; what was accepted is not sent again, and what is sent again has the same id."""
+    """After a lost stream the next try sends the events without an answer, under the same ids."""
     bus.fail_next("PublishStream", after=400, error_code="publish.topic.mismatch")
     with pytest.raises(AirflowException) as raised:
         here.publish(records=parcels(1_000))
@@ -136,12 +136,12 @@ def test_the_next_try_sends_what_is_missing(here: Here, bus: Emulator) -> None:
     assert done["before"] > 0
     ids = Counter(event_id for event_id, _ in found)
     assert len(ids) == 1_000
-    # Sent, and not answered before the stream was gone.
+    # Sent, and not answered before the stream was lost.
     assert sum(ids.values()) - len(ids) == before - done["before"]
 
 
 def test_what_is_refused_for_good_fails_the_task(here: Here) -> None:
-    """After all others are published; named with number, id and reason; Airflow may try again."""
+    """Refused events fail the task after all others, with number, id and reason."""
     large = {"Number__c": "x" * 3_000}
     given = [*parcels(3), large, large, *parcels(1)]
     with pytest.raises(AirflowException, match="2 of 6 events refused") as raised:
@@ -155,7 +155,7 @@ def test_what_is_refused_for_good_fails_the_task(here: Here) -> None:
 
 
 def test_everything_wrong_is_said_before_anything_is_sent(here: Here) -> None:
-    """All records' mistakes in one message, and no try more."""
+    """All records' mistakes are in one message before anything is sent, without a retry."""
     wrong = [
         {"Numbr__c": "a"},
         {"Weight__c": "heavy"},
@@ -168,7 +168,8 @@ def test_everything_wrong_is_said_before_anything_is_sent(here: Here) -> None:
         "3 of 5 records",
         "record 3: 'Numbr__c' is no field of the event; is it Number__c?",
         "record 4: Weight__c is 'heavy'; it must be a number",
-        "record 5: Sent_At__c is datetime.datetime(2026, 1, 31, 0, 0); it must be a time with its time zone",
+        "record 5: Sent_At__c is datetime.datetime(2026, 1, 31, 0, 0); "
+        "it must be a time with its time zone",
         "record 5: Due__c is 'soon'; it must be a date",
     ):
         assert said in message
@@ -191,7 +192,7 @@ def test_everything_wrong_is_said_before_anything_is_sent(here: Here) -> None:
     ],
 )
 def test_a_mistake_is_told(here: Here, arguments: dict[str, Any], said: str) -> None:
-    """For good, naming what was given."""
+    """A wrong argument fails for good, and the message shows it."""
     with pytest.raises(AirflowFailException) as raised:
         here.publish(**arguments)
     assert said in str(raised.value)
@@ -206,20 +207,20 @@ def test_a_mistake_is_told(here: Here, arguments: dict[str, Any], said: str) -> 
     ],
 )
 def test_a_mistake_in_the_dag(arguments: dict[str, Any], said: str) -> None:
-    """Told when it is parsed."""
+    """A wrong constant is refused at parse time."""
     with pytest.raises(ConfigurationError, match=said):
         SfEventsPublishOperator(**{"task_id": "publish", "topic": PARCELS, **arguments})
 
 
 def test_nothing_to_publish(here: Here) -> None:
-    """No records, no stream."""
+    """Without records no stream is opened."""
     done = here.publish(records=[])
     assert (done["records"], done["published"], done["first_replay_id"]) == (0, 0, "")
     assert here.on_the_bus() == []
 
 
 def test_a_used_up_allowance(here: Here) -> None:
-    """No try more, since it comes back in an hour; what is published is in the ledger for whoever clears the task then."""
+    """A used-up allowance fails for good; published events are in the ledger."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, publish_allocation=300)) as limited:
         limited.define_event("Parcel__e", FIELDS)
         here.topic = PARCELS
@@ -233,7 +234,7 @@ def test_a_used_up_allowance(here: Here) -> None:
 
 
 def test_ending_the_task(here: Here) -> None:
-    """No more records are taken, what is under way is answered and noted, and the next try sends the rest."""
+    """After a stop pending answers are recorded, and the next try sends the rest."""
     given = _Ends(parcels(1_000), at=500)
     operator, run = here.prepare(records=given)
     given.task = operator
@@ -246,7 +247,7 @@ def test_ending_the_task(here: Here) -> None:
 
 
 class _Ends(list[dict[str, Any]]):
-    """Records that are being read for the second time when the task is ended."""
+    """Records during whose second reading the task is ended."""
 
     def __init__(self, records: list[dict[str, Any]], at: int) -> None:
         super().__init__(records)
@@ -263,11 +264,11 @@ class _Ends(list[dict[str, Any]]):
             yield self[number]
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
+# --- files ------------------------------------------------------------------------------------
 
 
 def test_json_lines(here: Here, tmp_path: Path) -> None:
-    """A file of them; times as ISO 8601, blank lines left out."""
+    """Records are read from a file of JSON lines, with ISO times and without blank lines."""
     file = tmp_path / "parcels.jsonl"
     lines = [json.dumps({**one, "Sent_At__c": "2026-01-31T12:30:00Z"}) for one in parcels(3)]
     file.write_text("\n".join([*lines, "", ""]))
@@ -278,7 +279,7 @@ def test_json_lines(here: Here, tmp_path: Path) -> None:
 
 
 def test_a_folder_as_spark_writes_it(here: Here, tmp_path: Path) -> None:
-    """Files in the order of their names, compressed or not; markers and checksums are passed over."""
+    """A folder's files are read by name; markers and checksums are skipped."""
     folder = tmp_path / "parcels"
     folder.mkdir()
     lines = [json.dumps(one) + "\n" for one in parcels(5)]
@@ -292,7 +293,7 @@ def test_a_folder_as_spark_writes_it(here: Here, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("int96", [True, False], ids=["Spark's INT96", "microseconds"])
 def test_parquet(here: Here, tmp_path: Path, *, int96: bool) -> None:
-    """With the types that a DataFrame has: decimals, dates, times in UTC."""
+    """Records are read from Parquet with a DataFrame's types."""
     import decimal
 
     import pyarrow as pa
@@ -319,7 +320,7 @@ def test_parquet(here: Here, tmp_path: Path, *, int96: bool) -> None:
 
 
 def test_what_is_wrong_in_files_is_found_by_line_and_row(here: Here, tmp_path: Path) -> None:
-    """Also a line that is no JSON, and one that is no record."""
+    """A mistake in a file is named by line or row, also a line that is no record."""
     (tmp_path / "a.jsonl").write_text('{"Number__c": 1}\n\n{"Number__c": "P-1"\n[1]\n')
     with pytest.raises(AirflowFailException) as raised:
         here.publish(files=(tmp_path / "a.jsonl").as_uri())
@@ -340,7 +341,7 @@ def test_what_is_wrong_in_files_is_found_by_line_and_row(here: Here, tmp_path: P
 def test_files_that_are_none_of_records(
     here: Here, tmp_path: Path, name: str, content: bytes, said: str
 ) -> None:
-    """Named, with what would do."""
+    """Files without records are refused with the valid kinds."""
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / name).write_bytes(content)
     with pytest.raises(AirflowFailException, match=said):
@@ -348,7 +349,7 @@ def test_files_that_are_none_of_records(
 
 
 def test_ids_of_the_records_own(here: Here, tmp_path: Path) -> None:
-    """Files in another order at the next try: what is published is known by the records' ids."""
+    """With `id_field` a retry recognises records in files of another order."""
     file = tmp_path / "parcels.jsonl"
     lines = [json.dumps({**one, "key": f"id of {one['Number__c']}"}) for one in parcels(3)]
     file.write_text("\n".join(lines))

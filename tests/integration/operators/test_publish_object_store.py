@@ -1,4 +1,4 @@
-"""Publishing what lies in an object store, with the ledger there too: moto's server in the place of Amazon's."""
+"""Publishing files from an object store, with the ledger there, on moto's server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def publish(task: Task, files: str) -> dict[str, Any]:
 
 
 def test_files_and_ledger_in_an_object_store(task: Task, store: Store) -> None:
-    """A folder of Parquet, a file of JSON lines, and what an earlier try has published; no key is in the result."""
+    """Parquet, JSON lines and ledger are used in a bucket, and no key is in the result."""
     task.connect("aws_test", store.connection())
     numbers = [f"S-{number}" for number in range(50)]
     table = io.BytesIO()
@@ -55,7 +55,7 @@ def test_files_and_ledger_in_an_object_store(task: Task, store: Store) -> None:
     put(Bucket=BUCKET, Key="more/orders.jsonl", Body=lines.encode())
     first = publish(task, "orders")
     assert (first["published"], first["before"]) == (50, 0)
-    # The same records in the same places, so the same events, whatever file they are in.
+    # The same records in the same order, so the same events, in any kind of file.
     again = publish(task, "more/orders.jsonl")
     assert (again["published"], again["before"]) == (0, 50)
     assert first["ledger"].startswith(f"s3://{BUCKET}/staging/_published/")

@@ -1,4 +1,4 @@
-"""Reading the emulated org for Spark: what is read, what the job is told, what is left; a script stands in for `spark-submit`."""
+"""Reading an entity snapshot for Spark; a script stands in for `spark-submit`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.integration.operators.conftest import Task
 
 SPARK_SUBMIT = """#!{python}
-# Stands in for spark-submit: keeps its options and what it was given to read, and leaves the report.
+# Stands in for spark-submit: keeps its options and the files to read, and leaves the report.
 import json, sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -43,7 +43,8 @@ while given:
         flags.append(one)
 read = {{path.name: path.read_text() for path in sorted(place("--records").iterdir())}}
 gone = place("--deleted-ids").read_text().split() if "--deleted-ids" in options else []
-told = dict(options=options, flags=flags, read=read, gone=gone, schema=json.loads(place("--event-schema").read_text()))
+schema = json.loads(place("--event-schema").read_text())
+told = dict(options=options, flags=flags, read=read, gone=gone, schema=schema)
 Path({said!r}).write_text(json.dumps(told))
 if {reports}:
     place("--report").write_text(json.dumps(dict(replaced=2, deleted=0)))
@@ -60,7 +61,7 @@ def bus() -> Iterator[Emulator]:
 
 
 class Spark:
-    """What the stand-in was told."""
+    """The options and files that the stand-in was started with."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -91,7 +92,7 @@ def resolve(task: Task, **arguments: Any) -> Any:
     try:
         return run()
     finally:
-        # Airflow's hook leaves this open, which the end of the process would close.
+        # Airflow's hook leaves this pipe open until the process ends.
         if submitted := getattr(operator._hook, "_submit_sp", None):
             submitted.stdout.close()
 
@@ -101,7 +102,7 @@ def reads_left(task: Task) -> list[str]:
 
 
 def test_an_object_is_read_and_handed_to_spark(task: Task, bus: Emulator, spark: Spark) -> None:
-    """All records as the org sent them, the events' schema, and when the read began; then nothing of them stays."""
+    """Spark gets all records, the events' schema and the read's begin; then they are removed."""
     done = resolve(task)
     told = spark.told()
     [(name, text)] = told["read"].items()
@@ -117,7 +118,7 @@ def test_an_object_is_read_and_handed_to_spark(task: Task, bus: Emulator, spark:
 
 
 def test_single_records_are_read_over_rest(task: Task, bus: Emulator, spark: Spark) -> None:
-    """What was asked for and is not there is told as deleted; what was not asked for stays as it is."""
+    """Missing single records are passed as deleted, and others are not touched."""
     [one, _] = [record["Id"] for record in bus.records("Account")]
     gone = "001000000000999AAA"
     done = resolve(task, record_ids=[one, gone], deletions="flag", history=True, lacking=["Old__c"])
@@ -131,9 +132,9 @@ def test_single_records_are_read_over_rest(task: Task, bus: Emulator, spark: Spa
 
 
 def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spark: Spark) -> None:
-    """Spark ended well and said nothing: the task fails, and the read stays for whoever looks."""
+    """A job without a report fails the task, and the read stays."""
     spark.reports(does=False)
-    with pytest.raises(AirflowException, match="nothing says that the records were resolved"):
+    with pytest.raises(AirflowException, match="so the records may not have been resolved"):
         resolve(task)
     assert "read.json" in reads_left(task)
 
@@ -141,7 +142,7 @@ def test_a_job_without_a_report_has_done_nothing(task: Task, bus: Emulator, spar
 def test_nothing_is_read_while_somebody_writes_the_tables(
     task: Task, bus: Emulator, spark: Spark
 ) -> None:
-    """The task is rescheduled before it has cost the org anything; then it fails, and Airflow tries it again."""
+    """While another task writes the tables, the task gives way before reading."""
     with writing_state(task.staging.as_uri(), "/lake/org", Run(dag="following")):
         with pytest.raises(AirflowRescheduleException):
             resolve(task)
@@ -165,7 +166,7 @@ def test_nothing_is_read_while_somebody_writes_the_tables(
 def test_a_mistake_is_told_before_anything_is_read(
     task: Task, bus: Emulator, spark: Spark, arguments: dict[str, Any], said: str
 ) -> None:
-    """For good, in one line."""
+    """A wrong argument fails for good before anything is read."""
     with pytest.raises(AirflowFailException, match=said):
         resolve(task, **arguments)
     assert (spark.told(), reads_left(task)) == (None, [])

@@ -37,7 +37,7 @@ def test_our_errors_end_a_command_with_their_message(monkeypatch: pytest.MonkeyP
         command(act)(Namespace(error=ConfigurationError("this is wrong")))
     with pytest.raises(ZeroDivisionError):
         command(act)(Namespace(error=ZeroDivisionError()))
-    assert os.environ["_AIRFLOW_PROCESS_CONTEXT"] == "set by somebody"
+    assert os.environ["_AIRFLOW_PROCESS_CONTEXT"] == "set before"
 
 
 def test_programs_get_types_and_people_words(capsys: pytest.CaptureFixture[str]) -> None:

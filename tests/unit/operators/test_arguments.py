@@ -1,4 +1,4 @@
-"""What the operators take, and what they refuse when the DAG is parsed."""
+"""Arguments of the operators, checked when the DAG is parsed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-# Not SparkSubmitOperator's own business, or of another meaning here.
+# Not an argument of SparkSubmitOperator itself, or one with another meaning here.
 OURS = {"self", "kwargs", "conn_id", "reconnect_on_retry"}
 SPARK_ARGUMENTS = sorted(set(inspect.signature(SparkSubmitOperator.__init__).parameters) - OURS)
 
@@ -59,19 +59,19 @@ def to_stage(**arguments: Any) -> SfEventsFetchOperator:
 
 
 def kept(operator: SparkSubmitOperator, name: str) -> Any:
-    """Where SparkSubmitOperator keeps an argument: under its name, or that with an underscore before."""
+    """Attribute of SparkSubmitOperator for an argument: its name, or that after an underscore."""
     return getattr(operator, name) if hasattr(operator, name) else getattr(operator, f"_{name}")
 
 
 def test_the_signature_is_read() -> None:
-    """The tests below go through something."""
+    """SparkSubmitOperator's signature has arguments, so the tests below check some."""
     assert {"application", "conf", "jars", "deploy_mode", "durable"} <= set(SPARK_ARGUMENTS)
     assert len(SPARK_ARGUMENTS) > 30
 
 
 @pytest.mark.parametrize("name", SPARK_ARGUMENTS)
 def test_every_argument_of_spark_submit_arrives(name: str) -> None:
-    """Each can be given, and is kept where SparkSubmitOperator keeps it."""
+    """Every argument of SparkSubmitOperator is accepted and kept in its attribute."""
     value = VALUES.get(name, f"a {name}")
     theirs = SparkSubmitOperator(task_id="theirs", **{"application": "job.py", name: value})
     ours = to_spark(**{name: value})
@@ -79,14 +79,14 @@ def test_every_argument_of_spark_submit_arrives(name: str) -> None:
 
 
 def test_the_spark_connection_has_a_name_of_its_own() -> None:
-    """`conn_id` is Salesforce's; Spark's goes to where SparkSubmitOperator looks."""
+    """`conn_id` is Salesforce's, and `spark_conn_id` goes to SparkSubmitOperator's attribute."""
     operator = to_spark(conn_id="sandbox", spark_conn_id="cluster")
     assert (operator.conn_id, operator._conn_id) == ("sandbox", "cluster")
     assert (to_spark().conn_id, to_spark()._conn_id) == ("sfevents_default", "spark_default")
 
 
 def test_template_fields_include_those_of_spark_submit() -> None:
-    """What could be templated in a SparkSubmitOperator can be here, and what says what is fetched."""
+    """The template fields are those of SparkSubmitOperator and those of the fetch."""
     fields = set(SfEventsToSparkOperator.template_fields)
     assert set(SparkSubmitOperator.template_fields) <= fields
     assert {"topic", "consumer", "staging", "initial_replay", "until", "table"} <= fields
@@ -98,7 +98,7 @@ def test_template_fields_include_those_of_spark_submit() -> None:
 
 
 def test_templates_are_rendered() -> None:
-    """Topic, consumer, places, start and end of a batch may follow the run."""
+    """Topic, consumer, locations, start and end of a batch are templates."""
     with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
         operator = to_spark(
             topic="/event/{{ params.event }}__e",
@@ -140,14 +140,14 @@ def test_templates_are_rendered() -> None:
 def test_wrong_constants_are_refused(
     kind: Callable[..., Any], arguments: dict[str, Any], said: str
 ) -> None:
-    """What no rendering will change is refused when the DAG is parsed, with the argument and what may be given."""
+    """A wrong constant is refused at parse time, with the argument and its valid values."""
     with pytest.raises(ConfigurationError) as raised:
         kind(**arguments)
     assert said in str(raised.value)
 
 
 def test_what_comes_later_is_not_judged() -> None:
-    """A task's result and a store that only the workers have are taken as they are when the DAG is parsed."""
+    """Another task's result, and a store that only workers have, pass at parse time."""
     with DAG("orders", schedule=None, start_date=datetime(2026, 1, 1, tzinfo=UTC)):
         asked = to_stage(task_id="asked")
         operator = to_spark(
@@ -179,7 +179,7 @@ def test_what_comes_later_is_not_judged() -> None:
 def test_bounds_that_cannot_be_are_refused_when_the_dag_is_parsed(
     kind: type[Any], bound: str, value: object
 ) -> None:
-    """The DAG does not even import: the message names the bound, the value and what is allowed."""
+    """A wrong bound is refused at parse time with its name, value and range."""
     table = {"table": "s3a://lake"} if kind is SfEventsToSparkOperator else {}
     with pytest.raises(ConfigurationError, match=rf"{bound} is .*\. Give ") as raised:
         kind(task_id="land", topic="/event/Order__e", **table, **{bound: value})
@@ -203,7 +203,7 @@ def test_bounds_that_cannot_be_are_refused_when_the_dag_is_parsed(
 def test_where_to_land_is_checked_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
-    """No table, an unknown format, a negative count."""
+    """A missing table, an unknown format or a negative count is refused at parse time."""
     with pytest.raises(ConfigurationError, match=said):
         to_spark(**arguments)
 
@@ -227,19 +227,19 @@ def test_where_to_land_is_checked_when_the_dag_is_parsed(
 def test_a_managed_subscription_is_checked_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
-    """Salesforce keeps the place; what would contradict that is an import error."""
+    """An argument that contradicts a managed subscription is refused at parse time."""
     with pytest.raises(ConfigurationError, match=said):
         to_spark(**arguments)
     to_spark(position_store="managed", managed_subscription="{{ params.subscription }}")
 
 
 def test_an_application_of_ones_own_needs_no_table() -> None:
-    """Where it lands is its own business."""
+    """A user's own application needs no table."""
     assert to_spark(table=None, application="job.py").table is None
 
 
 def test_other_bounds_are_taken() -> None:
-    """Small, large and timed ones arrive as they were given."""
+    """Small, large and timed bounds are kept unchanged."""
     until = datetime(2026, 1, 31, tzinfo=timezone(timedelta(hours=2)))
     operator = to_spark(
         max_events=1, max_bytes=1 << 30, idle_seconds=0.1, max_seconds=86_400, until=until
@@ -249,7 +249,7 @@ def test_other_bounds_are_taken() -> None:
 
 
 def test_airflow_shows_what_is_wrong_as_an_import_error(tmp_path: Path) -> None:
-    """The DAG is not there, and the message stands where Airflow lists broken DAGs."""
+    """A wrong argument is an import error of the DAG, with the message."""
     from airflow.dag_processing.dagbag import DagBag
 
     dag = tmp_path / "broken.py"

@@ -1,6 +1,6 @@
-"""The command that is started for each kind of cluster, word by word, and what cannot be started and is refused first.
+"""The command for each kind of cluster, word by word, and settings that are refused first.
 
-No YARN and no Kubernetes is needed for this, and none is asked: the commands are what `docs/clusters.md` promises.
+The tests need no YARN and no Kubernetes; the commands are those of `docs/clusters.md`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KUBERNETES = {"namespace": "etl"}
 
 
 class Connected:
-    """Tasks whose Spark connection says what a test wants it to."""
+    """Tasks with the Spark connection of the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._environ = monkeypatch
@@ -44,7 +44,7 @@ class Connected:
         return SfEventsToSparkOperator(**{**known, **arguments})
 
     def command(self, **arguments: Any) -> list[str]:
-        """What would be started, from the program's name on."""
+        """The command that would be started, from the program's name on."""
         task = self.task(**arguments)
         submission = landing.plan(task, "file:///mnt/shared", shared=True)
         landing.aim(task, submission, JOB, OURS, 1_000_000)
@@ -55,13 +55,13 @@ class Connected:
 
 @pytest.fixture
 def spark(monkeypatch: pytest.MonkeyPatch) -> Connected:
-    # Airflow's own provider for Kubernetes has it; here nobody calls it.
+    # Airflow's provider for Kubernetes has it; no code calls it here.
     monkeypatch.setattr(spark_submit, "kube_client", object(), raising=False)
     return Connected(monkeypatch)
 
 
 def test_yarn_in_cluster_mode(spark: Connected) -> None:
-    """The driver reads the job from the staging area; the environment travels as an archive, and reaches driver and executors."""
+    """On YARN the job comes from the staging area, and an archive is the environment."""
     spark.to("yarn", **YARN, **{"deploy-mode": "cluster"})
     command = spark.command(
         archives="s3a://lake/env.tar.gz#env",
@@ -90,7 +90,7 @@ def test_yarn_in_cluster_mode(spark: Connected) -> None:
 
 
 def test_yarn_in_client_mode_tells_other_machines_nothing_of_this_one(spark: Connected) -> None:
-    """Java's and Spark's places here are no settings of YARN's containers, which have their own."""
+    """Java and Spark of this machine are no settings of YARN's containers."""
     spark.to("yarn", queue="etl")
     command = spark.command(conf={"spark.pyspark.python": "/opt/env/bin/python"})
     assert command == [
@@ -109,7 +109,7 @@ def test_yarn_in_client_mode_tells_other_machines_nothing_of_this_one(spark: Con
 
 
 def test_kubernetes_in_cluster_mode(spark: Connected) -> None:
-    """The image has the environment; keys come from a secret of Kubernetes, by name."""
+    """On Kubernetes the image is the environment, and keys come from a named secret."""
     spark.to("k8s://https://k8s.example:443", **KUBERNETES, **{"deploy-mode": "cluster"})
     secret = "spark.kubernetes.driver.secretKeyRef.AWS_SECRET_ACCESS_KEY"  # a setting's name
     command = spark.command(
@@ -134,7 +134,7 @@ def test_kubernetes_in_cluster_mode(spark: Connected) -> None:
 
 
 def test_the_job_lies_in_the_staging_area(tmp_path: Path) -> None:
-    """A driver on another machine reads it there: the file, and the zip with the modules it needs."""
+    """In cluster mode the driver reads the job and its modules from the staging area."""
     job = put_job(staging_root(f"file://{tmp_path}"), "land")
     assert job.application.startswith(f"file://{tmp_path}/_jobs/land-")
     assert job.py_files.startswith(f"file://{tmp_path}/_jobs/sfevents-")
@@ -146,7 +146,7 @@ def test_the_job_lies_in_the_staging_area(tmp_path: Path) -> None:
 def test_a_job_file_that_was_changed_is_replaced(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes
 ) -> None:
-    """Spark gets the files of this release, whatever is in their place; the log names each."""
+    """A changed job file is replaced by this release's, and the log names it."""
     root = staging_root(f"file://{tmp_path}")
     job = put_job(root)
     files = [Path(url.removeprefix("file://")) for url in (job.application, job.py_files)]
@@ -189,14 +189,14 @@ def test_a_job_file_that_was_changed_is_replaced(
 def test_refused_before_anything_is_fetched(
     spark: Connected, host: str, extra: dict[str, str], arguments: dict[str, Any], said: str
 ) -> None:
-    """Airflow itself would say so when the batch is staged."""
+    """Settings that Airflow would refuse after staging are refused before the fetch."""
     spark.to(host, **extra, **{"deploy-mode": "cluster"})
     with pytest.raises(ConfigurationError, match=said):
         landing.plan(spark.task(**arguments), "file:///mnt/shared", shared=True)
 
 
 def test_without_a_client_for_kubernetes(spark: Connected, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package that has it is named."""
+    """Without a Kubernetes client the error names the package to install."""
     monkeypatch.delattr(spark_submit, "kube_client")
     spark.to("k8s://https://k:443")
     with pytest.raises(ConfigurationError, match="pip install apache-airflow-providers-cncf-ku"):
@@ -206,7 +206,7 @@ def test_without_a_client_for_kubernetes(spark: Connected, monkeypatch: pytest.M
 def test_secrets_that_would_be_seen_are_warned_of(
     spark: Connected, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By name, never by value."""
+    """A secret that would be visible is named in a warning, without its value."""
     spark.to("yarn", **YARN, **{"deploy-mode": "cluster"})
     task = spark.task(env_vars={"AWS_SECRET_ACCESS_KEY": "hush"}, durable=False)
     landing.plan(task, "file:///mnt/shared", shared=True)

@@ -26,7 +26,7 @@ def place(tmp_path: Any) -> UPath:
 
 
 def landed(place: UPath, *, again: bool = False, **changes: Any) -> Staged:
-    """A batch that has landed, whose fetch ended as told."""
+    """A batch that has landed, with a fetch that ended as given."""
     manifest = batch_after(begun(), **changes)
     topic_folder = StagingArea(place).topic(manifest.org_id, "load", TOPIC)
     folder = topic_folder.batch(manifest.epoch, manifest.sequence)
@@ -50,7 +50,7 @@ def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 def test_an_outage_that_ended_the_fetch_is_a_warning(
     place: UPath, told: pytest.LogCaptureFixture
 ) -> None:
-    """The batch has landed and the next run goes on, so nothing after the task is kept back."""
+    """An outage that ended the fetch is a warning, and later tasks run."""
     staged = landed(place, ended_by="lost", error="upstream connect error")
     tell_error(staged)
     staged.release()
@@ -59,7 +59,7 @@ def test_an_outage_that_ended_the_fetch_is_a_warning(
 
 
 def test_an_error_that_does_not_pass_fails_the_task_for_good(place: UPath) -> None:
-    """A retry would find the batch landed and the error still there."""
+    """An error that does not pass fails the task for good, as a retry would meet it again."""
     staged = landed(place, ended_by="error", error="the allowance is used up")
     with pytest.raises(AirflowFailException, match=r"is landed and committed.*the allowance"):
         tell_error(staged)
@@ -70,7 +70,7 @@ def test_an_error_that_does_not_pass_fails_the_task_for_good(place: UPath) -> No
 def test_a_fetch_without_an_error_is_silent(
     place: UPath, told: pytest.LogCaptureFixture, changes: dict[str, Any]
 ) -> None:
-    """A bound is no error."""
+    """A fetch that ended at a bound logs no warning."""
     staged = landed(place, **changes)
     tell_error(staged)
     staged.release()
@@ -80,7 +80,7 @@ def test_a_fetch_without_an_error_is_silent(
 def test_a_rerun_does_not_repeat_an_error_of_the_past(
     place: UPath, told: pytest.LogCaptureFixture
 ) -> None:
-    """A cleared run lands its batch once more; how its fetch ended has been told."""
+    """A rerun does not report the error of its earlier fetch again."""
     staged = landed(place, again=True, ended_by="error", error="the allowance is used up")
     tell_error(staged)
     staged.release()
@@ -89,7 +89,7 @@ def test_a_rerun_does_not_repeat_an_error_of_the_past(
 
 @pytest.mark.parametrize("sequence", [3, 4, 9])
 def test_a_batch_that_was_swept_after_its_commit_needs_none(sequence: int) -> None:
-    """A commit that is retried late finds the position at or beyond its batch."""
+    """A retried commit succeeds if the position is at or beyond its swept batch."""
     store = MappingStore({"load": begun(sequence=sequence, replay_id="0a").to_json()}, "load")
     require_committed({"batch_id": "e1-3", "sequence": 3, "manifest": "file:///m"}, store)
 
@@ -100,7 +100,7 @@ def test_a_batch_that_was_swept_after_its_commit_needs_none(sequence: int) -> No
     ids=["none", "before the batch", "of another epoch"],
 )
 def test_a_batch_that_is_gone_before_its_commit_is_an_error(position: Any) -> None:
-    """Nothing says that the batch was committed, so its events may have to be fetched again."""
+    """A missing batch that was not committed is an error."""
     records = {} if position is None else {"load": position.to_json()}
     with pytest.raises(
         StagingError, match=r"No batch is staged at file:///m.*not passed batch e1-3"

@@ -15,31 +15,31 @@ from airflow_provider_sfevents.operators.sfevents import (
     ("max_seconds", "timeout", "reserve", "elapsed", "seconds"),
     [
         (600, None, 30, 0, 600),  # only max_seconds counts
-        (600, 3600, 30, 0, 600),  # the earlier of the two counts
+        (600, 3600, 30, 0, 600),  # the earlier one counts
         (600, 300, 30, 0, 270),
         (600, 300, 30, 20, 250),  # templates, logins and waits for a holder took 20 s
         (600, 300, 300, 0, 150),  # the reserve is never more than half
         (600, 40, 30, 0, 20),
-        (600, 300, 30, 400, 1),  # one look is always made
+        (600, 300, 30, 400, 1),  # at least one second
         (0.5, 300, 30, 0, 0.5),
     ],
 )
 def test_a_fetch_ends_before_airflow_ends_the_task(
     max_seconds: float, timeout: float | None, reserve: float, elapsed: float, seconds: float
 ) -> None:
-    """The fetch ends at `max_seconds` or a reserve before `execution_timeout`, whichever is earlier."""
+    """The fetch ends at `max_seconds` or a reserve before `execution_timeout`."""
     limit = None if timeout is None else timedelta(seconds=timeout)
     assert fetch_seconds(max_seconds, limit, reserve, elapsed) == pytest.approx(seconds)
 
 
 def test_landing_has_a_larger_reserve() -> None:
-    """A task that also lands keeps time for Spark; the documented reserves are these."""
+    """The reserves of fetching and of landing tasks are the documented ones."""
     assert SfEventsFetchOperator.timeout_reserve == 30
     assert SfEventsToSparkOperator.timeout_reserve == 300
 
 
 def test_an_operator_reckons_with_its_execution_timeout() -> None:
-    """Bounds of the fetch follow from the operator's own arguments."""
+    """The bounds of the fetch follow from the operator's own arguments."""
     operator = SfEventsFetchOperator(
         task_id="fetch", topic="/event/A__e", execution_timeout=timedelta(seconds=100)
     )

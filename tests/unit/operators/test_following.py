@@ -1,4 +1,4 @@
-"""What a task says of the tables of records: refused when the DAG is parsed, and told to the job."""
+"""Options of a task for current-state tables: checked when the DAG is parsed, sent to the job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def resolve(**arguments: Any) -> SfEventsResolveOperator:
         ({"deletions": "keep"}, "deletions='keep' is not known; give delete or flag"),
         ({"new_entities": "full"}, "new_entities='full' is not known; give unseeded or empty"),
         ({"current_state": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
-        ({"current_state": "s3a://lake/events/"}, "the one is for the records, the other"),
+        ({"current_state": "s3a://lake/events/"}, "the first is for the records, the second"),
         ({"application": "job.py"}, "application='job.py' runs another"),
         ({"current_state": None, "history": True}, "there is no current_state"),
         ({"current_state": None, "deletions": "flag"}, "there is no current_state"),
@@ -51,19 +51,19 @@ def resolve(**arguments: Any) -> SfEventsResolveOperator:
 def test_what_cannot_work_is_refused_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
-    """One error, with the argument and what to give instead."""
+    """A wrong option is one error at parse time, with the argument and the remedy."""
     with pytest.raises(ConfigurationError, match=said):
         follow(**arguments)
 
 
 def test_templates_are_judged_by_the_job() -> None:
-    """Nothing can be said of a place that is not rendered yet."""
+    """A location that is a template is not checked at parse time."""
     follow(topic="/data/{{ params.topic }}", current_state="{{ params.state }}")
     resolve(entity="{{ params.entity }}", current_state="{{ params.state }}")
 
 
 def test_only_what_is_not_usual_is_told_to_the_job() -> None:
-    """Nothing without tables of records; each option in the job's spelling."""
+    """Arguments of the job leave out defaults, and are empty without current-state tables."""
     assert Followed(current_state=None).arguments() == []
     assert Followed(current_state="s3a://x").arguments() == ["--current-state", "s3a://x"]
     wanted = Followed(
@@ -84,12 +84,12 @@ def test_only_what_is_not_usual_is_told_to_the_job() -> None:
         ({"entity": "Account; DROP"}, "no object's API name"),
         ({"read_by": "soap"}, "read_by='soap' is not known; give auto or bulk or rest"),
         ({"read_by": "bulk", "record_ids": ["001000000000001AAA"]}, "reads an object as a whole"),
-        ({"application": "job.py"}, "has no use here"),
+        ({"application": "job.py"}, "has no effect here"),
     ],
 )
 def test_a_resolve_that_cannot_work_is_refused_when_the_dag_is_parsed(
     arguments: dict[str, Any], said: str
 ) -> None:
-    """Before anything is read from the org."""
+    """A wrong argument of a resolve is refused at parse time, before anything is read."""
     with pytest.raises(ConfigurationError, match=said):
         resolve(**arguments)

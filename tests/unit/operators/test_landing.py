@@ -1,4 +1,4 @@
-"""What stands between a staged batch and `spark-submit`."""
+"""Between a staged batch and `spark-submit`: launcher, environment, arguments, kept jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BESIDE_PYTHON = str(Path(sys.executable).parent)
 
 @pytest.fixture(autouse=True)
 def no_python_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests with a Spark of their own, which may have run in this process, leave one in the environment."""
+    """Remove the Python that tests with a Spark of their own leave in the environment."""
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
 
 
@@ -47,14 +47,14 @@ def plan(
 
 
 def test_spark_submit_on_the_path_is_taken(java_only: str) -> None:
-    """What the user's environment has goes before what pyspark brings."""
+    """`spark-submit` on the PATH comes before the one of pyspark."""
     path = f"{BESIDE_PYTHON}:{java_only}"
     submission = plan(path)
     assert (submission.binary, "SPARK_HOME" in submission.env) == ("spark-submit", False)
 
 
 def test_without_a_path_the_installed_pyspark_is_taken(java_only: str) -> None:
-    """Workers are often started without their environment's PATH; pyspark has all that is needed."""
+    """Without `spark-submit` on the PATH the one of the installed pyspark is used."""
     submission = plan(java_only)
     assert Path(submission.binary).is_file()
     assert submission.env["SPARK_HOME"] == str(Path(submission.binary).parent.parent)
@@ -62,13 +62,13 @@ def test_without_a_path_the_installed_pyspark_is_taken(java_only: str) -> None:
 
 
 def test_a_binary_asked_for_must_be_there(java_only: str) -> None:
-    """Nothing else is taken in the place of what was named."""
+    """A named binary that is missing is an error, and no other one is used."""
     with pytest.raises(ConfigurationError, match="spark2-submit was not found"):
         plan(java_only, binary="spark2-submit")
 
 
 def test_this_python_is_not_forced_on_other_machines(java_only: str) -> None:
-    """The driver here runs with the worker's Python; executors elsewhere have their own, also where it is named by the settings."""
+    """The worker's Python is set for the driver here, and never for executors elsewhere."""
     submission = plan(java_only, master="yarn", shared=True)
     assert "PYSPARK_PYTHON" not in submission.env
     assert submission.env["PYSPARK_DRIVER_PYTHON"] == sys.executable
@@ -77,7 +77,7 @@ def test_this_python_is_not_forced_on_other_machines(java_only: str) -> None:
 
 
 def test_a_drivers_python_that_was_asked_for_is_taken(java_only: str) -> None:
-    """By the environment or by the settings."""
+    """A driver's Python in the environment or the settings is used."""
     asked = {"PATH": java_only, "PYSPARK_DRIVER_PYTHON": "/opt/driver"}
     submission = plan(java_only, master="yarn", shared=True, env_vars=asked)
     assert "PYSPARK_DRIVER_PYTHON" not in submission.env
@@ -87,7 +87,7 @@ def test_a_drivers_python_that_was_asked_for_is_taken(java_only: str) -> None:
 
 
 def test_cluster_mode_is_left_alone(java_only: str) -> None:
-    """The driver runs elsewhere: no Python of this machine, and the log that Airflow's hook reads stays as it is."""
+    """In cluster mode no Python of this machine is set, and the log settings stay."""
     submission = plan(java_only, master="yarn", deploy_mode="cluster", durable=False, shared=True)
     assert [name for name in submission.env if name.startswith("PYSPARK")] == []
     assert submission.conf({"a": 1}, None) == {"a": 1}
@@ -95,7 +95,7 @@ def test_cluster_mode_is_left_alone(java_only: str) -> None:
 
 
 def test_where_the_job_lies(java_only: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the driver: below the staging area in cluster mode or where that is a folder, else below this machine's Airflow home."""
+    """The job's files are where the driver reads them: staging area or this machine."""
     monkeypatch.setenv("AIRFLOW_CONN_STORE", '{"conn_type": "aws"}')
     client = plan(java_only, master="yarn", shared=True)
     cluster = replace(client, deploy_mode="cluster")
@@ -106,7 +106,7 @@ def test_where_the_job_lies(java_only: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_spark_submit_needs_is_in_its_environment_alone(java_only: str) -> None:
-    """Of the task's process for the length of a block, never in `env_vars`, which on YARN are for other machines."""
+    """Variables for spark-submit are set for a block only, and never in `env_vars`."""
     submission = replace(plan(java_only), env={"SPARK_HOME": "/opt/spark", "HOME": "/elsewhere"})
     home = os.environ["HOME"]
     with submission.environment():
@@ -115,8 +115,8 @@ def test_what_spark_submit_needs_is_in_its_environment_alone(java_only: str) -> 
 
 
 def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) -> None:
-    """Unless it is declared shared."""
-    with pytest.raises(ConfigurationError, match=r"yarn, where.*staging_shared=True"):
+    """A local folder is refused for a Spark elsewhere unless it is declared shared."""
+    with pytest.raises(ConfigurationError, match=r"yarn, which.*staging_shared=True"):
         plan(java_only, master="yarn")
     plan(java_only, master="yarn", shared=True)
 
@@ -134,14 +134,14 @@ WANTED = landing.Wanted(
 
 
 def test_arguments_of_our_job() -> None:
-    """Table and format; the limit on quarantined events where there is one, 0 included."""
+    """The job's arguments are table, format and, if given, the limit on quarantined events."""
     own = ["--table", "s3a://lake", "--format", "parquet"]
     assert WANTED.arguments() == own
     assert replace(WANTED, max_quarantined=0).arguments() == [*own, "--max-quarantined", "0"]
 
 
 def test_what_is_asked_otherwise_than_usual_is_told_to_the_job() -> None:
-    """Everything the job has an option for, in the job's spelling: it reads it back."""
+    """The job parses every option that differs from its default."""
     wanted = replace(
         WANTED,
         table="lake.shop",
@@ -168,7 +168,7 @@ def test_what_is_asked_otherwise_than_usual_is_told_to_the_job() -> None:
 
 
 def test_a_failing_spark_leaves_no_environment_in_its_frames(java_only: str) -> None:
-    """Airflow's hook keeps the environment, which may hold connections, in a local variable."""
+    """A failed Spark leaves no environment, with its connections, in the error's frames."""
 
     def submit(env: dict[str, str]) -> None:
         raise AirflowException(f"Cannot execute with {len(env)} variables")
@@ -183,13 +183,13 @@ def test_a_failing_spark_leaves_no_environment_in_its_frames(java_only: str) -> 
 
 
 def test_a_users_own_arguments_become_text() -> None:
-    """Whatever they are."""
+    """A user's own arguments are converted to text."""
     assert landing.texts(["--days", 3, Path("x")]) == ["--days", "3", "x"]
     assert landing.texts(None) == []
 
 
 def test_py_files_are_added_to() -> None:
-    """The user's own stay, and come first."""
+    """The user's own `py_files` come first."""
     assert landing.joined("mine.zip", "ours.zip") == "mine.zip,ours.zip"
     assert landing.joined(None, "ours.zip") == landing.joined("", "ours.zip") == "ours.zip"
 
@@ -216,7 +216,7 @@ class FakeState:
 def test_a_kept_spark_job_counts_for_its_batch_only(
     of_batch: str | None, job_kept: str | None
 ) -> None:
-    """A job submitted for another batch, or before batches were noted, is not taken for this one's."""
+    """A kept Spark job of another batch, or of none, is forgotten."""
     state = FakeState({"spark_job_id": "driver-1"})
     if of_batch:
         state.set(landing.BATCH_KEY, of_batch)
@@ -226,7 +226,7 @@ def test_a_kept_spark_job_counts_for_its_batch_only(
 
 
 def test_a_batch_that_is_landed_again_gets_a_job_of_its_own() -> None:
-    """The finished job of the first landing is not taken for the second one's."""
+    """A rerun does not take the finished job of the first landing for its own."""
     state = FakeState({"spark_job_id": "driver-1"})
     state.set(landing.BATCH_KEY, "e-1")
     landing.forget_other_jobs(of_try(3, state), "spark_job_id", "e-1", again=True)
@@ -245,7 +245,7 @@ def of_try(number: int, state: FakeState) -> Any:
 def test_a_local_job_with_little_to_do_starts_quickly(
     java_only: str, events: int | None, quick: bool
 ) -> None:
-    """Java is told not to optimise where it would not pay; nothing the user has set is changed."""
+    """A small local job gets settings for a quick start, without changing the user's."""
     submission = plan(java_only, shared=True)
     conf = submission.conf({"spark.log.level": "INFO"}, events)
     assert conf["spark.log.level"] == "INFO"

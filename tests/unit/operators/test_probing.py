@@ -24,25 +24,25 @@ from airflow_provider_sfevents.staging import modes
 def test_spark_is_asked_only_where_it_may_be_another_user(
     master: str, deploy_mode: str | None, local: bool, wanted: bool
 ) -> None:
-    """Where Spark runs as the task's user, or files have no modes, nothing is started for it."""
+    """The probe runs only if files have modes and Spark may run as another user."""
     assert is_wanted(master, deploy_mode, local=local) is wanted
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (None, "it left no answer there"),
+        (None, "it wrote no answer"),
         ({"user": "spark", "error": ""}, ""),
         ({"user": "spark", "error": "Permission denied"}, "user 'spark': Permission denied"),
     ],
 )
 def test_answers(answer: dict[str, str] | None, reason: str) -> None:
-    """An answer without an error is the only one that lets the fetch begin."""
+    """Only an answer without an error lets the fetch begin."""
     assert reason_of(None if answer is None else json.dumps(answer).encode()) == reason
 
 
 def test_a_refusal_names_user_path_and_option() -> None:
-    """The user can act on the message alone."""
+    """The error names user, path and setting."""
     said = refusal("user 'spark': Permission denied", "/data/_probes/1.txt", "yarn")
     for part in ("yarn", "/data/_probes/1.txt", "'spark'", f"{modes.OPTION} = private"):
         assert part in said
