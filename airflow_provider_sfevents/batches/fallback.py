@@ -98,6 +98,13 @@ def without_first(position: Position) -> Position:
 
 def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) -> str:
     command = f"airflow sfevents position set {position.consumer} {position.topic}"
+    if not position.sequence and position.initial_replay == position.start:
+        return (
+            f"{refused} The replay id {position.start} is the task's initial_replay, and nothing has "
+            "landed yet. Correct the argument; then `airflow sfevents position forget "
+            f"{position.consumer} {position.topic}`, and the next run begins at the new one. Or begin "
+            f"elsewhere, once: `{command} earliest`, `{command} latest` or `{command} <replay id>`."
+        )
     return (
         f"{refused} The replay id is {position.replay_id}, of {where}; its last event was created at "
         f"{position.last_event_at or 'an unknown time'}. Nothing was moved, and nothing is skipped without you. Events published after that "

@@ -38,9 +38,19 @@ async def outlast(call: Callable[[], Awaitable[T]], deadline: float, stopping: a
             pause = pause_seconds(tries, random.random())  # noqa: S311 - spreads load
             if not is_transient(error) or loop.time() + pause > deadline:
                 raise
-            log.warning("Trying again in %.0f s: %s", pause, error)
+            log.warning("%s: %s", _announced(pause, deadline - loop.time()), error)
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), pause)
         if stopping.is_set():
             raise Stopped("The task was ended while it waited for Salesforce; nothing was fetched.")
         tries += 1
+
+
+def _announced(pause: float, left: float) -> str:
+    """Say when the next try comes, and how long tries go on.
+
+    :param pause: seconds before the next try.
+    :param left: seconds before the last one.
+    """
+    soon = f"in {pause:.0f} s" if pause >= 1 else "at once"
+    return f"Trying again {soon}, and for {left:.0f} s at most"

@@ -132,8 +132,22 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
     return (*before, window)
 
 
-def meaning(start: str) -> list[str]:
-    """Describe the consequences of a new epoch at `start`, sentence by sentence."""
+def first_of(consumer: str, topic: str) -> list[str]:
+    """Describe a position that is set where none was, and nothing of it is staged."""
+    return [
+        f"Nothing is known of consumer {consumer!r} on {topic}: this is its first position. "
+        "`airflow sfevents position show` lists all that there are."
+    ]
+
+
+def meaning(start: str, *, is_first: bool = False) -> list[str]:
+    """Describe the consequences of a new epoch at `start`, sentence by sentence.
+
+    :param is_first: the consumer has not read the topic before.
+    """
+    if is_first and start != "latest":
+        after = "that the bus still holds (72 hours)" if start == "earliest" else f"after {start}"
+        return [f"The next run gets all events {after}."]
     if start == "earliest":
         return [
             "The next run gets all events that the bus still holds (72 hours): every event is "

@@ -24,7 +24,14 @@ from airflow_provider_sfevents.batches import age
 from airflow_provider_sfevents.batches.opening import begun_epochs
 from airflow_provider_sfevents.batches.position_writes import write_origin
 from airflow_provider_sfevents.commands import listing, looking, outlook
-from airflow_provider_sfevents.commands.reaching import Reached, log_in, now, reach, require_staging
+from airflow_provider_sfevents.commands.reaching import (
+    Reached,
+    log_in,
+    now,
+    reach,
+    require_staging,
+    require_topic,
+)
 from airflow_provider_sfevents.commands.telling import (
     command,
     confirm,
@@ -98,14 +105,18 @@ def set_(args: Namespace) -> None:
     """Begin a new epoch at another start."""
     start = check_given_start(args.start)
     reached = reach(args, mend=True, may_log_in=True)
+    is_first = not (reached.position or reached.last_begun() or reached.record)
+    if is_first:
+        require_topic(args.conn_id or SfEventsHook.default_conn_name, args.topic)
     position = _begin(args, reached, start)
     stands = f", which stands at {reached.position.start}," if reached.position else ""
     with _in_hand(args, reached, ("set", start)) as batch:
         confirm(
             args,
+            *(outlook.first_of(args.consumer, args.topic) if is_first else []),
             f"{reached.store.where}{stands} will continue at {start!r}, in a new epoch.",
             *([f"It is replaced: {reached.unreadable}"] if reached.unreadable else []),
-            *outlook.meaning(start),
+            *outlook.meaning(start, is_first=is_first),
             *outlook.left_behind(batch),
         )
         folder = reached.area.topic(position.org_id, args.consumer, args.topic)

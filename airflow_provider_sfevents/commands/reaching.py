@@ -141,6 +141,14 @@ def log_in(conn_id: str) -> Session:
     return asyncio.run(session())
 
 
+def require_topic(conn_id: str, topic: str) -> None:
+    """Check that the connection's org has a topic.
+
+    :raises SfEventsError: it has not, or cannot be asked; the message names the topic.
+    """
+    SfEventsHook(conn_id).get_topic(topic)
+
+
 def require_staging(args: Namespace, reached: Reached) -> None:
     """Refuse to change a position if the default staging area has no batch of it.
 

@@ -60,7 +60,9 @@ def refuse_remote(
         return
     name, local = remote[0] if remote else ("KubernetesExecutor", False)
     why = (
-        "may run tasks on other machines" if local is False else "cannot be loaded here, so it may"
+        "may run tasks on other machines"
+        if local is False
+        else "cannot be loaded here, so tasks may run on other machines"
     )
     raise ConfigurationError(
         "The default staging folder ($AIRFLOW_HOME/sfevents) is on this machine's disk, and "

@@ -16,7 +16,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 from typing_extensions import override
 
-from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.exceptions import ConfigurationError, Stopped
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.spark import masters, preflight, submitting
@@ -183,7 +183,7 @@ class SubmitsToSpark(StoppableTask):
     ) -> None:
         """Run Spark by the settings of a task: this one, or a copy of it with another job.
 
-        :raises Stopped: the task was ended before.
+        :raises Stopped: the task was ended, before Spark was started or while it ran.
         """
         self._in_spark = True  # before the check: see `_end_process`
         try:
@@ -192,6 +192,13 @@ class SubmitsToSpark(StoppableTask):
             self._hook = task._hook = task._get_hook()  # noqa: SLF001
             with submission.environment():
                 SparkSubmitOperator.execute(task, context)
+        except AirflowException:
+            if not stopping.requested:
+                raise
+            raise Stopped(
+                "The task was ended while Spark ran, and Spark with it. What Spark was to do is not "
+                "done; the next try or run does it, without a new delivery."
+            ) from None
         finally:
             self._in_spark = False
 

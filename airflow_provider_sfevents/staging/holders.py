@@ -13,10 +13,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from upath import UPath
 
 BEAT_SECONDS = 10.0
 """Seconds between two lease heartbeats, each one small write, to keep object stores cheap."""
@@ -211,3 +214,14 @@ def _is_hidden(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return False
+
+
+def release_of(folder: UPath) -> str:
+    """Return the command for a holder that is gone; empty for a lease that is not a batch's."""
+    if not folder.name.isdecimal():
+        return ""
+    batch_id = layout.batch_id(folder.parent.name, int(folder.name))
+    return (
+        ", or, if you know that it is gone, `airflow sfevents batches release <consumer> <topic> "
+        f"{batch_id}`"
+    )

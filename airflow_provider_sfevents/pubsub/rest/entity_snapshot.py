@@ -123,11 +123,11 @@ async def read_records(
     )
     folder.finish(manifest)
     log.info(
-        "Read %s of %s, as of %s; gone of those asked for: %d.",
+        "Read %s of %s, as of %s%s.",
         counted(records, "record"),
         entity,
         manifest.read_at,
-        len(gone),
+        "" if manifest.whole else f"; {len(gone)} of those asked for are gone",
     )
     return folder, manifest
 

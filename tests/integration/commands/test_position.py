@@ -210,13 +210,25 @@ def test_the_first_position_gets_its_org_from_the_connection(
     hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a position, org and instance come from a login."""
-    with Emulator() as bus:
+    with Emulator(sample=True) as bus:
         monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
         done = hands.do("position", "set", "latest", "-y")
         assert not done.refused
+        assert "this is its first position" in done.words
         kept = hands.kept()
         assert (kept.org_id, kept.replay_id, kept.losses) == (bus.org.org_id, "latest", ())
         assert kept.instance_url.startswith("http")
+
+
+def test_the_first_position_needs_a_topic_that_exists(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic with a slip in its name is refused, and no position is written."""
+    with Emulator() as bus:
+        monkeypatch.setenv("AIRFLOW_CONN_SFEVENTS_DEFAULT", json.dumps(bus.connection()))
+        refused = hands.do("position", "set", "latest", "-y").refused
+    assert TOPIC in refused
+    assert f"Variable '{hands.key}' does not exist" in hands.do("position", "show").refused
 
 
 def test_a_position_of_another_org_is_replaced_by_the_connections(
@@ -225,7 +237,7 @@ def test_a_position_of_another_org_is_replaced_by_the_connections(
     """`--conn-id` moves a consumer to the org of that connection in Airflow's database."""
     assert begun_here.instance_url == URL
     conn_id = f"org_of_{hands.consumer}"
-    with Emulator() as bus:
+    with Emulator(sample=True) as bus:
         with create_session() as session:
             session.add(Connection(conn_id=conn_id, **bus.connection()))
         done = hands.do("position", "set", "earliest", "-y", "--conn-id", conn_id)

@@ -57,6 +57,17 @@ def test_without_a_choice_the_user_is_asked() -> None:
     assert "replay_fallback='earliest' or 'latest'" in said
 
 
+def test_a_refused_initial_replay_is_named_as_such() -> None:
+    """The message names the argument, and the command after which a corrected one counts."""
+    begun = position(sequence=0, replay_id="0a", initial_replay="0a")
+    with pytest.raises(ReplayIdRefused) as raised:
+        fallback.choose(begun, "fail", REFUSED, "Variable 'x'")
+    said = str(raised.value)
+    assert "The replay id 0a is the task's initial_replay" in said
+    assert "`airflow sfevents position forget orders /event/Order__e`" in said
+    assert "are lost" not in said
+
+
 def test_a_refused_anchor_loses_nothing() -> None:
     """The next older anchor is asked for, then the replay point that all of them follow."""
     plan: Fetch | None = Fetch(start="0a", anchors=("0c", "0b"))

@@ -96,3 +96,11 @@ def test_a_stop_ends_the_wait() -> None:
     with pytest.raises(Stopped, match="nothing was fetched"):
         run_quickly(wait())
     assert service.called_at[-1] < 20
+
+
+def test_a_warning_says_until_when_tries_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    """An operator can tell from the log how long a task with a wrong host keeps its worker."""
+    with pytest.raises(TransportError):
+        outlasted(Service(until=100).call, 10)
+    assert caplog.messages[0].startswith("Trying again ")
+    assert caplog.messages[0].endswith("and for 10 s at most: The service is away.")

@@ -140,6 +140,14 @@ def test_what_a_start_costs_is_told(start: str, expected: str) -> None:
     assert expected in outlook.meaning(start)[0]
 
 
+@pytest.mark.parametrize("start", ["earliest", "0f"])
+def test_a_first_start_delivers_nothing_again(start: str) -> None:
+    """For a topic that the consumer has not read, no redelivery is announced."""
+    [said] = outlook.meaning(start, is_first=True)
+    assert "The next run gets all events" in said
+    assert "again" not in said
+
+
 def test_a_move_by_hand_leaves_a_loss_window() -> None:
     """Moving a position by hand leaves a loss window, unless it stays at its replay id."""
     before = LossWindow(after="00", start="earliest", at="2026-01-01", why="expired")

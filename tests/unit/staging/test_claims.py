@@ -67,6 +67,14 @@ def test_a_held_batch_is_refused_and_says_who_has_it(place: UPath) -> None:
     assert "`consumer`" in str(caught.value)
 
 
+def test_a_held_batch_is_named_with_the_command_that_releases_it(place: UPath) -> None:
+    """The error has the batch's id as the command line takes it."""
+    folder = place / "e1" / "0000000007"
+    with take(folder, here()), pytest.raises(BatchClaimed) as caught:
+        take(folder, here())
+    assert "`airflow sfevents batches release <consumer> <topic> e1-7`" in str(caught.value)
+
+
 def test_a_release_says_how_much_was_received(place: UPath) -> None:
     """A release counts all received events, also those since the last heartbeat."""
     with take(place, here()) as claim:
