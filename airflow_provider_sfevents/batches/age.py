@@ -1,7 +1,8 @@
-"""Age of a replay id, and what follows from it: wait for a keepalive, or warn. Pure, but for reading the anchor.
+"""Age of a replay id: decides whether to wait for a keepalive, and whether to warn of its expiry.
 
-The bus keeps an event for 72 hours (Pub/Sub API, event message durability), and a replay id is valid for
-as long. Its age counts from the creation of its event, or from the keepalive that brought it.
+Pure functions, except for reading the keepalive point. The bus keeps an event for 72 hours (Pub/Sub
+API, event message durability), and a replay id is valid for as long. Its age counts from the
+creation of its event, or from the keepalive that brought it.
 """
 
 from __future__ import annotations
@@ -28,19 +29,24 @@ log = logging.getLogger(__name__)
 RETENTION = timedelta(hours=72)
 
 OLD = timedelta(hours=12)
-"""Age from which silence may not end a batch before a keepalive could have come: an hourly DAG then has many tries left."""
+"""Age from which `idle_seconds` may not end a batch before a keepalive could have come.
+
+An hourly DAG then has many tries left."""
 
 WORRYING = timedelta(hours=48)
-"""Age from which each run warns: a working day is left to act."""
+"""Age from which each run logs a warning; 24 hours are left to act."""
 
 
 def anchor_of(folder: TopicFolder, position: Position) -> Anchor | None:
-    """The anchor written for this position; whether it follows the batch's files is `restart`'s to say."""
+    """Return the keepalive point of this position, if there is one.
+
+    `restart` decides whether it follows the batch's files.
+    """
     return anchor_at(folder, position.epoch, position.sequence)
 
 
 def anchor_at(folder: TopicFolder, epoch: str, sequence: int) -> Anchor | None:
-    """The same, for a position of which only this is known."""
+    """Return the keepalive point of a position given by epoch and batch number, if there is one."""
     anchor = folder.read_anchor()
     if anchor is None or (anchor.epoch, anchor.sequence) != (epoch, sequence):
         return None
@@ -48,9 +54,10 @@ def anchor_at(folder: TopicFolder, epoch: str, sequence: int) -> Anchor | None:
 
 
 def known_since(position: Position, anchor: Anchor | None) -> datetime | None:
-    """When the replay id to continue from was new; None: it is none (`earliest`, `latest`).
+    """Return the time at which the replay id to continue from was new.
 
-    :param anchor: if it counts for this position, otherwise None.
+    :param anchor: the keepalive point, if it counts for this position; otherwise None.
+    :return: None if there is no replay id yet (`earliest`, `latest`).
     """
     keepalives = [anchor.seen_at if anchor else "", position.resume_after_at]
     if known := [datetime.fromisoformat(one) for one in keepalives if one]:
@@ -63,7 +70,7 @@ def known_since(position: Position, anchor: Anchor | None) -> datetime | None:
     if not position.last_event_at:
         return committed
     created = datetime.fromisoformat(position.last_event_at)
-    # Publishers set the time themselves; one that the bus could not have held at the commit says nothing.
+    # Publishers set the creation time: ignore one that is outside the retention at the commit.
     return created if timedelta() <= committed - created < RETENTION else committed
 
 
@@ -72,23 +79,25 @@ def is_old(since: datetime | None, now: datetime) -> bool:
 
 
 def warning(topic: str, since: datetime | None, now: datetime) -> str:
-    """What to say ahead of a place's expiry; empty while there is no hurry."""
+    """Build the warning of a replay id that expires soon; empty if there is no hurry."""
     if since is None or now - since < WORRYING:
         return ""
     age, left = now - since, RETENTION - (now - since)
     remains = f"expires in {_hours(left)} h" if left > timedelta() else "may have expired"
     return (
-        f"The position of {topic} is {_hours(age)} h old and {remains}: the bus keeps events for {_hours(RETENTION)} h. Let this DAG run "
-        "more often, and find out why batches do not land; what expires is lost, unless `replay_fallback` or you choose where to go on."
+        f"The position of {topic} is {_hours(age)} h old and {remains}: the bus keeps events for "
+        f"{_hours(RETENTION)} h. Run this DAG more often, and find out why batches do not land. "
+        "Expired events are lost; after an expiry, `replay_fallback` or `position set` says how to "
+        "continue."
     )
 
 
 def bounds(
     request: BatchRequest, position: Position, plan: Fetch, folder: TopicFolder, now: datetime
 ) -> Bounds:
-    """The request's bounds; for `latest` or an old replay id, silence ends nothing before a keepalive.
+    """Return the request's bounds; warn of a replay id that expires soon.
 
-    Warns of a replay id that is about to expire.
+    At `latest` or an old replay id, `idle_seconds` ends nothing before a keepalive could have come.
     """
     since = known_since(position, anchor_of(folder, position) if plan.anchors else None)
     if worry := warning(request.topic, since, now):
@@ -99,11 +108,12 @@ def bounds(
 
 
 def unlearned(topic: str, ended_by: str, max_seconds: float) -> TransportError:
-    """Make the error of a fetch at `latest` that learned no replay id; the next try's `latest` is later."""
+    """Build the error of a fetch at `latest` that got no replay id; the next try starts later."""
     return TransportError(
-        f"Neither an event nor a keepalive of {topic} came before the fetch was ended by {ended_by}, so `latest` has no "
-        "replay id yet, and events published until the next run would be missed. The service sends a keepalive "
-        f"within 270 s: set max_seconds to 300 or more (it is {max_seconds:.0f})."
+        f"Neither an event nor a keepalive of {topic} came before the fetch was ended by "
+        f"{ended_by}, so `latest` has no replay id yet, and events published until the next run "
+        "would be missed. The service sends a keepalive within 270 s: set max_seconds to 300 or "
+        f"more (it is {max_seconds:.0f})."
     )
 
 

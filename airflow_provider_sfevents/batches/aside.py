@@ -1,4 +1,4 @@
-"""A managed subscription has one slot: who only listens makes way for who has claimed the batch."""
+"""A managed subscription allows one client: a wait gives way to a task that holds the lease."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 
 LOOK_SECONDS = 3.0
-"""Between two looks; whoever waits for the slot waits that long, and for the service to let go of it."""
+"""Seconds between two looks at the lease.
+
+A task that needs the subscription waits that long, and then until the service has closed the
+stream."""
 
 
 async def until_wanted(folder: BatchFolder, only_listens: Callable[[], bool]) -> None:
-    """Returns once somebody else, who may be alive, has the batch.
+    """Return once another process, which may be alive, holds the batch's lease.
 
-    :param only_listens: whether the slot could be given away now.
+    :param only_listens: returns whether the wait could give up the subscription now.
     """
     while True:
         await asyncio.sleep(LOOK_SECONDS)

@@ -1,7 +1,7 @@
 """Events that were delivered beyond a batch's bounds: they become the first part of the next batch.
 
-They count against the org's daily allowance, so they are kept. If another process holds the next batch,
-or has begun it, they are dropped and counted: the next batch has them delivered once more.
+They count against the org's daily allowance, so they are kept. If another process holds the next
+batch, or has begun it, they are dropped and counted: the next batch has them delivered once more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ async def carry_over(
 ) -> None:
     """Stage the events beyond a staged batch as the first part of the next one, under its lease.
 
-    :param manifest: of the batch that they came after; it is written already.
+    :param manifest: of the batch that the events came after; it is written already.
     :param beyond: deliveries after the batch's last event, in order.
     :param run: of the task, for the lease.
     """
@@ -56,9 +56,9 @@ async def carry_over(
 
 
 def _note_dropped(batch: BatchFolder, manifest: Manifest, events: int) -> None:
-    """Count dropped events beside the batch. Blocks.
+    """Count dropped events in a sidecar file of the batch. Blocks.
 
-    A count beside a batch replaces the manifest's, so it has to hold what the manifest says, too.
+    That count replaces the manifest's, so it includes the manifest's number.
     """
     said = manifest.excess.get(excess.UNASKED, 0)
     beside = batch.read_excess().get(excess.UNASKED, 0)
@@ -66,7 +66,10 @@ def _note_dropped(batch: BatchFolder, manifest: Manifest, events: int) -> None:
 
 
 async def hand_over(delivery: Delivery, writer: PartWriter) -> None:
-    """:raises StagingError: what came before could not be written; nothing more will be."""
+    """Append a delivery to a file.
+
+    :raises StagingError: earlier events could not be written; the writer accepts no more.
+    """
     await writer.append(
         delivery.ids,
         delivery.replay_ids,

@@ -1,4 +1,4 @@
-"""The batch after a position: its name, in values that fit into a trigger's arguments, and its folder's content."""
+"""The batch after a position: its identity in plain values, and its staged content."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 class Coming:
     """The batch after a position; enough to wait for it without the position's store.
 
-    :param sequence: the batch's own.
+    :param sequence: number of the batch.
     :param position_start: the position's replay id, or `earliest` or `latest`.
     :param start: replay point at which the batch begins, as `Position.start`.
     :param pinned_by: as `Position.pinned_by`.
-    :param resume_after: replay id of a keepalive that no event of the batch lies before, and
-    :param resume_after_at: when it came; empty if there is none.
-    :param staging_id: of the staging area that the position was last worked on with.
-    :param staging_since: number of the first batch since which that has not changed.
-    :param managed: id or developer name of the managed subscription it comes from, whose place Salesforce keeps; empty: none.
+    :param resume_after: replay id of a keepalive, hex, that every event of the batch follows;
+        empty: none.
+    :param resume_after_at: time at which that keepalive came, ISO-8601; empty: none.
+    :param staging_id: id of the staging area with which the position was last worked on.
+    :param staging_since: batch number since which `staging_id` has been the same.
+    :param managed: id or developer name of the managed subscription; empty: none. Salesforce keeps
+        its committed replay id.
     """
 
     org_id: str
@@ -71,7 +73,10 @@ class Coming:
         return layout.batch_id(self.epoch, self.sequence)
 
     def is_same(self, other: Coming) -> bool:
-        """Whether it is this batch, still to begin where it was; `latest` may have been pinned since."""
+        """Return whether both are the same batch at the same replay point.
+
+        `latest` may have been pinned in between.
+        """
         if (self.epoch, self.sequence) != (other.epoch, other.sequence):
             return False
         return LATEST in (self.start, other.start) or self.start == other.start
@@ -94,7 +99,8 @@ class Coming:
 def look(coming: Coming, folder: TopicFolder, *, sound: bool) -> restart.Found:
     """Read the batch's folder, for `restart.plan`.
 
-    :param sound: read files through, as a task that makes a batch of them must; otherwise only their footers.
+    :param sound: verify whole files, as a task that makes a batch of them must; otherwise read only
+        their footers.
     """
     batch = folder.batch(coming.epoch, coming.sequence)
     manifest = batch.read_manifest()
@@ -111,9 +117,10 @@ def look(coming: Coming, folder: TopicFolder, *, sound: bool) -> restart.Found:
 
 
 def anchors(coming: Coming, folder: TopicFolder) -> tuple[Anchor, ...]:
-    """Keepalives of the coming batch, from the position and from beside the batches, the freshest first.
+    """Return the keepalive points of the coming batch, the freshest first.
 
-    Their times come from several machines' clocks, so they say which one is tried first, and no more.
+    They come from the position and from beside the batches. Their times come from several machines'
+    clocks, so the order decides only which one is tried first.
     """
     beside = age.anchor_at(folder, coming.epoch, coming.sequence - 1)
     found = [beside] if beside else []

@@ -1,4 +1,4 @@
-"""From a landed batch to a moved position. The last step, and the only one that moves anything."""
+"""Commit the position of a landed batch: the last step, and the only one that moves past events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COMMIT_SECONDS = 120.0
-"""Time in which a position store that is away may come back after a landing."""
+"""Seconds for which a commit is retried after a landing while the position store is unavailable."""
 
 CLOCK = Clock()
 
@@ -55,11 +55,11 @@ def take_staged(
     adopted: bool,
     again: bool,
 ) -> Staged:
-    """Claim a batch that another task has staged, so as to commit it.
+    """Take the lease of a batch that another task has staged, in order to commit it.
 
-    :param adopted: that task had found it staged, and fetched nothing.
-    :param again: that task is of the past, and landed its own batch again.
-    :raises BatchClaimed: somebody else is at work on it.
+    :param adopted: that task reused a batch that was staged already.
+    :param again: that task was a rerun, which landed its own batch again.
+    :raises BatchClaimed: another process holds the lease.
     """
     claim = folder.claim(Holder.here(run, datetime.now(UTC).isoformat()))
     return Staged(
@@ -75,10 +75,10 @@ def take_staged(
 
 
 def check_before_landing(staged: Staged) -> None:
-    """Make sure, right before Spark is launched, that the batch is ours still and the one after the position.
+    """Check, right before Spark starts, that the lease is held and the batch follows the position.
 
-    :raises BatchClaimed: somebody took this process for dead and holds the batch now.
-    :raises PositionConflict: the position was moved or reset meanwhile.
+    :raises BatchClaimed: another process has taken over the lease.
+    :raises PositionConflict: the position was moved or reset in between.
     """
     staged.claim.check()
     if staged.again:
@@ -95,8 +95,8 @@ def check_before_landing(staged: Staged) -> None:
             stands = f"is at {at} ({position.replay_id}) by now"
         raise PositionConflict(
             f"Batch {manifest.batch_id} was staged after {manifest.position_start}, but "
-            f"{staged.store.where} {stands}: it was moved or reset meanwhile. Nothing is landed; the "
-            "next run continues from where the position is."
+            f"{staged.store.where} {stands}: it was moved or reset meanwhile. Nothing is landed; "
+            "the next run continues from the position."
         )
 
 
@@ -109,18 +109,20 @@ def commit_batch(
     wait: Callable[[float], bool] = _sleep,
     clock: Clock = CLOCK,
 ) -> Receipt:
-    """Move the position to the batch's end, once; a second time changes nothing. Old batches are swept.
+    """Move the position to the batch's end, once, and sweep old batches. Blocks.
 
-    A store or staging area that does not answer is asked again for `commit_seconds`: the batch has
-    landed, and a run that fails now would look as if it had not. Blocks.
+    A second call changes nothing. A store or staging area that does not answer is retried for
+    `commit_seconds`. The batch has landed, and a run that failed now would look as if it had not.
 
-    :param wait: waits for so many seconds, less if the task is to end; returns whether it is. Then
-        the next try commits.
-    :raises NotLanded: without a receipt that adds up.
-    :raises TransportError: the store did not answer in time; the next try commits without a delivery.
+    :param commit_seconds: as `COMMIT_SECONDS`.
+    :param wait: waits that many seconds, or less if the task is ending; returns whether it is
+        ending. If it is, the next try commits.
+    :raises NotLanded: the receipt is missing or does not add up.
+    :raises TransportError: the store did not answer in time; the next try commits without a
+        delivery.
     :raises StagingError: likewise for the staging area.
-    :raises BatchClaimed: somebody took this process for dead and holds the batch now.
-    :raises PositionConflict: the position is not where the batch was fetched for.
+    :raises BatchClaimed: another process has taken over the lease.
+    :raises PositionConflict: the batch does not follow the position.
     """
     receipt = _commit_in_time(staged, run, commit_seconds, wait, clock)
     if not staged.again:
@@ -165,8 +167,9 @@ def _commit(staged: Staged, run: Run) -> Receipt:
     manifest = restart.as_landed(staged.manifest, receipt)
     if manifest != staged.manifest:
         log.warning(
-            "Batch %s has landed from another staging area, with %s up to %s; that is what counts, and what was staged here "
-            "beyond it is fetched again with the next batch. Give all workers one staging area.",
+            "Batch %s has landed from another staging area, with %s up to %s, and that form "
+            "counts. Events that are staged here beyond its end are delivered again with the next "
+            "batch. Give all workers one staging area.",
             manifest.batch_id,
             counted(manifest.events, "event"),
             manifest.end,
@@ -177,9 +180,10 @@ def _commit(staged: Staged, run: Run) -> Receipt:
         return receipt
     if position is None:
         raise PositionConflict(
-            f"The position of {manifest.topic} for consumer {manifest.consumer!r} is gone from {staged.store.where}, and batch "
-            f"{manifest.batch_id} has landed. Put it back: `airflow sfevents position set {manifest.consumer} {manifest.topic} "
-            f"{manifest.end}`, as the batch that has landed ends there."
+            f"The position of {manifest.topic} for consumer {manifest.consumer!r} is gone from "
+            f"{staged.store.where}, and batch {manifest.batch_id} has landed. Put it back: "
+            f"`airflow sfevents position set {manifest.consumer} {manifest.topic} {manifest.end}`, "
+            "as the batch that has landed ends there."
         )
     if not is_committed(position, manifest):
         staged.claim.check()
@@ -191,7 +195,7 @@ def _commit(staged: Staged, run: Run) -> Receipt:
         stores.write(staged.store, moved)
         steps.reached(steps.COMMITTED, manifest.batch_id)
         log.info(
-            "Position of %s: sequence %d, after %s.",
+            "Position of %s: batch number %d, after %s.",
             manifest.topic,
             manifest.sequence,
             manifest.end,
@@ -200,7 +204,7 @@ def _commit(staged: Staged, run: Run) -> Receipt:
 
 
 def _sweep(staged: Staged, keep_batches: int) -> None:
-    """Housekeeping; the batch is committed, whatever becomes of this."""
+    """Sweep old batches; an error only warns, because the batch is committed already."""
     try:
         for batch_id in staged.topic_folder.sweep(keep_batches, staged.manifest.epoch):
             log.info("Old batch %s is swept.", batch_id)

@@ -1,14 +1,14 @@
-"""What to do when the bus refuses a replay id. Nothing is skipped by itself: the user has chosen, and the loss is recorded.
+"""Fallback for a replay id that the bus refuses: the user chooses, and the loss is recorded.
 
-1. An anchor (a keepalive's replay id) is refused: subscribe at an older one, or at the replay point that
-   it follows. No event lies between them, so nothing is lost.
-2. The position's replay id is refused: `replay_fallback` decides. The loss window goes into the position
-   itself, under the batch's claim and before the first event is staged, so every later attempt at the
-   batch, with whichever staging area, begins at the same replay point.
+1. A keepalive point is refused: subscribe at an older one, or at the replay point that it follows.
+   There is no event between them, so nothing is lost.
+2. The position's replay id is refused: `replay_fallback` decides. The loss window goes into the
+   position itself, under the batch's lease and before the first event is staged. So every later
+   attempt at the batch, with whichever staging area, begins at the same replay point.
 3. `replay_fallback="latest"` is pinned like a first run at `latest`: the window is written with the
    replay id of the first keepalive or event.
 4. The event that pinned `latest` is in no file: the task that received it died before it closed the
-   file, and the bus delivers only what comes after it. The position records a loss window of one event.
+   file, and the bus delivers only later events. The position records a loss window of one event.
 """
 
 from __future__ import annotations
@@ -34,32 +34,38 @@ CHOICES = (FAIL, *PRESETS)
 
 
 def check_choice(replay_fallback: str) -> str:
-    """:raises ConfigurationError: it is none of the choices."""
+    """Return the choice.
+
+    :raises ConfigurationError: it is not one of `CHOICES`.
+    """
     if replay_fallback not in CHOICES:
         raise ConfigurationError(
-            f"replay_fallback={replay_fallback!r} is not known; give {', '.join(map(repr, CHOICES))}."
+            f"replay_fallback={replay_fallback!r} is not known; give "
+            f"{', '.join(map(repr, CHOICES))}."
         )
     return replay_fallback
 
 
 def without_anchor(plan: Fetch, refused: ReplayIdRefused) -> Fetch | None:
-    """The plan without the anchor that the bus has refused; None: it was asked for at no anchor."""
+    """Return the plan without the keepalive point that the bus refused; None: the plan had none."""
     if not plan.anchors:
         return None
     older = replace(plan, anchors=plan.anchors[1:])
-    log.warning("The anchor %s is refused; going on after %s. %s", plan.ask, older.ask, refused)
+    log.warning(
+        "Keepalive point %s is refused; continuing after %s. %s", plan.ask, older.ask, refused
+    )
     return older
 
 
 def choose(
     position: Position, replay_fallback: str, refused: ReplayIdRefused, where: str
 ) -> Position:
-    """The position with the loss window, after the bus has refused the position's replay id.
+    """Return the position with a loss window, after the bus has refused its replay id.
 
     :param where: the position's store, for the message.
     :return: not written anywhere yet; with `latest`, not pinned.
-    :raises ReplayIdRefused: the user has not chosen to go on; the message names the choices. Or the
-        bus has refused the replay point after an earlier loss window, too.
+    :raises ReplayIdRefused: `replay_fallback` is `fail`; the message names the choices. Or the bus
+        has also refused the replay point after an earlier loss window.
     """
     if replay_fallback == FAIL:
         raise ReplayIdRefused(_what_to_choose(refused, position, where))
@@ -76,13 +82,13 @@ def choose(
 
 
 def without_first(position: Position) -> Position:
-    """The position with a loss window for the event that pinned it, which no file holds.
+    """Return the position with a loss window for the event that pinned it, which no file holds.
 
     :return: not written anywhere yet; it starts at the same replay id.
     """
     why = (
-        f"the task that received event {position.start}, the first one after 'latest', ended before it "
-        "had staged it"
+        f"the task that received event {position.start}, the first one after 'latest', ended "
+        "before it had staged it"
     )
     before = position.loss
     window = LossWindow(
@@ -106,9 +112,11 @@ def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) ->
             f"elsewhere, once: `{command} earliest`, `{command} latest` or `{command} <replay id>`."
         )
     return (
-        f"{refused} The replay id is {position.replay_id}, of {where}; its last event was created at "
-        f"{position.last_event_at or 'an unknown time'}. Nothing was moved, and nothing is skipped without you. Events published after that "
-        "place and no longer kept (72 hours) are lost to this topic; the org may also have been moved or refreshed. To go on, once: "
-        f"`{command} earliest` (all that the bus still holds; what has landed does not land again) or `{command} latest` (from now on). "
-        "To let this task choose by itself whenever it happens: replay_fallback='earliest' or 'latest'; either records a loss window."
+        f"{refused} The replay id is {position.replay_id}, of {where}; its last event was created "
+        f"at {position.last_event_at or 'an unknown time'}. The position was not moved, and no "
+        "event is skipped without your choice. Events published after that replay id and no longer "
+        "kept (72 hours) are lost to this topic; the org may also have been moved or refreshed. To "
+        f"continue, once: `{command} earliest` (all that the bus still holds; events that have "
+        f"landed do not land again) or `{command} latest` (from now on). To let this task choose "
+        "each time: replay_fallback='earliest' or 'latest'; either records a loss window."
     )

@@ -1,4 +1,4 @@
-"""One fetch: from the bus into closed files, and the manifest last of all."""
+"""Fetch of one batch: from the bus into closed files, and the manifest last."""
 
 from __future__ import annotations
 
@@ -58,22 +58,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 10.0
-"""How often a long fetch says how far it has come."""
+"""Seconds between two progress lines in the log of a long fetch."""
 
 MARGIN_SECONDS = 60.0
-"""Time beyond `max_seconds` after which a fetch is cancelled, whatever it waits for. Ending a stream takes up
-to 10 s (`Patience.rest_seconds`); the rest is for a staging area that is slow."""
+"""Seconds beyond `max_seconds` after which a fetch is cancelled. Ending a stream takes up to 10 s
+(`Patience.rest_seconds`); the rest is for a slow staging area."""
 
 SCHEMA_SECONDS = 10.0
-"""Between two requests for a schema that cannot be had just now, while events come."""
+"""Seconds between two requests for a schema that is unavailable, while events come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
     """End of a fetch.
 
+    :param ended_by: name of a bound, `stopped`, `lost` or `error`.
     :param latest_replay_id: of the last event or keepalive, hex; empty when nothing came.
-    :param unasked: events beyond the batch that memory had no room for.
+    :param unasked: number of events beyond the batch that memory had no room for.
     :param beyond: events beyond the batch.
     """
 
@@ -97,13 +98,13 @@ def announcement(topic: str, plan: Fetch, bounds: Bounds) -> str:
 
 
 class BatchFetch:
-    """Fetches one batch into its folder; the claim is the caller's.
+    """Fetches one batch into its folder; the caller holds the lease.
 
     :param bounds: of the batch, including what earlier attempts have kept.
     :param plan: where to start and which files of earlier attempts to keep.
-    :param pin: how `latest` becomes a replay id, if the plan asks there.
+    :param pin: writes the replay id of `latest` into the position, if the plan starts there.
     :param staging_id: of the staging area.
-    :param elsewhere: events of the batch that are staged in another staging area, as far as is known.
+    :param elsewhere: number of the batch's events staged in another staging area, as far as known.
     """
 
     def __init__(
@@ -142,11 +143,11 @@ class BatchFetch:
         self._reported_at = time.monotonic()
 
     async def run(self, client: PubSubClient, stopping: asyncio.Event) -> Manifest | Ended:
-        """The manifest of the staged batch; or how the fetch ended, when no event came.
+        """Fetch; return the manifest of the staged batch, or the end of a fetch without events.
 
-        :raises Stopped: `stopping` was set; what has been received is kept.
-        :raises TransportError: the service, or a schema, could not be had within `max_seconds`; what
-            has been received is kept.
+        :raises Stopped: `stopping` was set; received events are kept.
+        :raises TransportError: the service or a schema was unavailable for all of `max_seconds`;
+            received events are kept.
         """
         log.info("%s", announcement(self._request.topic, self._plan, self._bounds))
         if self._bounds.until is not None and self._plan.kept:
@@ -166,7 +167,7 @@ class BatchFetch:
         return staged
 
     async def _judged_by_time(self, client: PubSubClient, until: datetime) -> Fetch:
-        """The plan, which knows whether the last event that is kept ends the batch already."""
+        """Return the plan, which knows then whether its last kept event ends the batch already."""
         last = self._plan.kept[-1]
         await self._keep_schemas(client, set(last.schemas))
         created = await asyncio.to_thread(self._last_event_at, last)
@@ -195,7 +196,7 @@ class BatchFetch:
         if not ended.last_event_at:
             ended = replace(ended, last_event_at=self._last_event_at(parts[-1]))
         manifest = self._write_manifest(parts, ended, losses, supply.repeated())
-        # A twin may have written the manifest; what came beyond this batch's end is not beyond that one's.
+        # Another process may have written the manifest, with another end: then drop `beyond`.
         return manifest, ended.beyond if manifest.end == parts[-1].end else ()
 
     def _stopped(self, parts: tuple[Part, ...]) -> Stopped:
@@ -233,10 +234,9 @@ class BatchFetch:
         return _ended(result)
 
     def _ended_by_error(self, error: SfEventsError) -> Ended:
-        """End of a fetch that received nothing new: what earlier attempts have paid for lands first.
+        """Return the end of a fetch without new events, so that events kept earlier land first.
 
-        :raises SfEventsError: there is nothing of earlier attempts; or the bus refused the anchor,
-            behind which another replay point can be tried.
+        :raises SfEventsError: nothing was kept; or keepalive point, lease or staging area failed.
         """
         anchor_is_refused = self._plan.anchors and isinstance(error, ReplayIdRefused)
         if (
@@ -249,7 +249,7 @@ class BatchFetch:
         return Ended(ended_by="lost" if passes else "error", error=str(error))
 
     async def _keep(self, delivery: Delivery, supply: Supply) -> None:
-        """Hand a delivery to the file; the first one pins `latest` before anything is staged.
+        """Append a delivery to the file; the first one pins `latest` before anything is staged.
 
         The file that holds the pinning event says `latest` as its start (`restart`).
         """
@@ -262,8 +262,8 @@ class BatchFetch:
                 await asyncio.to_thread(require_unchanged, self._store, self._position)
         except BatchClaimed:
             log.warning(
-                "%s of %s came to this task in vain, as another one has begun the position; deliveries "
-                "count against the org's daily allowance, and no batch has these in its `excess`.",
+                "Dropped %s of %s: another task has begun the position. They count against the "
+                "org's daily allowance, and no batch counts them in its `excess`.",
                 counted(len(delivery), "event"),
                 self._request.topic,
             )
@@ -274,8 +274,8 @@ class BatchFetch:
             )
         await hand_over(delivery, self._writer)
         if pinned_here:
-            # The event that pinned the position can be had from this file alone. And Salesforce, if it
-            # keeps the place, has none yet: the next stream would begin at a later `latest`.
+            # Only this file holds the pinning event. And a managed subscription has no committed
+            # replay id yet: its next stream would begin at a later `latest`.
             await supply.keep(await self._writer.sealed())
 
     async def _heard(self, replay_id: str) -> None:
@@ -283,15 +283,15 @@ class BatchFetch:
             await self._pin_to(replay_id, record.KEEPALIVE)
 
     async def _pin_to(self, replay_id: str, by: str) -> None:
-        assert self._pin is not None  # noqa: S101 - the callers have looked
+        assert self._pin is not None  # noqa: S101 - the callers have checked
         self._position = await asyncio.to_thread(self._pin.record, replay_id, by, self._claim)
         self._plan = replace(self._plan, start=self._position.start)
         self._pin = None
 
     async def _keep_schemas(self, client: PubSubClient, schema_ids: set[str]) -> None:
-        """Get the schemas of a delivery; one that cannot be had just now is asked for again later.
+        """Get the schemas of a delivery; one that is unavailable is requested again later.
 
-        The events are staged, and the stream goes on: a manifest needs the schema, a stream does not.
+        The stream continues meanwhile: the manifest needs the schema, the stream does not.
         """
         missing = schema_ids - self._schemas
         if not missing or time.monotonic() < self._schemas_due_at:
@@ -300,12 +300,12 @@ class BatchFetch:
             await keep_schemas(self._folder, client, missing)
         except TransportError as error:
             self._schemas_due_at = time.monotonic() + SCHEMA_SECONDS
-            log.warning("The fetch goes on without a schema for now: %s", error)
+            log.warning("Fetching on without a schema; it is requested again: %s", error)
             return
         self._schemas |= missing
 
     async def _losses(self, client: PubSubClient) -> tuple[LossWindow, ...]:
-        """The loss window this batch begins with, and the first event after it, if this attempt saw it."""
+        """Return the loss window before this batch, with the time of the first event if known."""
         loss, first = self._position.loss, self._first
         if loss is None:
             return ()
@@ -314,17 +314,17 @@ class BatchFetch:
         try:
             read = event_time_reader(await client.get_schema(first.schema_ids[0]))
         except SfEventsError:
-            return (loss,)  # good to know, not worth failing a fetched batch for
+            return (loss,)  # the time only informs; it must not fail a fetched batch
         created = read(first.payloads[0])
         return (replace(loss, first_event_at=created.isoformat() if created else ""),)
 
     def _last_event_at(self, last: Part) -> str:
-        """Creation time of the last event in files of earlier attempts; ISO-8601, or empty if unknown."""
+        """Return the creation time of a kept file's last event, ISO-8601; empty if unknown."""
         try:
             schema_id, payload = self._folder.last_event(last)
             created = event_time_reader(self._folder.read_schema(schema_id))(payload)
         except StagingError as error:
-            log.warning("The time of the batch's last event is not known: %s", error)
+            log.warning("Could not read the time of the batch's last event: %s", error)
             return ""
         return created.isoformat() if created else ""
 
@@ -336,7 +336,7 @@ class BatchFetch:
             log.info("%d of at most %d events received.", self._received, self._bounds.max_events)
 
     async def _keep_keepalive(self, ended: Ended) -> None:
-        """Move a quiet topic's replay point on, so that it does not expire; nothing was staged."""
+        """Record a keepalive in the position, so that a quiet topic's replay id does not expire."""
         known = ("", self._position.start, self._position.resume_after)
         if ended.latest_replay_id not in known:
             await asyncio.to_thread(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 HELD, OVERTAKEN, MOVED = "held", "overtaken", "moved"
 MAX_WAIT, STOPPED, STAGED = "max_wait", "stopped", "staged"
-"""Words of `Heard.ended_by`, beside the bounds' names and `error`."""
+"""Values of `Heard.ended_by`, beside the bounds' names and `error`."""
 
 GAVE_WAY = (HELD, OVERTAKEN, MOVED)
 """Ends of a wait that leave the batch to another process."""
@@ -16,14 +16,15 @@ GAVE_WAY = (HELD, OVERTAKEN, MOVED)
 class Heard:
     """Result of a wait; plain values.
 
-    :param events: known of the coming batch, those kept before included.
+    :param events: number of events of the coming batch, including those staged before the wait.
     :param staged: all of them are in closed files, or in a batch with a manifest.
-    :param staging_id: of the staging area that they are in; empty if it is not known.
+    :param staging_id: of the staging area that holds them; empty if unknown.
     :param resume_after: replay id of the last keepalive, hex; empty if none came, or an event did.
-    :param held_by: who is at work on the batch, and alive; empty: nobody.
-    :param ended_by: a bound's name, `max_wait`, `stopped`, `error`; `held`: somebody else has it; `overtaken`: somebody else has gone on
-        with it; `moved`: it is not the coming batch any more; `staged`: enough was there already.
-    :param why: a sentence for people, where there is something to say.
+    :param held_by: live process that holds the lease; empty: none.
+    :param ended_by: name of a bound, `max_wait`, `stopped`, `error`; `held`: another process holds
+        the lease; `overtaken`: another process has staged more of the batch; `moved`: the position
+        has moved; `staged`: enough was staged already.
+    :param why: a sentence for users, if there is something to explain.
     """
 
     batch_id: str

@@ -1,4 +1,4 @@
-"""A watcher that cannot watch: who is told of it, and when it tries again. `watching` decides."""
+"""Error handling of the watcher: log, notify, back off. `watching` decides."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What things are like; only to be compared.
+    """Connection and position as last read; compared to see whether one has changed.
 
-    :param place: where watching would go on, or why that cannot be known.
+    :param place: the coming batch and its plan, or the error that hides them.
     """
 
     settings: Settings | None = None
@@ -35,10 +35,10 @@ class State:
 
 @dataclass(slots=True)
 class Hindrance:
-    """What is in a watcher's way, if anything is.
+    """Error state of one watcher.
 
-    :ivar settings, session: what the watcher goes by, as far as it has come; it says so here.
-    :ivar listens_since: it has got as far as listening.
+    :ivar settings, session: of the current round; the watcher sets them as it proceeds.
+    :ivar listens_since: time at which the watcher began to listen; None: it does not listen.
     """
 
     request: BatchRequest
@@ -51,7 +51,7 @@ class Hindrance:
     _state: State = field(default_factory=State)
 
     async def is_to_be_waited_out(self) -> bool:
-        """Whether there is trouble, and another try would only show it again."""
+        """Return whether another try would only repeat the last error."""
         if self._trouble is None:
             return False
         changed = await self._now() != self._state
@@ -60,13 +60,13 @@ class Hindrance:
         )
 
     def pause(self) -> float:
-        """Seconds until the next look."""
+        """Return the seconds until the next look."""
         if self._trouble is None:
             return 1.0
         return watching.trouble_pause(self._trouble, self.around.spread())
 
     async def met(self, error: Exception) -> str:
-        """Take note of an error; what to tell people now, or nothing."""
+        """Record an error; return the message of a notification, empty if none is due now."""
         now = self.around.now()
         if watching.was_well(self.listens_since, now):
             self._trouble = None
@@ -79,20 +79,20 @@ class Hindrance:
         message = ""
         if watching.is_due(trouble, self.rules, now):
             trouble = watching.told(trouble, now)
-            if not await self.around.any_run([self.request.consumer]):  # else its task says it
+            if not await self.around.any_run([self.request.consumer]):  # otherwise the task says it
                 message = trouble.message
         self._trouble, self._state = trouble, state
         return message
 
     def is_over(self) -> None:
         if self._trouble is not None:
-            log.info("Watching %s goes on.", self.request.topic)
+            log.info("Watching %s again.", self.request.topic)
             self._trouble = None
 
     async def _now(self) -> State:
         try:
             settings = await asyncio.to_thread(self.around.settings)
-        except Exception:  # noqa: BLE001 - whatever it is, the next try will say it
+        except Exception:  # noqa: BLE001 - the next try reports any error
             return State()
         try:
             return State(settings=settings, place=await asyncio.to_thread(self._place))
@@ -109,7 +109,7 @@ class Hindrance:
 
 
 def _log(before: Trouble | None, trouble: Trouble, error: Exception, topic: str) -> None:
-    """Each trouble once in a row; one that is not ours with where it came from."""
+    """Log the first error of a row of equal ones, with a traceback if it is not of this package."""
     known = before is not None and before.kind == trouble.kind
     log.log(
         logging.DEBUG if known else logging.WARNING,

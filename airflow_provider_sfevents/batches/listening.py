@@ -1,18 +1,20 @@
-"""One wait: subscribe where the coming batch goes on, and stage what comes as a part of it.
+"""A wait: subscribe after what is known of the coming batch, and stage the events as part of it.
 
-1. A wait claims nothing while nothing comes: a thousand heartbeats would cost too much, and a task that
-   fetches must not be kept out. The batch is claimed when the first event has come, and released as soon
-   as the events are in closed files.
-2. Once claimed, the batch is read again. If another process has gone on with it meanwhile, this wait's
-   events are a second delivery of the same; they are dropped.
-3. `latest` is another moment for each subscription. So a wait at `latest` claims the batch before it
-   subscribes, and writes the position with the replay id of the first keepalive or event (`Pin`).
-4. Keepalives are recorded, the first at once and then hourly, as long as no event has come: beside the
-   batches and, where the wait has the store, in the position. So a quiet topic does not expire.
-5. If the staging area cannot be written, the event costs a second delivery; the wait reports it all the
-   same, except at `latest`.
-6. However the wait ends, what was received is in a closed file and the batch is released; nothing here
-   blocks the event loop.
+1. A wait without events holds no lease: a thousand lease heartbeats would cost too much, and a
+   fetching task must not be kept out. The wait takes the lease when the first event has come, and
+   releases it as soon as the events are in closed files.
+2. Under the lease, the batch is read again. If another process has staged more of it in between,
+   this wait's events are extra deliveries; they are dropped.
+3. `latest` resolves to a different replay id for each subscription. So a wait at `latest` takes the
+   lease before it subscribes, and writes the position with the replay id of the first keepalive or
+   event (`Pin`).
+4. Keepalives are recorded, the first at once and then hourly, as long as no event has come: beside
+   the batches and, if the wait has the store, in the position. So a quiet topic's replay id does
+   not expire.
+5. If the staging area cannot be written, the events are delivered a second time. The wait reports
+   them nevertheless, except at `latest`.
+6. However the wait ends, received events are in a closed file and the lease is released. Nothing
+   here blocks the event loop.
 """
 
 from __future__ import annotations
@@ -71,19 +73,25 @@ async def listen(
     until_enough: bool = False,
     unstaged: str = "",
 ) -> Heard:
-    """Wait once. Cancelled, it takes what has been asked for and comes at once, and closes the file, before it ends.
+    """Wait once for events of the coming batch.
 
-    :param plan: what was found of the batch; for a whole one the wait ends without listening.
-    :param bounds: of the coming batch, what is kept of it already included.
-    :param run: the task that waits; for processes that find the batch claimed.
-    :param store: the position's, where it can be written; not in the trigger of a deferred sensor.
-    :param pin: how `latest` becomes a replay id; without it a wait at `latest` ends at once (`moved`).
+    If the wait is cancelled, it first receives requested events that come at once, and closes the
+    file.
+
+    :param plan: of the batch; if the batch has a manifest, the wait ends without listening.
+    :param bounds: of the coming batch, including what is staged of it.
+    :param run: the waiting task; recorded in the lease for other processes.
+    :param store: the position's; None if it cannot be written, as in the trigger of a deferred
+        sensor.
+    :param pin: writes the replay id of `latest` into the position; without it a wait at `latest`
+        ends at once (`moved`).
     :param stop: ends the wait when set.
-    :param max_wait: seconds to go on for after the first event, at most.
-    :param until_enough: `max_wait` does not end a wait whose events cannot be staged, since each further wait would have them delivered once more.
-    :param unstaged: why nothing is to be staged at all, where an earlier wait could not.
+    :param max_wait: maximum seconds to continue after the first event.
+    :param until_enough: `max_wait` does not end a wait whose events cannot be staged, because each
+        further wait would have them delivered once more.
+    :param unstaged: reason not to stage anything, if an earlier wait could not; empty: none.
     :raises StagingError: the staging area cannot be written, and without it `latest` would be lost.
-    :raises ReplayIdRefused: the bus does not know the replay id where the batch goes on.
+    :raises ReplayIdRefused: the bus does not know the replay id to continue from.
     :raises SfEventsError: of other kinds, as `PubSubClient.fetch` does.
     """
     if not isinstance(plan, restart.Fetch):
@@ -103,7 +111,7 @@ async def listen(
 
 
 class _Wait:
-    """Runs once."""
+    """State of one wait; `run` is called once."""
 
     def __init__(
         self,
@@ -179,9 +187,8 @@ class _Wait:
             finally:
                 if aside is not None:
                     aside.cancel()
-            for (
-                delivery
-            ) in result.beyond:  # of a stream that is shared; they belong to the same batch
+            # Events beyond the bounds, of a shared stream: they belong to the same batch.
+            for delivery in result.beyond:
                 await self._receive(delivery)
             return result
 
@@ -191,7 +198,7 @@ class _Wait:
         self._end(HELD)
 
     async def _hold(self) -> None:
-        """Claim the batch before anything is asked for at `latest`."""
+        """Take the lease before the subscription starts at `latest`."""
         try:
             await asyncio.to_thread(self._batch.take, self._plan)
         except StagingError as error:
@@ -213,14 +220,14 @@ class _Wait:
             try:
                 await hand_over(delivery, self._writer)
                 if pins and self._supply is not None:
-                    # The event that pinned the position can be had from this file alone.
+                    # Only this file holds the event that pinned the position.
                     await self._supply.keep(await self._writer.sealed())
             except StagingError as error:
                 self._not_staged(error, pinned_here=pins)
-                await self._batch.release()  # it may be long until the rest has come
+                await self._batch.release()  # the remaining events may take long
 
     async def _begin(self, first: Delivery) -> None:
-        """The first event has come: claim the batch, read it again, and begin a file."""
+        """Handle the first event: take the lease, read the batch again, and begin a file."""
         came_at = asyncio.get_running_loop().time()
         pins = not self._batch.is_pinned
         plan = self._plan  # a file with the pinning event starts at `latest`
@@ -236,7 +243,8 @@ class _Wait:
             except StagingError as error:
                 self._not_staged(error, pinned_here=pins)
                 await self._batch.release()
-        # Only now is it known whether `max_wait` may end this wait: a store may take longer than that to refuse.
+        # Only now is it known whether `max_wait` may end this wait, because that depends on
+        # `_unstaged`: a store may take longer than `max_wait` to refuse.
         self._set_timer(came_at)
 
     async def _pin(self, replay_id: str, by: str) -> None:
@@ -255,7 +263,8 @@ class _Wait:
             self._timer = loop.call_at(came_at + self._max_wait, self._waited)
 
     async def _keepalive(self, replay_id: str) -> None:
-        # An event that was left to another process lies before a later keepalive too, and its file may never be closed.
+        # No keepalive counts after the first event: the process that stages the event may die
+        # before it closes the file, and the event comes before the keepalive.
         if not self._is_quiet:
             return
         self._resume_after = replay_id
@@ -307,15 +316,17 @@ class _Wait:
         if self._unstaged:
             return
         self._unstaged = (
-            f"Events of {self._topic} cannot be staged here: {error} They are reported all the same; the task that fetches has them "
-            "delivered once more, and they count a second time against the org's daily allowance."
+            f"Events of {self._topic} cannot be staged here: {error} They are reported "
+            "nevertheless; the task that fetches has them delivered once more, and they count a "
+            "second time against the org's daily allowance."
         )
         log.warning("%s", self._unstaged)
 
     def _latest_is_lost(self, error: StagingError) -> StagingError:
         return StagingError(
-            f"Waiting on {self._topic} from 'latest' needs a staging area that can be written: its first events are kept there, and "
-            f"without it the task that fetches would miss them. {error}"
+            f"Waiting on {self._topic} from 'latest' needs a staging area that can be written: its "
+            "first events are kept there, and without it the task that fetches would miss them. "
+            f"{error}"
         )
 
     def _heard(self, result: FetchResult | None) -> Heard:
@@ -342,7 +353,10 @@ class _Wait:
 
 
 async def _to_the_end(work: asyncio.Task[Heard]) -> None:
-    """Wait for it, though we were cancelled; cancelled once more, what comes still is left, but what came is sealed."""
+    """Finish the wait after a cancellation.
+
+    After a second cancellation it stops receiving, but still seals received events in the file.
+    """
     while not work.done():
         try:
             await asyncio.wait((work,))

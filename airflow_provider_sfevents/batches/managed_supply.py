@@ -1,4 +1,4 @@
-"""A batch's events from a managed subscription, whose place Salesforce keeps; `redelivery` says what that means."""
+"""Event source of a managed subscription, whose committed replay id Salesforce keeps."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class ByManaged:
-    """Salesforce says where to start; `redelivery` what that means."""
+    """Starts after the replay id that was committed to Salesforce (see `redelivery`)."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ByManaged:
                 plan, bounds, receive, stop=stop, heard=heard, outlast=outlast
             )
 
-        is_noted = plan.start != LATEST  # elsewhere there is a place already
+        is_noted = plan.start != LATEST  # otherwise one is recorded already
 
         async def committed(replay_id: str) -> None:
             nonlocal is_noted
@@ -96,13 +96,16 @@ class ByManaged:
         )
 
     async def keep(self, replay_id: str) -> None:
-        """Commit it. Should the service not, what comes again is known; so nothing fails by it."""
+        """Commit a replay id to Salesforce.
+
+        A failure only warns, because events that are delivered again are known.
+        """
         steps.reached(steps.MANAGED_COMMIT_NEXT, self._folder.batch_id)
         place = self._offered or replay_id
         if why := await self._managed.commit(place, self._stop):
             log.warning(
-                "Salesforce did not keep the end of batch %s: %s. The batch is staged and lands all the same; what is delivered again is "
-                "left out.",
+                "Salesforce did not commit the end of batch %s: %s. The batch is staged and lands "
+                "nevertheless; events that are delivered again are left out.",
                 self._folder.batch_id,
                 why,
             )
@@ -111,11 +114,11 @@ class ByManaged:
         await self._note(place)
 
     def repeated(self) -> dict[str, int]:
-        """What was known, and left out."""
+        """Return the number of events that were known already and left out."""
         return {excess.STAGED_BEFORE: self._managed.dropped}
 
     async def _make_up(self) -> None:
-        """Commit what an earlier attempt could not."""
+        """Commit the replay id that an earlier attempt could not commit."""
         owed = await asyncio.to_thread(self._owed)
         if not owed:
             return
@@ -123,7 +126,8 @@ class ByManaged:
             await asyncio.to_thread(self._confirm, self._coming.sequence - 1, owed)
             return
         log.info(
-            "Salesforce does not keep the place %s of an earlier attempt: %s. What is delivered again is left out.",
+            "Salesforce did not commit replay id %s of an earlier attempt: %s. Events that are "
+            "delivered again are left out.",
             owed,
             why,
         )
@@ -138,16 +142,17 @@ class ByManaged:
         heard: OnKeepalive | None,
         outlast: bool,
     ) -> FetchResult:
-        """Continue by the position, over a plain subscription: the managed one might start beyond it.
+        """Continue by the position, with a plain subscription: the managed one might skip events.
 
-        Meanwhile the managed one is asked for a single event. Once the batch holds that event, its
-        replay id may be committed, and Salesforce then keeps a place of this staging area.
+        In parallel, the managed subscription is asked for a single event. Once the batch holds that
+        event, its replay id may be committed, and Salesforce then keeps a replay id from this
+        staging area.
         """
         log.warning(
-            "Where managed subscription %s would start is not known to this staging area: nothing that "
-            "was staged here has been committed to Salesforce in this epoch. The fetch goes on by the "
-            "position, after %s, over a plain subscription, until Salesforce takes a place; so nothing "
-            "is missed. It costs one delivery more.",
+            "This staging area does not know where managed subscription %s would start: nothing "
+            "that was staged here has been committed to Salesforce in this epoch. So that nothing "
+            "is missed, the fetch continues by the position, after %s, over a plain subscription, "
+            "until Salesforce has committed a replay id. It costs one extra delivery.",
             self._coming.managed,
             plan.ask,
         )
@@ -157,13 +162,13 @@ class ByManaged:
             seen.update(delivery.replay_ids)
             await receive(delivery)
 
-        # A wait commits nothing, so it asks for nothing that would be paid for twice.
+        # A wait commits nothing, so it requests no event that would be delivered twice.
         offer = asyncio.ensure_future(self._managed.first() if heard is None else _nothing())
         try:
             result = await self._plain.fetch(
                 plan, bounds, received, stop=stop, heard=heard, outlast=outlast
             )
-            # Salesforce may deliver these again, whatever becomes of them here.
+            # Salesforce may deliver these again, so they are not kept for the next batch.
             self._managed.late += sum(map(len, result.beyond))
             return replace(result, beyond=())
         finally:
@@ -172,13 +177,13 @@ class ByManaged:
             self._offered = _told(offer, seen)
 
     async def _note(self, place: str) -> None:
-        """Write down beside the batch that Salesforce keeps this place."""
+        """Record beside the batch that Salesforce keeps this replay id."""
         try:
             await asyncio.to_thread(self._confirm, self._coming.sequence, place)
         except StagingError as error:
-            log.warning("Could not record that Salesforce keeps the place: %s", error)
+            log.warning("Could not record that Salesforce keeps the replay id: %s", error)
 
-    # From here on in a thread.
+    # The methods below block; they run in a thread.
 
     def _confirm(self, sequence: int, replay_id: str) -> None:
         at = datetime.now(UTC).isoformat()
@@ -186,19 +191,22 @@ class ByManaged:
         batch.write_confirmed(Confirmed(replay_id=replay_id, at=at))
 
     def _owed(self) -> str:
-        """End of the batch before, unless another staging area's form of that batch has landed."""
+        """Return the end of the batch before, if it still has to be committed to Salesforce.
+
+        Empty if another staging area's form of that batch has landed.
+        """
         anchor = age.anchor_at(self._topic_folder, self._coming.epoch, self._coming.sequence - 1)
         moved_on = anchor is not None or bool(self._coming.resume_after)
         owed = redelivery.to_commit_first(next(self._before(), None), moved_on=moved_on)
         return owed if owed == self._coming.position_start else ""
 
     def _has_no_place(self, plan: Fetch) -> bool:
-        """Whether the managed subscription might start beyond what this staging area holds.
+        """Return whether the managed subscription might start beyond what this staging area holds.
 
-        It does not if the position was last worked on with this area, and Salesforce has kept a place
-        from here since then; or if the epoch began here, at `earliest`, and no other area was used.
-        A first batch at `earliest` needs no origin for that: a task may have died after the first record
-        and before the origin.
+        It does not in two cases: the position was last worked on with this area, and Salesforce has
+        committed a replay id from here since then; or the epoch began here, at `earliest`, and no
+        other area was used. A first batch at `earliest` needs no origin for that: a task may have
+        died after the first record and before the origin.
         """
         coming, topic = self._coming, self._topic_folder
         if plan.ask == LATEST:
@@ -214,7 +222,7 @@ class ByManaged:
         return coming.staging_since > 1 or not self._has_begun_here()
 
     def _has_begun_here(self) -> bool:
-        """Whether the epoch began with this staging area, at `earliest`."""
+        """Return whether the epoch began with this staging area, at `earliest`."""
         for origin in self._topic_folder.origins():
             if origin.epoch == self._coming.epoch:
                 begun = Position.from_json(origin.position, "The origin")
@@ -222,7 +230,7 @@ class ByManaged:
         return False
 
     def _before(self) -> Iterator[redelivery.Before]:
-        """Batches of the epoch that are still here, newest first."""
+        """Yield the batches of the epoch that are still here, newest first."""
         for sequence in range(self._coming.sequence - 1, 0, -1):
             batch = self._topic_folder.batch(self._coming.epoch, sequence)
             manifest = batch.read_manifest()
@@ -235,7 +243,7 @@ class ByManaged:
             )
 
     def _known(self, plan: Fetch) -> dict[bytes, str]:
-        """Event ids by replay id of all that may come again."""
+        """Return the event ids, by replay id, of all events that may come again."""
         found = self._folder.identities(plan.kept)
         for before in redelivery.may_come_again(self._before()):
             batch = self._topic_folder.batch(before.manifest.epoch, before.manifest.sequence)
@@ -248,10 +256,10 @@ async def _nothing() -> bytes:
 
 
 def _told(offer: asyncio.Future[bytes], seen: set[bytes]) -> str:
-    """The place that may be committed, hex; empty where nothing came, or what came is not ours yet."""
+    """Return the replay id that may be committed, hex; empty if its event is not in the batch."""
     if offer.cancelled():
         return ""
     if (error := offer.exception()) is not None:
-        log.info("The managed subscription could not be listened to meanwhile: %s", error)
+        log.info("Could not get an event from the managed subscription: %s", error)
         return ""
     return offer.result().hex() if offer.result() in seen else ""

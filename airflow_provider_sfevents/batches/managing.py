@@ -1,4 +1,4 @@
-"""`position_store="managed"`: whether the arguments of a task, a sensor or a watcher belong together."""
+"""Validation of the arguments of `position_store="managed"`, for task, sensor and watcher."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def check_managed(
     replay_fallback: str = "fail",
     is_rendered: bool = True,
 ) -> str:
-    """The managed subscription to fetch from; empty: none.
+    """Return the managed subscription to fetch from; empty: none.
 
-    :param is_rendered: `managed_subscription` is as it will be used, and no template.
+    :param is_rendered: `managed_subscription` is a final value, not a template.
     :raises ConfigurationError: the arguments contradict each other.
     """
     if position_store != MANAGED:
@@ -29,18 +29,20 @@ def check_managed(
         return ""
     if not managed_subscription:
         raise ConfigurationError(
-            "position_store='managed' needs managed_subscription: the developer name or the id (18x...) of the managed event subscription whose "
-            "place Salesforce is to keep."
+            "position_store='managed' needs managed_subscription: the developer name or the id "
+            "(18x...) of the managed event subscription whose replay id Salesforce keeps."
         )
     if initial_replay != "earliest":
         raise ConfigurationError(
-            f"initial_replay={initial_replay!r} means nothing with position_store='managed': Salesforce keeps the place, and where it starts "
-            "without one is the subscription's defaultReplay. Leave initial_replay out."
+            f"initial_replay={initial_replay!r} cannot be used with position_store='managed': "
+            "Salesforce keeps the replay id, and the subscription's defaultReplay says where it "
+            "starts without one. Leave initial_replay out."
         )
     if replay_fallback != "fail":
         raise ConfigurationError(
-            f"replay_fallback={replay_fallback!r} means nothing with position_store='managed': where it goes on when the place has left the bus "
-            "is the subscription's errorRecoveryReplay. Leave replay_fallback out."
+            f"replay_fallback={replay_fallback!r} cannot be used with position_store='managed': "
+            "the subscription's errorRecoveryReplay says where it continues when the replay id has "
+            "expired. Leave replay_fallback out."
         )
     return check_reference(managed_subscription) if is_rendered else str(managed_subscription)
 
@@ -48,9 +50,11 @@ def check_managed(
 def _refuse_without(managed_subscription: Any, *, allow_latest_recovery: bool) -> None:
     if managed_subscription:
         raise ConfigurationError(
-            f"managed_subscription={managed_subscription!r} is used with position_store='managed' only: give both, or neither."
+            f"managed_subscription={managed_subscription!r} is used with position_store='managed' "
+            "only: give both, or neither."
         )
     if allow_latest_recovery:
         raise ConfigurationError(
-            "allow_latest_recovery is about managed subscriptions: it needs position_store='managed'."
+            "allow_latest_recovery is about managed subscriptions: it needs "
+            "position_store='managed'."
         )

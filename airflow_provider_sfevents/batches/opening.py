@@ -1,15 +1,15 @@
-"""The position a batch comes after: read, checked against org, task and staging area, or begun.
+"""Open a position: read it and check it against org, task and staging area, or begin it.
 
-1. A missing position is a first run only if the staging area knows of none: an epoch that began there
-   was in the store first. Otherwise the position was lost, or another Airflow works with the same
-   staging area; starting again would skip events, or pay twice for them.
-2. The first record of an epoch holds its staging area's id and a replay point that means the same for
-   every task. `latest` does not, so an epoch at `latest` is a draft, in no store, until its first
-   keepalive or event gives it a replay id (`Pin`). Only then is the first event staged.
+1. A missing position is a first run only if the staging area knows of none: an epoch that began
+   there was in the store first. Otherwise the position was lost, or another Airflow works with the
+   same staging area; starting again would skip events, or deliver them twice.
+2. The first record of an epoch holds its staging area's id and a replay point that means the same
+   for every task. `latest` does not, so an epoch at `latest` is a draft, in no store, until its
+   first keepalive or event gives it a replay id (`Pin`). Only then is the first event staged.
 3. The position records the staging area. A task that works with another one (a pod's empty disk,
    another bucket) continues from the position, warns of the cost, and counts the events that are
-   delivered again. It is refused where an event is staged in the other area and can be had from there
-   alone.
+   delivered again. It is refused if only the other area holds an event that the bus does not
+   deliver again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Opened:
 
     @property
     def stored(self) -> Position | None:
-        """What the store holds."""
+        """The position in the store; None: the store has none."""
         return None if self.is_draft else self.position
 
 
@@ -64,15 +64,16 @@ def open_position(
     store: PositionStore,
     staging_id: str,
 ) -> Opened:
-    """The position that the next batch comes after; an epoch at `latest` is a draft (`Pin`).
+    """Return the position that the next batch follows; an epoch at `latest` is a draft (`Pin`).
 
     :param staging_id: of the task's staging area; empty if it cannot be written.
-    :raises PositionConflict: of another org or task, missing or old while later batches have landed,
-        or of another staging area that alone holds an event.
-    :raises ConfigurationError: what is stored is no position, or `initial_replay` no replay point.
+    :raises PositionConflict: the position is of another org or task; it is missing or old while
+        later batches have landed; or another staging area alone holds one of its events.
+    :raises ConfigurationError: the stored value is no position, or `initial_replay` no replay
+        point.
     :raises BatchClaimed: another task is about to begin the position.
     """
-    # In this order: a batch that is committed in between must not look like one that landed without its position.
+    # Receipts first: a batch that is committed in between must not look like a lost position.
     landed = newest_landed(folder)
     position = stores.read(store)
     if position is None:
@@ -86,8 +87,8 @@ def open_position(
     by_task = position.committed_by.dag and not position.sequence
     if by_task and request.initial_replay != position.initial_replay:
         log.warning(
-            "%s was begun with initial_replay=%r, which counts; this task says %r. Give the sensor, "
-            "the watcher and the task that fetches the same.",
+            "%s was begun with initial_replay=%r, which counts; this task says %r. Give the "
+            "sensor, the watcher and the task that fetches the same value.",
             store.where,
             position.initial_replay,
             request.initial_replay,
@@ -99,9 +100,10 @@ def open_position(
 class Landed:
     """The newest batch of a consumer and topic that has a receipt.
 
-    :param end: its last replay id, hex; empty where the manifest is gone.
+    :param sequence: number of the batch.
+    :param end: its last replay id, hex; empty if the manifest is gone.
     :param is_forgotten: a user forgot the position after that batch's epoch had begun.
-    :param older_epochs: those that the batch's epoch followed.
+    :param older_epochs: epochs before the batch's epoch.
     """
 
     epoch: str
@@ -112,7 +114,7 @@ class Landed:
 
 
 def newest_landed(folder: TopicFolder) -> Landed | None:
-    """What the staging area knows of the newest batch that landed; None: nothing ever did."""
+    """Return the newest landed batch that the staging area knows of; None: no batch has landed."""
     newest = folder.newest_receipt()
     if newest is None:
         return None
@@ -131,6 +133,7 @@ def newest_landed(folder: TopicFolder) -> Landed | None:
 class Begun:
     """An epoch that the staging area knows of.
 
+    :param at: time at which it began, ISO-8601.
     :param by: the run that began it.
     """
 
@@ -140,7 +143,7 @@ class Begun:
 
 
 def begun_epochs(folder: TopicFolder) -> list[Begun]:
-    """Epochs begun since the position was last forgotten on purpose, oldest first."""
+    """Return the epochs begun since the position was last forgotten on purpose, oldest first."""
     forgotten = folder.forgotten()
     return [
         Begun(
@@ -158,22 +161,30 @@ def begun_epochs(folder: TopicFolder) -> list[Begun]:
 def refuse_lost(
     landed: Landed | None, begun: Sequence[Begun], request: BatchRequest, where: str
 ) -> None:
-    """Tell a lost position from a first run.
+    """Refuse a missing position unless this is a first run.
 
-    :raises PositionConflict: there is no position, and yet a batch has landed, or an epoch has begun.
+    :raises PositionConflict: there is no position, although a batch has landed or an epoch has
+        begun.
     """
     if landed is not None and not landed.is_forgotten:
         found = f"batch {landed.epoch}-{landed.sequence} of this consumer and topic has landed"
-        back = f"Put it back where that batch ended: `{_command('set', request)} {landed.end or '<replay id>'}`; or begin"
+        back = (
+            "Put it back where that batch ended: "
+            f"`{_command('set', request)} {landed.end or '<replay id>'}`; or begin"
+        )
     elif begun:
         last = begun[-1]
-        found = f"run {last.by.run or 'by hand'} of {last.by.dag}.{last.by.task} has begun epoch {last.epoch} at {last.at}"
+        found = (
+            f"run {last.by.run or 'by hand'} of {last.by.dag}.{last.by.task} has begun epoch "
+            f"{last.epoch} at {last.at}"
+        )
         back = "Nothing of it has landed: begin"
     else:
         return
     raise PositionConflict(
-        f"{where} is missing, but {found}: this is no first run. Somebody deleted or purged it, renamed the asset it was kept on, or "
-        f"another Airflow works with the same staging area, which then needs a staging area or a `consumer` of its own. {back} anew at "
+        f"{where} is missing, but {found}: this is no first run. It was deleted or purged, the "
+        "asset it was kept on was renamed, or another Airflow works with the same staging area, "
+        f"which then needs a staging area or a `consumer` of its own. {back} anew at "
         f"{request.initial_replay!r}: `{_command('forget', request)}`."
     )
 
@@ -183,9 +194,9 @@ def _command(verb: str, request: BatchRequest) -> str:
 
 
 def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
-    """Refuse a position of long ago.
+    """Refuse a position that was replaced by an older one.
 
-    :raises PositionConflict: more has landed than the position, and the one batch after it, can account for.
+    :raises PositionConflict: a batch has landed that is not the position's, nor the one after it.
     """
     if landed is None:
         return
@@ -196,15 +207,19 @@ def refuse_stale(position: Position, landed: Landed | None, where: str) -> None:
     if not is_stale:
         return
     raise PositionConflict(
-        f"{where} stands at batch {position.epoch}-{position.sequence}, but batch {landed.epoch}-{landed.sequence} has landed: an older "
-        "position was put in its place (a backup, an environment variable), or another Airflow works with the same staging area. "
-        f"Put the newer one back: `airflow sfevents position set {position.consumer} {position.topic} {landed.end or '<replay id>'}`, "
-        "as that batch ended there."
+        f"{where} is at batch {position.epoch}-{position.sequence}, but batch "
+        f"{landed.epoch}-{landed.sequence} has landed: an older position was put in its place (a "
+        "backup, an environment variable), or another Airflow works with the same staging area. "
+        f"Put the newer one back: `airflow sfevents position set {position.consumer} "
+        f"{position.topic} {landed.end or '<replay id>'}`, as that batch ended there."
     )
 
 
 def refuse_second_in_run(position: Position, request: BatchRequest, where: str) -> None:
-    """:raises PositionConflict: another mapped instance of this task has committed to the same position in this very run."""
+    """Refuse a topic that two mapped instances of a task read in one run.
+
+    :raises PositionConflict: another mapped instance has committed to this position in this run.
+    """
     by, run = position.committed_by, request.run
     if (
         position.sequence
@@ -213,18 +228,19 @@ def refuse_second_in_run(position: Position, request: BatchRequest, where: str) 
         and by.map_index != run.map_index
     ):
         raise PositionConflict(
-            f"{where}: mapped task {run.task} has topic {request.topic} twice, at map index {by.map_index} and {run.map_index}. "
-            "Name each topic once, or use a task of its own with another `consumer`."
+            f"{where}: mapped task {run.task} has topic {request.topic} twice, at map index "
+            f"{by.map_index} and {run.map_index}. Name each topic once, or use a task of its own "
+            "with another `consumer`."
         )
 
 
 def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
     """Refuse a position whose first event is staged in another staging area alone.
 
-    `latest` became this position's replay id by an event, and the bus delivers what comes after it.
+    An event pinned this position's `latest`, and the bus delivers only later events.
 
     :param staging_id: of the task's staging area; empty if that is not known.
-    :raises PositionConflict: naming both ways out.
+    :raises PositionConflict: naming both remedies.
     """
     if position.pinned_by != record.EVENT or not staging_id or staging_id == position.staging_id:
         return
@@ -233,20 +249,20 @@ def refuse_elsewhere(position: Position, staging_id: str, where: str) -> None:
     )
     raise PositionConflict(
         f"{where} began at 'latest' with event {position.start}, which is staged in staging area "
-        f"{position.staging_id} and has not landed; this task works with staging area {staging_id}, and "
-        "the bus delivers only what comes after that event. Give all workers one staging area "
-        "(`staging`, an object store or a folder that all mount) and keep that one; or, to do without "
-        f"that one event: {command}."
+        f"{position.staging_id} and has not landed; this task works with staging area "
+        f"{staging_id}, and the bus delivers only what comes after that event. Give all workers "
+        "one staging area (`staging`, an object store or a folder that all mount) and keep that "
+        f"one; or, to do without that one event: {command}."
     )
 
 
 def events_elsewhere(position: Position, staging_id: str) -> int:
-    """Events of the coming batch that a wait has staged in another staging area, as far as is known."""
+    """Return how many events of the coming batch a wait has staged elsewhere, as far as known."""
     return position.staged_events if position.staged_in not in ("", staging_id) else 0
 
 
 def warn_of_other_area(position: Position, staging_id: str, where: str) -> None:
-    """Say what it costs to work with another staging area than the position's."""
+    """Warn of the cost of a staging area that is not the position's."""
     if not staging_id or (
         position.staging_id in ("", staging_id) and not events_elsewhere(position, staging_id)
     ):
@@ -254,10 +270,10 @@ def warn_of_other_area(position: Position, staging_id: str, where: str) -> None:
     events = events_elsewhere(position, staging_id)
     counted = f"at least {events} of them" if events else "what there is of it"
     log.warning(
-        "%s was last worked on with staging area %s, and this task works with %s. What is staged there of "
-        "batch %s-%d is delivered once more, %s, and counts a second time against the org's daily "
-        "allowance. Give all workers one staging area (`staging`, an object store or a folder that all "
-        "mount).",
+        "%s was last worked on with staging area %s, and this task works with %s. What is staged "
+        "there of batch %s-%d is delivered once more, %s, and counts a second time against the "
+        "org's daily allowance. Give all workers one staging area (`staging`, an object store or "
+        "a folder that all mount).",
         where,
         position.staged_in if events else position.staging_id,
         staging_id,
@@ -274,10 +290,11 @@ def _begin(
     store: PositionStore,
     staging_id: str,
 ) -> Opened:
-    """Write the position at sequence 0, before the first event is asked for; at `latest`, draft it.
+    """Write the position with batch number 0 before an event is requested; draft it at `latest`.
 
-    Of two first runs at once one begins and the other gives way. A run that takes over from one that
-    died, or only seemed to, begins the same epoch: the other, if it wakes up, writes the same record.
+    If two first runs start at once, one begins the position and the other gives way. A run that
+    takes over from one that died, or only seemed to, begins the same epoch: the other, if it wakes
+    up, writes the same record.
 
     :raises BatchClaimed: another first run is about to begin.
     """
@@ -285,7 +302,7 @@ def _begin(
     holder = Holder.here(request.run, datetime.now(UTC).isoformat())
     with folder.claim_beginning(holder) as claim:
         position = stores.read(store)
-        if position is not None:  # another has just begun
+        if position is not None:  # another task has just begun it
             return Opened(position=position)
         refuse_lost(newest_landed(folder), begun_epochs(folder), request, store.where)
         position = _first_position(request, session, folder, start, staging_id)
@@ -298,7 +315,10 @@ def _begin(
 def _first_position(
     request: BatchRequest, session: Session, folder: TopicFolder, start: str, staging_id: str
 ) -> Position:
-    """The position at sequence 0; its epoch is the same for every task of this staging area."""
+    """Build the position with batch number 0.
+
+    Its epoch is the same for every task of this staging area.
+    """
     forgotten = folder.forgotten()
     first = record.begin(
         org_id=session.org_id,
@@ -315,15 +335,15 @@ def _first_position(
     )
     try:
         said = record.Position.from_json(folder.begin_once(first.to_json()), "The beginning")
-    except ConfigurationError:  # half of one, on a store that keeps what a killed task had written
+    except ConfigurationError:  # half a record, on a store that keeps what a killed task wrote
         folder.begin_anew(first.to_json())
         return first
-    # The DAG's `initial_replay` may have been changed since, and the area's id is this task's to tell.
+    # The DAG's `initial_replay` may have changed since, and this task knows the area's id.
     return replace(said, replay_id=start, initial_replay=start, staging_id=staging_id)
 
 
 def _forgotten_losses(forgotten: Forgotten | None, start: str) -> tuple[LossWindow, ...]:
-    """The window between the forgotten position and where the first run after it starts."""
+    """Return the loss window between the forgotten position and the start of the next first run."""
     if forgotten is None:
         return ()
     why = "the position was forgotten by hand"

@@ -1,4 +1,4 @@
-"""Wait out what may pass: a call is repeated until it succeeds, or its time is up."""
+"""Retry a call until it succeeds, fails with a permanent error, or its time is up."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 
 async def outlast(call: Callable[[], Awaitable[T]], deadline: float, stopping: asyncio.Event) -> T:
-    """Repeat a call while it fails with an error that passes; made at least once.
+    """Repeat a call while it fails with a transient error; it is made at least once.
 
-    :param deadline: by the running loop's clock; no wait is begun that would end after it.
-    :param stopping: ends a wait when set.
-    :raises SfEventsError: the call's error, if it does not pass, or not in time.
+    :param deadline: by the running loop's clock; no pause begins that would end after it.
+    :param stopping: ends a pause when set.
+    :raises SfEventsError: the call's error, if it is permanent or lasts beyond the deadline.
     :raises Stopped: `stopping` was set.
     """
     tries = 0

@@ -20,22 +20,29 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Receipt
 
 LEARN_SECONDS = 280.0
-"""How long silence may not end a batch where nothing is known of its place yet. The service sends a keepalive within
-270 s (Pub/Sub API, Subscribe RPC); 10 s are for the way."""
+"""Seconds for which `idle_seconds` does not end a batch that has no replay id yet.
+
+The service sends a keepalive within 270 s (Pub/Sub API, Subscribe RPC); 10 s are added for the
+network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRequest:
-    """What a task wants of the batch it asks for.
+    """Request of a task for a batch.
 
     :param initial_replay: where the first run starts: `earliest`, `latest` or a replay id in hex.
-    :param replay_fallback: where to go on when the bus refuses the replay id: `fail`, `earliest` or `latest`.
-    :param run: the task that asks.
-    :param cleared: somebody cleared the run.
-    :param backfill: the run is one of a backfill.
-    :param managed: id or developer name of the managed subscription to fetch from; empty: from the topic, at a place of our own.
-    :param allow_latest_recovery: of that one; it may lose events without a word.
-    :param owns: the task fetches, and the position is its own; one that only waits neither asks for the owner nor becomes it.
+    :param replay_fallback: where to continue when the bus refuses the replay id: `fail`, `earliest`
+        or `latest`.
+    :param run: the task.
+    :param cleared: the run was cleared.
+    :param backfill: the run belongs to a backfill.
+    :param learn_seconds: as `LEARN_SECONDS`.
+    :param managed: id or developer name of the managed subscription to fetch from; empty: subscribe
+        to the topic at the position's replay id.
+    :param allow_latest_recovery: accept a managed subscription that recovers at LATEST, which may
+        lose events silently.
+    :param owns: the task fetches and owns the position; a wait neither checks the owner nor becomes
+        it.
     """
 
     topic: str
@@ -54,12 +61,12 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """A batch that is staged, and claimed for this process until `release`.
+    """A staged batch, whose lease this process holds until `release`.
 
     :param staging_id: of the staging area that holds it.
-    :param adopted: an earlier attempt had staged it; nothing was fetched.
+    :param adopted: the batch was reused: an earlier attempt had staged it, and nothing was fetched.
     :param landed: it has a receipt that adds up; only its commit is missing.
-    :param again: a run of the past lands its own batch again; the position has been beyond it for long and stays.
+    :param again: a rerun lands its own batch again; the position is beyond it and stays.
     """
 
     manifest: Manifest
@@ -73,7 +80,7 @@ class Staged:
     again: bool = False
 
     def excess(self) -> dict[str, int]:
-        """Deliveries that brought nothing, by cause; what came after the manifest was written, too. Blocks."""
+        """Return the extra deliveries by cause, also those counted after the manifest. Blocks."""
         return self.folder.excess_of(self.manifest)
 
     def release(self) -> None:
@@ -82,11 +89,12 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Empty:
-    """No event came; nothing was staged.
+    """Outcome of a fetch without events; nothing was staged.
 
-    :param position: that the batch would come after.
-    :param start: replay point that no event came after.
-    :param settling: what the silence means for the batch before; None: nothing. The coming batch is claimed then, until `release`.
+    :param position: the position that the batch would follow.
+    :param start: replay point after which no event came.
+    :param settling: batch whose open transaction can be flushed now; None: none. If there is one,
+        the coming batch's lease is held until `release`.
     """
 
     batch_id: str
@@ -113,11 +121,11 @@ def result(
     adopted: bool,
     again: bool = False,
 ) -> dict[str, Any]:
-    """What a task tells those after it; plain JSON, without a secret.
+    """Build a task's result for the tasks after it; plain JSON, without a secret.
 
-    :param excess: deliveries that brought the batch nothing, by cause.
-    :param receipt: of the landed batch; without one nothing is said of tables and of their columns. Of one that was applied, too, the
-        counts are there.
+    :param excess: extra deliveries by cause.
+    :param receipt: of the landed batch, with the counts of its tables and columns; without one they
+        are empty. The receipt of an applied batch adds `applied`.
     """
     return _result(
         manifest,

@@ -1,11 +1,13 @@
-"""Runs of the past: a cleared task, a retry of one that had committed, a backfill. Decided here, on values.
+"""Reruns: a cleared task, a retry after a commit, a backfill. Pure decisions on values.
 
-1. A run that has staged or committed a batch gets that batch again and nothing else: landing replaces its rows, the position stays.
+1. A run that has staged or committed a batch gets that batch again and nothing else: landing
+   replaces its rows, the position stays.
 2. A backfill gets the batch of its interval, whichever run staged it.
-3. Where that batch is gone (swept), or never was, the run is refused. Live events are never fetched for a past interval: they would
-   land under a date that is not theirs, and the run they belong to would find none.
+3. If that batch is gone (swept), or never existed, the run is refused. Live events are never
+   fetched for a past interval: they would land under a date that is not theirs, and the run that
+   they belong to would find none.
 
-A retry that has no batch yet is no run of the past: it does what its first try was to do.
+A retry that has no batch yet is not a rerun: it does what its first try would have done.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ if TYPE_CHECKING:
 
 
 def may_own_a_batch(request: BatchRequest) -> bool:
-    """Whether to look for a batch of this run; a first try, which most tasks are, has none."""
+    """Return whether this run may have had a batch; a first try, the usual case, has none."""
     return request.cleared or request.backfill or request.run.try_number > 1
 
 
 def find_own(
     request: BatchRequest, position: Position | None, manifests: Iterable[Manifest], where: str
 ) -> Manifest | None:
-    """The batch of a run of the past; None where it is to take the next one, as any other.
+    """Return the batch of a rerun; None: the run takes the next batch, as any other.
 
     :param manifests: all that are kept of the topic, newest first.
-    :raises PositionConflict: a run of the past, whose batch is gone.
+    :raises PositionConflict: a rerun whose batch is gone.
     """
     manifest = own_batch(request, position, manifests)
     if manifest is None:
@@ -45,7 +47,7 @@ def find_own(
 def own_batch(
     request: BatchRequest, position: Position | None, manifests: Iterable[Manifest]
 ) -> Manifest | None:
-    """The batch this run had, if it is past: the position stands at its end or beyond, or has left its epoch.
+    """Return the batch this run had, if the position is at its end, beyond it, or in another epoch.
 
     :param manifests: all that are kept of the topic, newest first.
     """
@@ -68,24 +70,26 @@ def own_batch(
 
 
 def refuse_past(request: BatchRequest, position: Position | None, where: str) -> None:
-    """Keep a run of the past, which has no batch any more, from fetching live events.
+    """Keep a rerun whose batch is gone from fetching live events.
 
-    :raises PositionConflict:
+    :raises PositionConflict: the run is a backfill, or was cleared after a later run has committed.
     """
     run = request.run
     if request.backfill:
         raise PositionConflict(
-            f"Run {run.run} is a backfill, and no batch of its interval ({_interval(run)}) is kept in the staging area: it was swept "
-            f"(`keep_batches`), or the interval never had one. A backfill lands again what its interval had staged; it never fetches "
-            "live events, which belong to the next scheduled run. The position stays. What the bus still holds can be had anew with a "
-            "`consumer` of its own and a table of its own."
+            f"Run {run.run} is a backfill, and no batch of its interval ({_interval(run)}) is kept "
+            "in the staging area: it was swept (`keep_batches`), or the interval never had one. A "
+            "backfill lands again what its interval had staged; it never fetches live events, "
+            "which belong to the next scheduled run. The position stays. To fetch again what the "
+            "bus still holds, use a `consumer` of its own and a table of its own."
         )
     if request.cleared and position is not None and _is_before_last_commit(run, position):
         last = position.committed_by
         raise PositionConflict(
-            f"Run {run.run} was cleared, but run {last.run} has committed since, and the batch of {run.run} is not in the staging area "
-            f"any more (swept, see `keep_batches`), or it never had one. Live events are not fetched for a run of the past; {where} "
-            "stays. Mark the task as success; new events come with the next run, or with one that you trigger."
+            f"Run {run.run} was cleared, but run {last.run} has committed since, and the batch of "
+            f"{run.run} is not in the staging area any more (swept, see `keep_batches`), or it "
+            f"never had one. Live events are not fetched for a past run; {where} stays. Mark the "
+            "task as success; new events come with the next run, or with one that you trigger."
         )
 
 
@@ -98,14 +102,17 @@ def _is_past(manifest: Manifest, position: Position | None) -> bool:
 
 
 def _committed_by_run(run: Run, position: Position | None) -> set[str]:
-    """Ids of the batches that this run committed, which another run may have staged."""
+    """Return the ids of the batches that this run committed, which another run may have staged."""
     if position is None or position.committed_by.dag != run.dag:
         return set()
     return {commit.batch_id for commit in position.recent if run.run and commit.run == run.run}
 
 
 def _is_before_last_commit(run: Run, position: Position) -> bool:
-    """By what the scheduler orders runs by; a position written by hand or by another DAG says nothing."""
+    """Return whether the run comes before the last committed one, as the scheduler orders runs.
+
+    False if the position was written by hand or by another DAG.
+    """
     last = position.committed_by
     if last.dag != run.dag or last.run == run.run:
         return False
@@ -122,7 +129,10 @@ def _same_interval(one: Run, other: Run) -> bool:
 
 
 def _may_be_of(run: Run, request: BatchRequest) -> bool:
-    """Whether the task that asks may have staged it; one that only waits does so for a task of its own DAG."""
+    """Return whether the requesting task may have staged the batch of `run`.
+
+    A wait stages for the tasks of its own DAG.
+    """
     if not request.owns:
         return run.dag == request.run.dag
     return _task(run) == _task(request.run)
@@ -135,5 +145,6 @@ def _interval(run: Run) -> str:
 
 
 def _task(run: Run) -> tuple[str, str]:
-    # The map index is left out: a topic's folder has one mapped task per run, and a list may be put in another order.
+    # Without the map index: a topic's folder has one mapped task per run, and the list of topics
+    # may be put in another order.
     return run.dag, run.task

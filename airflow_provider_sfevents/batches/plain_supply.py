@@ -1,4 +1,4 @@
-"""A batch's events from a subscription that is told where to start."""
+"""Event source of a plain subscription, which starts at a given replay id."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def progress_of(plan: Fetch) -> StagedProgress:
 
 
 class ByReplayId:
-    """The position says where to start."""
+    """Starts at the position's replay point."""
 
     def __init__(self, client: PubSubClient, topic: str) -> None:
         self._client = client
@@ -54,8 +54,8 @@ class ByReplayId:
         )
 
     async def keep(self, replay_id: str) -> None:
-        """The place is ours to keep."""
+        """Do nothing: the position keeps the replay id."""
 
     def repeated(self) -> dict[str, int]:
-        """Nothing: it is told where to start."""
+        """Return no counts: a plain subscription delivers nothing that is staged already."""
         return {}

@@ -1,10 +1,11 @@
 """Find out on a worker whether enough is pending after the position; the position does not move.
 
-1. A run of the past that has its own batch has nothing to wait for.
+1. A rerun that has its own batch has nothing to wait for.
 2. Staged events count first: a whole batch is enough, and so are files that hold enough events.
-3. While another process works on the batch the answer is: not yet. It takes the pending events.
-4. Only then does the wait listen to the bus. What comes is staged, so that the next poke, trigger or task
-   goes on after it.
+3. While another process holds the lease, the answer is "not yet": that process takes the pending
+   events.
+4. Only then does the wait listen to the bus. It stages what it receives, so that the next poke,
+   trigger or task continues after it.
 """
 
 from __future__ import annotations
@@ -56,9 +57,12 @@ log = logging.getLogger(__name__)
 class Pending:
     """Events that are pending, as far as a worker knows.
 
-    :param coming: the batch after the position; None: a run of the past has none, or another task is
-        about to begin the position.
+    :param coming: the batch after the position; None: a rerun has none, or another task is about to
+        begin the position.
+    :param events: number of pending events.
+    :param enough: they are enough to end the wait.
     :param staged: all of them are staged, in staging area `staging_id`.
+    :param why: a sentence for users, if there is something to explain.
     """
 
     coming: Coming | None
@@ -77,11 +81,11 @@ async def find(
     open_store: Callable[[str], PositionStore],
     told: Heard | None = None,
 ) -> Pending:
-    """Look, on a worker; nothing is asked of the bus but whether the topic can be read.
+    """Look at position and staging area, on a worker; the bus is not read.
 
-    :param open_store: gives the position store, told the org's id.
-    :param told: result of a triggerer's wait; it counts where this worker does not see its files.
-    :raises SfEventsError: as `stage_batch` does, of what shows before it fetches.
+    :param open_store: returns the position store of an org id.
+    :param told: result of a triggerer's wait; it counts if this worker does not see its files.
+    :raises SfEventsError: as `stage_batch` does before it fetches.
     """
     found = await _look(request, client, area, open_store)
     if isinstance(found, Pending):
@@ -101,13 +105,15 @@ async def poke(
     open_store: Callable[[str], PositionStore],
     stopping: asyncio.Event,
 ) -> Pending:
-    """Look, and where that is not enough listen, on a worker: for `idle_seconds`, or until it is known where the topic stands.
+    """Look at position and staging area, on a worker, and listen if that is not enough.
 
-    What comes is staged. When the bus refuses the place, `replay_fallback` says how to go on, as when a task fetches.
+    It listens for `idle_seconds`, or at `latest` until the topic has a replay id. Received events
+    are staged. When the bus refuses the replay id, `replay_fallback` decides, as in a fetch.
 
-    :param stopping: set from outside to end it early; what has been received by then is kept.
+    :param stopping: set from outside to end it early; received events are kept.
     :raises Stopped: `stopping` was set.
-    :raises StagingError: something came, not enough, and cannot be staged: each poke would have it delivered anew.
+    :raises StagingError: events came, not enough, and cannot be staged: each poke would have them
+        delivered again.
     :raises SfEventsError: as `stage_batch` does.
     """
     found = await _look(request, client, area, open_store)
@@ -118,7 +124,7 @@ async def poke(
         return pending
     try:
         heard = await _listen(request, min_events, client, area, found, plan, stopping)
-    except SlotTakenError as taken:  # its holder receives what comes
+    except SlotTakenError as taken:  # the other client receives the events
         return replace(pending, why=str(taken))
     except ReplayIdRefused as refused:
         if plan.kept:
@@ -149,7 +155,7 @@ class _Found:
 
     @property
     def pin(self) -> Pin | None:
-        """How `latest` becomes a replay id, if the position is not pinned."""
+        """Writes the replay id of `latest`; None if the position is pinned."""
         if self.position.is_pinned:
             return None
         return Pin(
@@ -167,10 +173,10 @@ async def _look(
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
 ) -> _Found | Pending:
-    """Position and staging area; or at once what there is to say, without them."""
+    """Read position and staging area; return `Pending` if the answer is known without them."""
     session = await client.session()
     topic_folder = area.topic(session.org_id, request.consumer, request.topic)
-    # Stores are read on this thread on purpose: Airflow's are bound to the task's own, and they answer at once.
+    # Stores are read on this thread: Airflow's are bound to the task's thread, and answer at once.
     store = open_store(session.org_id)
     if past.may_own_a_batch(request):
         own = past.find_own(request, stores.read(store), topic_folder.manifests(), store.where)
@@ -224,7 +230,7 @@ def _judged(found: _Found, min_events: int) -> Pending:
 
 
 def _record_told(request: BatchRequest, found: _Found, told: Heard) -> None:
-    """Put into the position what a triggerer's wait has learned: it has no access to the store."""
+    """Record a triggerer's wait in the position, because a triggerer has no access to the store."""
     if not (told.resume_after or (told.staged and told.events)) or found.stored is None:
         return
     holder = Holder.here(request.run, datetime.now(UTC).isoformat())
@@ -242,16 +248,18 @@ def _record_told(request: BatchRequest, found: _Found, told: Heard) -> None:
 
 
 def _believed(pending: Pending, found: _Found, min_events: int, told: Heard) -> Pending:
-    """Pending events that a triggerer has staged where this worker does not see them."""
+    """Return pending events that a triggerer has staged where this worker does not see them."""
     if told.events < min_events:
         return pending
     folder = found.folder.url
     why = told.why
     if told.staged:
         why = (
-            f"The triggerer has staged {counted(told.events, 'event')} of batch {found.coming.batch_id}, of which this worker sees "
-            f"{pending.events} in {folder}; they are delivered once more, and count a second time against the org's daily allowance. Give "
-            "triggerer and workers one staging area (`staging`, an object store or a folder that all mount)."
+            f"The triggerer has staged {counted(told.events, 'event')} of batch "
+            f"{found.coming.batch_id}, of which this worker sees {pending.events} in {folder}; "
+            "they are delivered once more, and count a second time against the org's daily "
+            "allowance. Give triggerer and workers one staging area (`staging`, an object store or "
+            "a folder that all mount)."
         )
         log.warning("%s", why)
     return Pending(
@@ -289,7 +297,8 @@ async def _listen(
     )
     if heard.ended_by == STOPPED:
         raise Stopped(
-            f"The task was ended while it waited for {request.topic}; what came ({counted(heard.events, 'event')}) stays staged for the next try."
+            f"The task was ended while it waited for {request.topic}; what came "
+            f"({counted(heard.events, 'event')}) stays staged for the next try."
         )
     return heard
 
@@ -302,9 +311,9 @@ async def _after_latest(
     open_store: Callable[[str], PositionStore],
     heard: Heard,
 ) -> Pending:
-    """Pending events after a wait at `latest`: the position has a replay id now.
+    """Return the pending events after a wait at `latest`, which has pinned the position.
 
-    :raises TransportError: neither an event nor a keepalive came, so it has none.
+    :raises TransportError: neither an event nor a keepalive came, so the position is not pinned.
     """
     found = await _look(request, client, area, open_store)
     if isinstance(found, Pending):
@@ -318,10 +327,10 @@ async def _after_latest(
 
 
 def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefused) -> _Found:
-    """The position after the user's `replay_fallback`; written, unless `latest` has to be pinned first.
+    """Return the position after `replay_fallback`; written unless `latest` has to be pinned first.
 
-    :raises ReplayIdRefused: the user has not chosen.
-    :raises BatchClaimed: another task works on the batch by now.
+    :raises ReplayIdRefused: `replay_fallback` is `fail`.
+    :raises BatchClaimed: another task holds the lease by now.
     """
     where = found.store.where
     lost = fallback.choose(found.position, request.replay_fallback, refused, where)
@@ -334,11 +343,16 @@ def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefused) -
 
 
 def _after_listening(coming: Coming, heard: Heard, min_events: int) -> Pending:
-    """:raises StagingError: events came that each further poke would have delivered once more."""
+    """Return the pending events after a wait.
+
+    :raises StagingError: too few events came, and each further poke would have them delivered
+        again.
+    """
     enough = heard.events >= min_events and not heard.held_by
     if not heard.staged and not enough:
         raise StagingError(
-            f"{heard.why} {heard.events} of {counted(min_events, 'event')} came so far, and each poke would have them delivered anew."
+            f"{heard.why} {heard.events} of {counted(min_events, 'event')} came so far, and each "
+            "poke would have them delivered again."
         )
     why = f"batch {coming.batch_id} is held by {heard.held_by}" if heard.held_by else heard.why
     return Pending(

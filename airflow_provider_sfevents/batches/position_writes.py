@@ -1,8 +1,8 @@
-"""Every write of a position but the commit: first record, pinned replay id, loss window, keepalive, wait.
+"""Writes of a position before its commit: first record, pin, loss window, keepalive, wait.
 
-No store has a compare-and-swap. So each write happens under the claim of the coming batch, follows a
-read that finds the record as this task knows it, and is read back (`stores.write`). A task that finds
-another record gives way.
+No store has a compare-and-swap. So each write happens under the lease of the coming batch, follows
+a read that finds the record as this task knows it, and is read back (`stores.write`). A task that
+finds another record gives way.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """How `latest` becomes a replay id of the position, once, before the first event is staged.
+    """Replaces `latest` by a replay id in the position, once, before the first event is staged.
 
-    :param draft: the position as it will be written, but for the replay id.
-    :param stored: what the store has to hold still; None: nothing.
+    :param draft: the position to write, without the replay id.
+    :param stored: the record that the store must still hold; None: nothing.
     """
 
     draft: Position
@@ -57,7 +57,10 @@ class Pin:
         return position
 
     def require_unchanged(self) -> None:
-        """:raises BatchClaimed: another task has begun the position, or pinned it. Blocks."""
+        """Check that the store still holds `stored`. Blocks.
+
+        :raises BatchClaimed: another task has begun the position, or pinned it.
+        """
         require_unchanged(self.store, self.stored)
 
 
@@ -75,8 +78,8 @@ def write_first(position: Position, store: PositionStore, folder: TopicFolder) -
         by = found.committed_by
         raise BatchClaimed(
             f"{store.where} was begun at the same moment by "
-            f"{f'task {by.dag}.{by.task} of run {by.run}' if by.dag else 'a command'} (epoch {found.epoch}), "
-            "and that record counts. This task gives way and has staged nothing."
+            f"{f'task {by.dag}.{by.task} of run {by.run}' if by.dag else 'a command'} (epoch "
+            f"{found.epoch}), and that record counts. This task gives way and has staged nothing."
         ) from conflict
     steps.reached(steps.POSITION_BEGUN, position.epoch)
     write_origin(folder, position)
@@ -103,9 +106,9 @@ def keep_loss(store: PositionStore, before: Position, after: Position, claim: Cl
     loss = after.loss
     if loss is not None and not loss.after:
         log.warning(
-            "LOSS WINDOW on %s: %s This run goes on after that event. To have it, and all that the bus "
-            "still holds before it: `airflow sfevents position set %s %s earliest`; what has landed "
-            "does not land again.",
+            "LOSS WINDOW on %s: %s This run continues after that event. To fetch it, and all that "
+            "the bus still holds before it: `airflow sfevents position set %s %s earliest`; "
+            "events that have landed do not land again.",
             after.topic,
             loss.why,
             after.consumer,
@@ -113,8 +116,9 @@ def keep_loss(store: PositionStore, before: Position, after: Position, claim: Cl
         )
     elif loss is not None:
         log.warning(
-            "LOSS WINDOW on %s: the bus refused replay id %s (last event %s). Going on at %r, as replay_fallback says. What was "
-            "published in between and is no longer kept is lost; what has landed already does not land again. %s",
+            "LOSS WINDOW on %s: the bus refused replay id %s (last event %s). Continuing at %r, "
+            "as replay_fallback says. Events published in between and no longer kept are lost; "
+            "events that have landed do not land again. %s",
             after.topic,
             loss.after,
             loss.after_event_at or "at an unknown time",
@@ -125,9 +129,10 @@ def keep_loss(store: PositionStore, before: Position, after: Position, claim: Cl
 
 
 def keep_keepalive(store: PositionStore, position: Position, replay_id: str, claim: Claim) -> None:
-    """Let the coming batch begin at a keepalive's replay id, so that a quiet topic never expires. Blocks.
+    """Let the coming batch begin at a keepalive, so that a quiet topic's replay id stays valid.
 
-    Only if nothing of the batch is staged: a staged event lies before the keepalive.
+    Blocks. Call it only if nothing of the batch is staged: a staged event comes before the
+    keepalive.
 
     :raises BatchClaimed: another task holds the batch, or has written the position.
     """
@@ -137,9 +142,10 @@ def keep_keepalive(store: PositionStore, position: Position, replay_id: str, cla
 
 
 def take_area(store: PositionStore, position: Position, staging_id: str, claim: Claim) -> Position:
-    """Name this task's staging area in the position, before Salesforce keeps a place that is staged here alone.
+    """Record this task's staging area in the position before a managed subscription's commit.
 
-    A task with another area then knows that a managed subscription may start beyond what it can see. Blocks.
+    Blocks. Salesforce then keeps a replay id of events that are staged here alone. A task with
+    another area must know that the managed subscription may start beyond what it can see.
 
     :raises BatchClaimed: another task holds the batch, or has written the position.
     """
@@ -155,7 +161,9 @@ def take_area(store: PositionStore, position: Position, staging_id: str, claim: 
 def note_wait(
     store: PositionStore, epoch: str, sequence: int, staging_id: str, events: int, claim: Claim
 ) -> None:
-    """Note how many events a wait has staged for a batch, if the position is still before it. Blocks.
+    """Record how many events a wait has staged for a batch, if the batch follows the position.
+
+    Blocks.
 
     :param claim: of that batch.
     :raises BatchClaimed: another task holds the batch, or writes the position.
@@ -181,22 +189,24 @@ def write_origin(folder: TopicFolder, position: Position) -> None:
 
 
 def _write_moved(store: PositionStore, before: Position, after: Position) -> None:
-    """Replace a position by another of the same epoch and sequence."""
+    """Replace a position by another of the same epoch and batch number."""
     require_unchanged(store, before)
     stores.write(store, after)
 
 
 def require_unchanged(store: PositionStore, before: Position | None) -> None:
-    """:raises BatchClaimed: another task has written the position.
+    """Check that the store still holds this position.
 
-    The hint of a wait (`record.note_wait`) changes nothing that a task goes by.
+    The hint of a wait (`record.note_wait`) is ignored, because no task decides by it.
+
+    :raises BatchClaimed: another task has written the position.
     """
     found = stores.read(store)
     if _without_hint(found) != _without_hint(before):
         stands = f"is in epoch {found.epoch}, after {found.start}" if found else "is gone"
         raise BatchClaimed(
-            f"{store.where} {stands}: another task has written it meanwhile. This task gives way; the "
-            "next run goes on from where the position is."
+            f"{store.where} {stands}: another task has written it meanwhile. This task gives way; "
+            "the next run continues from the position."
         )
 
 

@@ -1,20 +1,28 @@
-"""What a managed subscription delivers again, and what is done about it. Values in, answers out.
+"""Events that a managed subscription delivers again, and how they are left out. Pure decisions.
 
-Salesforce keeps the place, and starts after what was committed there last. Here, and only here, that commit follows *staged*: a manifest is
-written, then its end is committed, then the batch is landed, whatever became of the commit. So what comes after a death:
+Salesforce starts after the replay id that was committed to it last. Here, and only here, that
+commit follows *staging*: a manifest is written, its end is committed, and then the batch lands,
+whether or not the commit succeeded. So after a death:
 
-| died ...                              | the service starts                  | and                                                                  |
-|---|---|---|
-| while fetching, nothing closed        | after the last batch                | nothing is known: all of it is staged                                |
-| with closed files, no manifest        | after the last batch                | what they hold comes again, is known, dropped                        |
-| manifest written, not committed       | after the batch before              | the batch is adopted, its end committed before anything is fetched   |
-| ... and that commit is refused        | after the batch before              | its events come again, are known, dropped up to its end              |
-| two batches in a row not committed    | after the one before both           | both are known: a batch is looked at until one is that was committed |
-| committed, not landed                 | after the batch                     | the batch is adopted; nothing comes again                            |
-| a keepalive's place committed         | after it, the same as the batch     | nothing comes again                                                  |
-| its place expired, or was cleared     | at `EARLIEST`: all the bus holds    | nothing is dropped unless it comes first; landing compares identities|
-| likewise                              | at `LATEST`                         | lost unseen; so that is refused unless it is accepted                |
-| begun at `LATEST`, nothing committed  | at another `LATEST`                 | it is not asked: our own record says where to go on, over a plain subscription, until a place is taken |
+1. While fetching, without a closed file: Salesforce starts after the last batch. No event is known,
+   and all are staged.
+2. With closed files, without a manifest: it starts after the last batch. The files' events come
+   again, are known, and are dropped.
+3. Manifest written, end not committed: it starts after the batch before. The batch is reused, and
+   its end is committed before anything is fetched.
+4. As in 3, and that commit is refused: the batch's events come again, are known, and are dropped up
+   to its end.
+5. Two batches in a row not committed: it starts before both, and both are known. Batches are read,
+   newest first, until one is found that was committed.
+6. Committed, not landed: it starts after the batch. The batch is reused, and nothing comes again.
+7. A keepalive's replay id committed: it starts after it, which equals the end of the batch. Nothing
+   comes again.
+8. The committed replay id expired or was cleared, and the subscription recovers at `EARLIEST`: all
+   that the bus holds comes. Known events are dropped only if they come first; landing compares
+   identities.
+9. The same at `LATEST`: events are lost unseen. So that setting is refused unless it is accepted.
+10. Begun at `LATEST`, nothing committed: it would start at another `LATEST`. It is not used: the
+    position says where to continue, over a plain subscription, until a replay id is committed.
 
 An event is known by its replay id and its own id together.
 """
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
 class Before:
     """A batch of the position's epoch, before the coming one.
 
-    :param committed: the service has said that it keeps the batch's end.
+    :param committed: Salesforce has confirmed that it keeps the batch's end.
     """
 
     manifest: Manifest
@@ -45,15 +53,20 @@ class Before:
 
     @property
     def is_what_landed(self) -> bool:
-        """Whether another form of the batch counts, which ended elsewhere: then this one says nothing of what may be dropped."""
+        """True if this form of the batch counts.
+
+        If the batch landed in another form, with another end, this form must not decide what is
+        dropped.
+        """
         receipt = self.receipt
         return receipt is None or receipt.end in ("", self.manifest.end)
 
 
 def may_come_again(newest_first: Iterable[Before]) -> tuple[Before, ...]:
-    """The batches whose events the service may deliver again: the last one, and those before it up to one that was committed.
+    """Return the batches whose events Salesforce may deliver again, newest first.
 
-    The last one counts in any case: a commit that was answered may still have been undone by hand.
+    They are the last one, and those before it up to one that was committed. The last one always
+    counts: an answered commit may have been undone by hand.
     """
     found = []
     for before in newest_first:
@@ -66,9 +79,9 @@ def may_come_again(newest_first: Iterable[Before]) -> tuple[Before, ...]:
 
 
 def to_commit_first(last: Before | None, *, moved_on: bool) -> str:
-    """The replay id to commit before anything is fetched, so that less comes again; empty: there is none.
+    """Return the replay id to commit before fetching, so that fewer events come again; empty: none.
 
-    It is committed on a stream that asks for nothing.
+    It is committed on a stream that requests no events.
 
     :param last: the batch before the coming one.
     :param moved_on: a keepalive after that batch was committed.
@@ -79,9 +92,12 @@ def to_commit_first(last: Before | None, *, moved_on: bool) -> str:
 
 
 def place_of(start: str, anchor: str) -> str:
-    """A place that may be committed again at any time, as nothing unstaged lies before it; empty: none is known.
+    """Return a replay id that may be committed again at any time; empty: none is known.
 
-    :param start: where the coming batch starts. :param anchor: a keepalive's replay id after it, or empty.
+    No unstaged event comes before it.
+
+    :param start: replay point at which the coming batch starts.
+    :param anchor: keepalive point after it, or empty.
     """
     place = anchor or start
     return "" if place in {"earliest", LATEST} else place

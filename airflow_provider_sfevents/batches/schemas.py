@@ -1,4 +1,4 @@
-"""The schemas beside a batch: each event is decoded with its own, so each is there before the manifest is."""
+"""Schemas beside a batch: each event is decoded with its own, so they precede the manifest."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ log = logging.getLogger(__name__)
 async def keep_schemas(
     folder: BatchFolder, client: PubSubClient, schema_ids: Iterable[str]
 ) -> None:
-    """Get what is not there yet. A schema that the service does not have, or refuses for good, is noted: its events go to quarantine.
+    """Get the schemas that are not beside the batch yet.
 
-    They were delivered, so they are paid for and kept as they are; whoever lands the batch again asks for the schema again.
+    A schema that the service does not have, or refuses permanently, is recorded as unknown: its
+    events go to quarantine. They were delivered and count against the allowance, so they are kept
+    as they are. A run that lands the batch again requests the schema again.
 
-    :raises TransportError: one cannot be had just now; that is a retry, and no quarantine.
+    :raises TransportError: a schema is temporarily unavailable; that needs a retry, not a
+        quarantine.
     """
     for schema_id in sorted(set(schema_ids) - folder.schemas()):
         try:

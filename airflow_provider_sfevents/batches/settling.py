@@ -1,7 +1,8 @@
-"""What silence settles: after it the last transaction of the batch before is whole, though a bound may have cut it.
+"""Flush of an open transaction: `idle_seconds` without an event show that it is complete.
 
-`spark/apply.py` holds such a transaction until an event of another key comes, or until a batch ends by silence. A batch without events is not
-staged, so its silence is told of the batch before.
+`spark/apply.py` holds back the last transaction of a batch, because a bound may have cut it. It
+applies the transaction when an event of another key comes, or when a batch ends by `idle_seconds`.
+A batch without events is not staged, so its end is applied to the batch before it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _SILENCE = "idle_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
-    """A batch that has been applied but for its last transaction, which is whole.
+    """A batch that has been applied except for its last transaction, which is complete now.
 
-    :param claim: of the batch after it: as long as it is held, nobody applies that one.
+    :param claim: lease of the batch after it; while it is held, no other task applies that one.
     """
 
     manifest: Manifest
@@ -32,21 +33,24 @@ class Settling:
 
 
 def is_due(ended_by: str, newest: Receipt | None) -> bool:
-    """Whether an empty fetch has something to release.
+    """Return whether an empty fetch allows a flush.
 
-    :param ended_by: how the fetch ended; a bound says nothing about what may still come.
-    :param newest: receipt of the batch that the position stands at.
+    :param ended_by: how the fetch ended; only `idle_seconds` shows that the transaction is
+        complete.
+    :param newest: receipt of the batch that the position is at.
     """
     return ended_by == _SILENCE and newest is not None and newest.held > 0
 
 
 def require_settled(manifest: Manifest, receipt: Receipt | None, where: str) -> None:
-    """Make sure that the job has done it.
+    """Check that the job has applied the open transaction.
 
-    :raises NotLanded: the receipt still says that something is held; the next silence tries again.
+    :raises NotLanded: the receipt still counts events that are held back; the next empty fetch
+        tries again.
     """
     if receipt is None or receipt.held:
         raise NotLanded(
-            f"The Spark job ended, but the receipt at {where} does not say that what is held of batch {manifest.batch_id} has been applied. "
-            "Nothing is lost by it; run the task again."
+            f"The Spark job ended, but the receipt at {where} does not say that the open "
+            f"transaction of batch {manifest.batch_id} has been applied. Nothing is lost; run the "
+            "task again."
         )

@@ -1,4 +1,4 @@
-"""What lies in the staging area of the coming batch, and who is at work on it. Looks, and touches nothing."""
+"""Status of the coming batch: its staged events, and the lease holder. Read-only."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """What lies in the staging area of the coming batch.
+    """Status of the coming batch.
 
-    :param events: known of it.
-    :param held_by: who is, or may be, at work on it; empty: nobody.
-    :param claim: the claim that counts, as it was seen; give the whole `Sight` to the next look.
+    :param plan: what an attempt at the batch would do.
+    :param events: number of staged events.
+    :param held_by: process that holds the lease and is, or may be, alive; empty: none.
+    :param claim: the lease as it was observed; pass the whole `Sight` to the next call.
     """
 
     plan: restart.Commit | restart.Adopt | restart.Fetch
@@ -33,11 +34,12 @@ class Sight:
 
 
 def sight(coming: Coming, area: StagingArea, before: Sight | None = None) -> Sight:
-    """What lies there. Blocks, but not for long.
+    """Read the status of the coming batch. Blocks, but not for long.
 
-    :param before: an earlier look. A holder on another machine shows life by its beat, so that only two looks tell.
+    :param before: an earlier status. A lease holder on another machine shows that it is alive by
+        its lease heartbeat, so only two observations can tell.
     """
-    # The claim first: what its holder has staged by the time he lets go is then seen, and not asked for again.
+    # Read the lease before the files, so that files staged before its release are always visible.
     claim = claims.glance(coming.folder(area).folder, before.claim if before else None)
     plan = restart.plan(look(coming, coming.topic_folder(area), sound=False))
     return Sight(
@@ -49,7 +51,10 @@ def sight(coming: Coming, area: StagingArea, before: Sight | None = None) -> Sig
 
 
 async def settled_sight(coming: Coming, area: StagingArea) -> Sight:
-    """A look that knows of the claim's holder whether he lives; one on another machine is watched for his next sign of life."""
+    """Read the status of the coming batch until it is known whether the lease holder is alive.
+
+    A holder on another machine is watched until its next lease heartbeat is due.
+    """
     seen = await asyncio.to_thread(sight, coming, area)
     while seen.claim is not None and seen.claim.verdict is Verdict.WATCH:
         await asyncio.sleep(BEAT_SECONDS / 2)

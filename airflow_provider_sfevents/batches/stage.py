@@ -1,12 +1,13 @@
-"""From a position to a staged batch: look, claim, adopt or fetch.
+"""Stage the batch after a position: log in, read the position, take the lease, reuse or fetch.
 
-The order matters, since the process may die between any two steps:
+The order matters, because the process may die between any two steps:
 
-1. Log in; nothing is spent, and most mistakes show here.
-2. A run of the past gets its own batch, or is refused (`past`); the rest is for the others.
-3. Ask for the topic. Read the position, or begin one; it is in its store before the first event is staged.
-4. Claim the batch after it, and read the position again: it may have moved meanwhile.
-5. Do what `restart.plan` says of what lies there; a fetch writes the manifest last.
+1. Log in; no event is delivered yet, and most mistakes show here.
+2. A rerun gets its own batch, or is refused (`past`); the rest is for other runs.
+3. Check the topic. Read the position, or begin one; it is in its store before the first event is
+   staged.
+4. Take the lease of the batch after it, and read the position again: it may have moved in between.
+5. Do what `restart.plan` says of the batch's folder; a fetch writes the manifest last.
 """
 
 from __future__ import annotations
@@ -66,22 +67,24 @@ async def stage_batch(
     open_store: Callable[[str], PositionStore],
     stopping: asyncio.Event,
 ) -> Staged | Empty:
-    """Stage the batch after the position, or find it staged; a run of the past is given its own one again.
+    """Stage the batch after the position, or find it staged; a rerun gets its own batch again.
 
-    :param open_store: gives the position store, told the org's id.
-    :param stopping: set from outside to end a fetch early; what has been received by then is kept.
-    :raises TopicError: no such topic, or not for this user; before anything is spent.
-    :raises BatchClaimed: somebody else is at work on the batch; before anything is spent.
+    :param open_store: returns the position store of an org id.
+    :param stopping: set from outside to end a fetch early; received events are kept.
+    :raises TopicError: no such topic, or not for this user; before an event is delivered.
+    :raises BatchClaimed: another process holds the lease; before an event is delivered.
     :raises PositionConflict: position, staging area, org and run contradict each other.
-    :raises ReplayIdRefused: the bus does not know the position's replay id, and `replay_fallback` is `fail`.
-    :raises TransportError: Salesforce could not be reached within `max_seconds`, and nothing is staged.
+    :raises ReplayIdRefused: the bus does not know the position's replay id, and `replay_fallback`
+        is `fail`.
+    :raises TransportError: Salesforce could not be reached within `max_seconds`, and nothing is
+        staged.
     :raises Stopped: `stopping` was set.
     """
     deadline = asyncio.get_running_loop().time() + request.bounds.max_seconds
     session = await outlast(client.session, deadline, stopping)
     steps.reached(steps.AUTHENTICATED, session.org_id)
     folder = area.topic(session.org_id, request.consumer, request.topic)
-    # Stores are read on this thread on purpose: Airflow's are bound to the task's own, and they answer at once.
+    # Stores are read on this thread: Airflow's are bound to the task's thread, and answer at once.
     store = open_store(session.org_id)
     claimed = await _claim_own(request, area, folder, store)
     if claimed is None:
@@ -109,12 +112,12 @@ async def _fitted(
     deadline: float,
     stopping: asyncio.Event,
 ) -> BatchRequest:
-    """The request, once the setup of its managed subscription has been read."""
+    """Return the request, completed by the setup of its managed subscription."""
     return await outlast(lambda: fit(request, client, area), deadline, stopping)
 
 
 def _within(request: BatchRequest, deadline: float) -> BatchRequest:
-    """The request with what is left of `max_seconds`, at least a second.
+    """Return the request with the rest of `max_seconds`, at least a second.
 
     :param deadline: by the running loop's clock.
     """
@@ -123,7 +126,10 @@ def _within(request: BatchRequest, deadline: float) -> BatchRequest:
 
 
 def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:
-    """:raises Stopped: Spark is not to be started by a task that was ended after its last event."""
+    """Keep a task that was ended after its last event from starting Spark.
+
+    :raises Stopped: `stopping` is set.
+    """
     if isinstance(staged, Staged) and stopping.is_set():
         raise Stopped(
             f"The task was ended; batch {staged.manifest.batch_id} stays staged for the next try."
@@ -132,9 +138,9 @@ def _unless_ended(staged: Staged | Empty, stopping: asyncio.Event) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claimed:
-    """A batch that this task has claimed.
+    """A batch whose lease this task holds.
 
-    :param position: it comes after; None for a batch of the past, which has no next.
+    :param position: the one that the batch follows; None for the batch of a rerun.
     :param stored: the position as it is in the store; None: it is in none.
     """
 
@@ -150,9 +156,9 @@ class _Claimed:
 async def _claim_own(
     request: BatchRequest, area: StagingArea, folder: TopicFolder, store: PositionStore
 ) -> _Claimed | None:
-    """The batch that this run had staged before; None where it is to take the next one.
+    """Take the lease of the batch that this run had staged before; None: it takes the next batch.
 
-    :raises PositionConflict: a run of the past, whose batch is gone.
+    :raises PositionConflict: a rerun whose batch is gone.
     """
     if not past.may_own_a_batch(request):
         return None
@@ -180,7 +186,7 @@ async def _claim_next(
     store: PositionStore,
     staging_id: str,
 ) -> _Claimed:
-    """The position, and the batch after it, claimed; read again until both belong together."""
+    """Take the lease of the batch after the position; repeat until both belong together."""
     position = open_position(request, session, folder, store, staging_id).position
     while True:
         batch = folder.batch(position.epoch, position.sequence + 1)
@@ -248,9 +254,9 @@ async def _stage_claimed(
 async def _land_again(
     request: BatchRequest, client: PubSubClient, claimed: _Claimed, stopping: asyncio.Event
 ) -> Staged:
-    """A batch of the past; for a mere retry, whose first try died after its commit, what that one landed is enough."""
+    """Return a rerun's batch, to land again unless a mere retry's first try has landed it."""
     manifest = claimed.folder.read_manifest()
-    if manifest is None:  # swept between our look and our claim
+    if manifest is None:  # swept before the lease was taken
         raise TransportError(
             f"Batch {claimed.folder.batch_id} was removed from the staging area a moment ago."
         )
@@ -268,7 +274,7 @@ async def _make_ready(
     manifest: Manifest,
     stopping: asyncio.Event,
 ) -> None:
-    """Files that an earlier task left are read through before Spark is started on them; schemas it could not get are asked for again."""
+    """Verify an earlier task's files before Spark starts, and request the schemas that it lacks."""
     await asyncio.to_thread(claimed.folder.verify, manifest, past=claimed.position is None)
     deadline = asyncio.get_running_loop().time() + request.bounds.max_seconds
     await outlast(
@@ -287,7 +293,7 @@ async def _fetch(
     try:
         came = await _batch_fetch(request, claimed, position, plan).run(client, stopping)
     except ReplayIdRefused as error:
-        # Each time it subscribes at another replay point, so it ends: anchors, position, fallback.
+        # It ends: keepalive points, position and fallback are all different replay points.
         further = fallback.without_anchor(plan, error)
         if further is None:
             position = await asyncio.to_thread(_fall_back, request, claimed, position, error)
@@ -353,9 +359,9 @@ def _batch_fetch(
 def _fall_back(
     request: BatchRequest, claimed: _Claimed, position: Position, refused: ReplayIdRefused
 ) -> Position:
-    """The position after the user's `replay_fallback`; written, unless `latest` has to be pinned first.
+    """Return the position after `replay_fallback`; written unless `latest` has to be pinned first.
 
-    :raises ReplayIdRefused: the user has not chosen, or the bus refuses that, too.
+    :raises ReplayIdRefused: `replay_fallback` is `fail`, or the bus refuses that replay point, too.
     """
     lost = fallback.choose(position, request.replay_fallback, refused, claimed.store.where)
     return keep_loss(claimed.store, position, lost, claimed.claim) if lost.is_pinned else lost
@@ -366,7 +372,7 @@ def _plan(claimed: _Claimed, position: Position) -> restart.Commit | restart.Ado
     try:
         return restart.plan(found)
     except PositionConflict:
-        # A task that slept through its lease finds what the one that took it over has staged.
+        # A task whose lease has expired finds the files of the task that took the lease over.
         claimed.claim.check()
         raise
 

@@ -1,4 +1,4 @@
-"""Where a batch's events come from: a subscription that is told where to start, or one whose place Salesforce keeps."""
+"""Event sources of a batch: a plain subscription, or a managed one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Supply(Protocol):
-    """What a fetch and a wait need."""
+    """Event source of a fetch or a wait."""
 
     async def fetch(
         self,
@@ -46,20 +46,20 @@ class Supply(Protocol):
         heard: OnKeepalive | None = None,
         outlast: bool = False,
     ) -> FetchResult:
-        """As `PubSubClient.fetch`; `heard` is awaited with replay ids that are safe to continue from."""
+        """Fetch as `PubSubClient.fetch`; `heard` gets replay ids that are safe to continue from."""
 
     async def keep(self, replay_id: str) -> None:
-        """All up to this place is in durable files, hex."""
+        """Keep a replay id, hex: all events up to it are in durable files."""
 
     def repeated(self) -> dict[str, int]:
-        """What was delivered in vain so far, as `staging.excess` has it."""
+        """Return the extra deliveries so far, by cause as in `staging.excess`."""
 
 
 @asynccontextmanager
 async def supplied(
     client: PubSubClient, coming: Coming, folder: TopicFolder, staging_id: str
 ) -> AsyncGenerator[Supply]:
-    """The supply of the coming batch; at the end no stream is open.
+    """Yield the event source of the coming batch; at the end no stream is open.
 
     :param staging_id: of the staging area that `folder` is in; empty if it cannot be known.
     """
@@ -75,8 +75,11 @@ async def supplied(
 
 
 SETUP_SECONDS = 900.0
-"""How old an answer about a subscription's setup may be for those who only wait. That it was stopped or deleted the Pub/Sub API says itself, by
-refusing the stream, and then the org is asked again; a change of errorRecoveryReplay matters once a place of 72 hours has left the bus."""
+"""Maximum age, in a wait, of the org's answer about a subscription's setup.
+
+If a subscription was stopped or deleted, the Pub/Sub API refuses the stream, and the org is asked
+again. A change of errorRecoveryReplay matters only after the committed replay id has expired (72
+hours)."""
 
 
 async def fit(
@@ -86,10 +89,14 @@ async def fit(
     *,
     max_age_seconds: float = 0.0,
 ) -> BatchRequest:
-    """The request, with what the managed subscription's setup says of a first run; of another one as it is.
+    """Return the request with the managed subscription's replay point of a first run.
 
-    :param max_age_seconds: how old an answer may be that this process was given before; 0: the org is asked.
-    :raises ConfigurationError: the subscription is not fit for it, or delivers to another consumer.
+    A request without a managed subscription is returned as it is.
+
+    :param max_age_seconds: maximum age of an answer that this process has got before; 0: the org is
+        asked.
+    :raises ConfigurationError: the subscription's setup does not fit, or it delivers to another
+        consumer.
     """
     if not request.managed:
         return request
@@ -101,8 +108,9 @@ async def fit(
     start = config.default_replay.lower() if config else "latest"
     if start == "latest":
         log.warning(
-            "Managed subscription %s has defaultReplay LATEST: whenever its place is cleared (STOP), what came meanwhile is missed. EARLIEST has it "
-            "delivered again, and it lands once.",
+            "Managed subscription %s has defaultReplay LATEST: whenever its committed replay id "
+            "is cleared (STOP), events published meanwhile are missed. With EARLIEST they are "
+            "delivered again, and land once.",
             request.managed,
         )
     return replace(request, initial_replay=start)
@@ -114,11 +122,13 @@ def _be_its_consumer(org_id: str, name: str, request: BatchRequest, area: Stagin
     except StagingError:
         if request.owns:
             raise
-        return  # who only waits can do without
+        return  # a wait works without that record
     if consumer != request.consumer:
         raise ConfigurationError(
-            f"Managed subscription {request.managed} delivers to consumer {consumer!r}: there is one place, and each of two consumers would miss "
-            f"what the other gets. Give {request.consumer!r} a subscription of its own; or, if {consumer!r} is gone for good, remove {where}."
+            f"Managed subscription {request.managed} delivers to consumer {consumer!r}: there is "
+            "one committed replay id, and each of two consumers would miss the other's events. "
+            f"Give {request.consumer!r} a subscription of its own; or, if {consumer!r} is not used "
+            f"any more, remove {where}."
         )
 
 
@@ -131,9 +141,9 @@ async def commit_staged(
 ) -> None:
     """Commit the end of a batch that an earlier task has staged, unless that is known to be done.
 
-    Raises none of the service's errors.
+    Errors of the service are logged, not raised.
 
-    :param stop: ends the wait for the subscription's slot when set.
+    :param stop: when set, ends the wait for another client of the subscription to leave.
     """
     if not coming.managed:
         return
@@ -146,16 +156,20 @@ async def commit_staged(
 
 
 async def note_excess(managed: ManagedSubscription, coming: Coming, folder: TopicFolder) -> None:
-    """Each delivery counts against the org's allowance; those that brought nothing are named, and counted beside the batch."""
+    """Log the extra deliveries of a managed subscription, and count them beside the batch.
+
+    Each delivery counts against the org's allowance.
+    """
     if managed.dropped:
         log.warning(
-            "Left out %s of %s, staged already and delivered again, since Salesforce had not kept the place.",
+            "Left out %s of %s: staged already and delivered again, because Salesforce had not "
+            "kept the replay id.",
             counted(managed.dropped, "event"),
             coming.topic,
         )
     if managed.late:
         log.info(
-            "After the end of the batch came %s of %s, to be delivered again.",
+            "Dropped %s of %s that came after the end of the batch; they are delivered again.",
             counted(managed.late, "event"),
             coming.topic,
         )

@@ -1,4 +1,4 @@
-"""What a watcher needs of the place it runs in."""
+"""Dependencies of a watcher, injectable in tests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Interfaces and clock of a triggerer, or of a test. What blocks is called in a thread.
+    """Interfaces and clock of a watcher. Blocking callables run in a thread.
 
     :param settings: reads the connection, as it is now. Blocks.
     :param area: opens the staging area, without trying it out. Blocks.
-    :param store: the position store, told the org's id. Blocks.
-    :param runs: how many runs of a DAG are queued or running; 0 where that cannot be known. Blocks.
-    :param sleep: between two rounds of a watcher.
-    :param look_seconds: while listening, between two looks at what may be changed by hand.
-    :param spread: random, from 0 to 1.
+    :param store: returns the position store of an org id. Blocks.
+    :param runs: returns how many runs of a DAG are queued or running; 0 if unknown. Blocks.
+    :param sleep: pauses between two rounds of a watcher.
+    :param look_seconds: while listening, seconds between two checks for manual changes.
+    :param spread: returns a random number from 0 to 1.
     """
 
     settings: Callable[[], Settings]
@@ -49,7 +49,7 @@ class Surroundings:
     spread: Callable[[], float] = random.random
 
     async def any_run(self, dags: Iterable[str]) -> bool:
-        """Whether a run of one of these DAGs is queued or running."""
+        """Return whether a run of one of these DAGs is queued or running."""
         for dag in dags:
             if await asyncio.to_thread(self.runs, dag):
                 return True

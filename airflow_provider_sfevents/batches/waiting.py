@@ -1,8 +1,8 @@
-"""Waiting for a batch: the functions that sensors, triggers and watchers call, and the wait of a triggerer.
+"""Waiting for a batch: the functions that sensors, triggers and watchers call.
 
-`find` looks; `poke` looks, and listens for a moment; both on a worker, which knows the position. `wait`
-listens until there is an answer, on a triggerer, which knows the coming batch only. What a wait receives
-it stages, and every wait and task looks there first.
+`find` looks; `poke` looks, and listens for a short time. Both run on a worker, which knows the
+position. `wait` listens on a triggerer until it has an answer; it knows the coming batch only. A
+wait stages what it receives, and every wait and task reads the staged files first.
 """
 
 from __future__ import annotations
@@ -49,13 +49,15 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 10.0
-"""Between two looks at a batch that somebody is at work on."""
+"""Seconds between two looks at a batch whose lease another process holds."""
 
 GATHER_SECONDS = 5.0
-"""How long a wait that needs more events keeps the batch claimed and its file open after the first."""
+"""Seconds for which a wait that needs more events keeps lease and file open after the first."""
 
 RENEW_SECONDS = 12 * 3600.0
-"""How long a wait on a triggerer goes on before a worker records its last keepalive; the bus keeps events for 72 hours."""
+"""Seconds after which a triggerer's wait ends, so that a worker records its last keepalive.
+
+The bus keeps events for 72 hours."""
 
 
 def opened(
@@ -64,7 +66,7 @@ def opened(
     area: StagingArea,
     open_store: Callable[[str], PositionStore],
 ) -> Opened:
-    """The position, which is read, or begun; at `latest` a draft. Blocks.
+    """Read the position, or begin it; at `latest` it is a draft. Blocks.
 
     :raises BatchClaimed: another task is about to begin the position.
     :raises PositionConflict: position, staging area and org contradict each other.
@@ -85,17 +87,22 @@ async def wait(
     gather_seconds: float = GATHER_SECONDS,
     renew_seconds: float = RENEW_SECONDS,
 ) -> Heard:
-    """Wait, on a triggerer, until enough is pending; or until a worker has to look, since the batch is another's.
+    """Wait on a triggerer until enough events are pending, or until a worker has to look.
+
+    A worker has to look when the position has moved (`moved`), and after `renew_seconds`
+    (`stopped`).
 
     :param run: the task that waits.
-    :param poll_seconds: between two looks while another process works on the batch; it would have the same events delivered.
-    :param gather_seconds: to go on for after the first event, while it is not enough.
-    :param renew_seconds: after which a wait that heard only keepalives ends (`stopped`), so that a
-        worker can put the last one into the position.
-    :raises ReplayIdRefused: a worker has to choose where to go on.
+    :param poll_seconds: seconds between two looks while another process holds the lease; a
+        subscription would have the same events delivered twice.
+    :param gather_seconds: seconds to continue after the first event, while the events are not
+        enough.
+    :param renew_seconds: seconds after which a wait that received only keepalives ends, so that a
+        worker can record the last one in the position.
+    :raises ReplayIdRefused: a worker has to choose where to continue.
     :raises SfEventsError: as `PubSubClient.fetch` does.
     """
-    bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins anew
+    bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins again
     renew = asyncio.Event()
     timer = asyncio.get_running_loop().call_later(renew_seconds, renew.set)
     before: Sight | None = None
@@ -132,7 +139,7 @@ async def wait(
 async def _seen(
     coming: Coming, area: StagingArea, before: Sight | None, poll_seconds: float
 ) -> Sight:
-    """A look on a triggerer; where the staging area cannot even be read, it waits all the same."""
+    """Read the batch's status on a triggerer; if the area stays unreadable, assume it is empty."""
     for patience in (True, True, False):
         try:
             return await asyncio.to_thread(sight, coming, area, before)
@@ -141,8 +148,8 @@ async def _seen(
                 raise
             if not patience:
                 log.warning(
-                    "The staging area cannot be read here; waiting on %s after %s all the same. What is staged of batch %s already is "
-                    "delivered a second time. %s",
+                    "The staging area cannot be read here; waiting on %s after %s nevertheless. "
+                    "Events of batch %s that are staged already are delivered a second time. %s",
                     coming.topic,
                     coming.start,
                     coming.batch_id,

@@ -1,4 +1,7 @@
-"""The coming batch in the hands of a wait: claimed while an event is in memory only, and read again then."""
+"""The coming batch during a wait: its lease is held only while an event is not on disk yet.
+
+The batch is read again when the lease has been taken.
+"""
 
 from __future__ import annotations
 
@@ -29,24 +32,30 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PART_SECONDS = 2.0
-"""Age of its first event at which a wait's file is closed: what a kill may cost. Waits get few events, so files stay few."""
+"""Age of its first event, in seconds, at which a wait's file is closed.
+
+It is the most that a kill may cost. Waits get few events, so files stay few."""
 
 KEEPALIVE_SECONDS = 3600.0
-"""Between two keepalives that are recorded; 72 of them fit into what the bus keeps."""
+"""Seconds between two recorded keepalives; 72 of them fit into the bus's retention."""
 
 
 def whole(coming: Coming, plan: restart.Commit | restart.Adopt) -> Heard:
-    """Result of a wait for a batch that another process has staged meanwhile."""
+    """Return the result of a wait for a batch that another process has staged meanwhile."""
     return Heard(batch_id=coming.batch_id, events=plan.manifest.events, ended_by=OVERTAKEN)
 
 
 class WaitsBatch:
-    """Each method but `release` touches the staging area or the store; call it in a thread, one at a time.
+    """The coming batch, as one wait works with it.
+
+    All methods but `release` touch the staging area or the store: call them in a thread, one at a
+    time.
 
     :param store: the position's; None in a triggerer, where a deferred sensor waits.
-    :param pin: how `latest` becomes a replay id, if the wait begins there.
-    :ivar elsewhere: the result of the wait, as soon as the batch is not for it.
-    :ivar claims_no_more: the wait is over, though a thread of it may still be about to claim.
+    :param pin: writes the replay id of `latest` into the position, if the wait begins there.
+    :ivar elsewhere: the result of the wait, once another process has the batch.
+    :ivar claims_no_more: the wait is over; a thread that is about to take the lease releases it at
+        once.
     """
 
     def __init__(
@@ -81,7 +90,7 @@ class WaitsBatch:
         self.staging_id = self._area.known_id()
 
     def take_or_check(self, waited_for: restart.Fetch) -> None:
-        """Claim the batch, or make sure that this wait still holds it."""
+        """Take the lease, or check that this wait still holds it."""
         if self._claim is None:
             self.take(waited_for)
         else:
@@ -90,10 +99,11 @@ class WaitsBatch:
     def take(
         self, waited_for: restart.Fetch
     ) -> restart.Commit | restart.Adopt | restart.Fetch | None:
-        """Claim the batch, and read again what is staged of it.
+        """Take the lease, and read again what is staged of the batch.
 
-        :param waited_for: the plan when the wait began; if it is another one now, `elsewhere` is set.
-        :return: the plan now; None if another process holds the batch or the position has moved.
+        :param waited_for: the plan when the wait began; if it is another one now, `elsewhere` is
+            set.
+        :return: the plan now; None if another process holds the lease or the position has moved.
         :raises StagingError: the staging area cannot be written.
         """
         batch_id = self.coming.batch_id
@@ -108,9 +118,7 @@ class WaitsBatch:
             self.leave_to_holder()
             return None
         self._claim = claim
-        if (
-            self.claims_no_more
-        ):  # the wait was cancelled meanwhile, and this thread is not waited for
+        if self.claims_no_more:  # the wait was cancelled, and does not wait for this thread
             claim.release()
         steps.reached(steps.CLAIMED, batch_id)
         if self._has_begun_elsewhere():
@@ -124,11 +132,11 @@ class WaitsBatch:
         return plan
 
     def pin(self, replay_id: str, by: str) -> str:
-        """Write the position with a replay id in the place of `latest`; return that.
+        """Write the position with a replay id instead of `latest`; return its replay point.
 
         :raises BatchClaimed: another process has begun the position, or holds the batch.
         """
-        assert self._pin is not None  # noqa: S101 - the caller has looked
+        assert self._pin is not None  # noqa: S101 - the caller has checked
         assert self._claim is not None  # noqa: S101 - a wait at `latest` holds the batch
         position = self._pin.record(replay_id, by, self._claim)
         self._pin = None
@@ -136,22 +144,24 @@ class WaitsBatch:
         return position.start
 
     def note_heard_twice(self, events: int) -> None:
-        """Count events that came to this wait and that another process has delivered to it, too. Blocks."""
+        """Count events that this wait received and that another process stages. Blocks."""
         if not events or claims.holder_of(self.folder.folder) is None:
             return  # nothing of the batch is here; it was swept, or is in another staging area
         try:
             self.folder.note_excess({excess.HEARD_TWICE: events})
         except StagingError as error:
-            log.warning("%s heard twice cannot be counted: %s", counted(events, "event"), error)
+            log.warning(
+                "Could not count %s as delivered twice: %s", counted(events, "event"), error
+            )
 
     def leave_to_holder(self) -> None:
-        """Another process works on the batch: its name is the result of the wait."""
+        """Set the result of the wait: another process works on the batch."""
         found = claims.holder_of(self.folder.folder)
         who = found[1].describe() if found else "a task that has just released it"
         self.elsewhere = Heard(batch_id=self.coming.batch_id, held_by=who, ended_by=HELD)
 
     def open_writer(self, plan: restart.Fetch) -> PartWriter | None:
-        """Begin a file where the plan goes on; None if this wait does not hold the batch any more."""
+        """Begin a file at the plan's `resume`; None if this wait has lost the lease."""
         if self._claim is None:
             return None
         from airflow_provider_sfevents.staging.writer import Limits
@@ -160,14 +170,14 @@ class WaitsBatch:
         return self.folder.writer(self._claim, plan.resume, plan.events, limits)
 
     def keep_keepalive(self, replay_id: str, plan: restart.Fetch) -> None:
-        """Record a keepalive's replay id: beside the batches, and in the position if nothing is staged.
+        """Record a keepalive beside the batches, and in the position if nothing is staged.
 
         :raises StagingError: the staging area cannot be written.
         """
         coming = self.coming
         there = self.topic_folder.read_anchor()
         if there and there.epoch == coming.epoch and there.sequence >= coming.sequence:
-            return  # the position has moved meanwhile; the anchor is a later one's
+            return  # the position has moved; the keepalive point belongs to a later batch
         self.topic_folder.write_anchor(
             Anchor(
                 epoch=coming.epoch,
@@ -182,7 +192,7 @@ class WaitsBatch:
             self._keep_in_position(self._store, replay_id)
 
     def note_staged(self, events: int) -> None:
-        """Record in the position how many events are staged here, for a task with another staging area."""
+        """Record the number of staged events in the position, for tasks with another area."""
         if self._store is None or self._claim is None:
             return
         try:
@@ -198,7 +208,7 @@ class WaitsBatch:
             log.warning("Could not record how many events are staged: %s", error)
 
     async def release(self) -> None:
-        """Release the batch, if this wait holds it; beside the event loop."""
+        """Release the lease in a thread, if this wait holds it."""
         claim, self._claim = self._claim, None
         if claim is not None:
             await asyncio.to_thread(claim.release)
@@ -211,7 +221,7 @@ class WaitsBatch:
             self.leave_to_holder()
 
     def _has_begun_elsewhere(self) -> bool:
-        """Whether another process has begun the position since this wait found none."""
+        """Return whether another process has begun the position since this wait found none."""
         if self._pin is None:
             return False
         try:
@@ -221,7 +231,7 @@ class WaitsBatch:
         return False
 
     def _keep_in_position(self, store: PositionStore, replay_id: str) -> None:
-        """At most once an hour; a task that works on the batch records its own."""
+        """Record a keepalive at most once an hour; a fetching task records its own."""
         position = stores.read(store)
         here = (self.coming.epoch, self.coming.sequence, self.coming.start)
         if position is None or (position.epoch, position.sequence + 1, position.start) != here:
@@ -235,4 +245,4 @@ class WaitsBatch:
                 if self.folder.read_manifest() is None and not self.folder.parts():
                     position_writes.keep_keepalive(store, position, replay_id, claim)
         except BatchClaimed as claimed:
-            log.debug("The keepalive is left to the task that works on the batch: %s", claimed)
+            log.debug("Keepalive not recorded; the task that works on the batch does: %s", claimed)

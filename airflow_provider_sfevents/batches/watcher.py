@@ -1,8 +1,8 @@
-"""A watcher at work: it stages what comes on a topic and says once for each batch that it is there. `watching` decides.
+"""A watcher: it stages a topic's events, and announces each batch once. `watching` decides.
 
-Each round looks at the coming batch afresh: where the position stands, what is staged, whether somebody is at work. So a watcher that is
-killed at any point, or runs twice for a while, changes nothing but the number of announcements; and an announcement too many starts a
-run that finds nothing.
+Each round reads the coming batch again: the position, the staged events, the lease. So a watcher
+that is killed at any point, or runs twice for a while, changes only the number of announcements. An
+extra announcement starts a run that finds no event.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """The coming batch, as far as this watcher knows of it.
+    """The coming batch, as far as this watcher knows it.
 
-    :param sight: the last look: whether a holder on another machine lives shows only between two.
-    :param announced: by this watcher; `kept` says whether that is written beside the batch.
-    :param known_for: seconds since events of it were first seen, in nobody's hands.
-    :param waited: seconds since it became somebody else's business.
+    :param sight: status at the last look; only two looks show whether a holder on another machine
+        is alive.
+    :param announced: by this watcher; `kept` says whether that is recorded beside the batch.
+    :param known_for: seconds since its events were first seen while no process held the lease.
+    :param waited: seconds since the batch was left to another process.
     """
 
     batch_id: str = ""
@@ -61,7 +62,7 @@ class _Batch:
 class _Look:
     """State of the coming batch.
 
-    :param pin: how `latest` becomes a replay id, if the batch begins there.
+    :param pin: writes the replay id of `latest` into the position, if the batch begins there.
     :param dags: DAGs whose runs may be about to land it.
     """
 
@@ -75,7 +76,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
-    """What a round came to: something to say, perhaps, and how long to sleep then."""
+    """Result of a round: an announcement, if any, and the pause after it in seconds."""
 
     pause: float
     said: dict[str, Any] | None = None
@@ -83,7 +84,7 @@ class _Round:
 
 @dataclass(slots=True)
 class Watcher:
-    """Watches one topic for one consumer; for one loop, and one iteration of `announcements`."""
+    """Watches a topic for a consumer; for one event loop, and one iteration of `announcements`."""
 
     request: BatchRequest
     rules: Rules
@@ -96,9 +97,10 @@ class Watcher:
         self._hindrance = Hindrance(self.request, self.rules, self.around)
 
     async def announcements(self) -> AsyncGenerator[dict[str, Any]]:
-        """Announcements without end, as plain JSON. Ends by cancellation only, and raises nothing else: whoever runs it would start it anew.
+        """Yield announcements without end, as plain JSON. No lease is held meanwhile.
 
-        Nothing is held while one is handed out.
+        It ends only by cancellation and raises no other error: Airflow would start the trigger
+        again.
         """
         while True:
             done = await self._round()
@@ -112,9 +114,9 @@ class Watcher:
             if await self._hindrance.is_to_be_waited_out():
                 return _Round(pause=self._hindrance.pause())
             done = await self._watch()
-        except BatchClaimed:  # somebody is about to begin the position
+        except BatchClaimed:  # another task is about to begin the position
             done = self._later()
-        except Exception as error:  # noqa: BLE001 - Airflow would start the trigger again every two seconds, for ever
+        except Exception as error:  # noqa: BLE001 - Airflow would restart the trigger endlessly
             message = await self._hindrance.met(error)
             said = {**self._said(), "trouble": message} if message else None
             return _Round(pause=self._hindrance.pause(), said=said)
@@ -122,7 +124,7 @@ class Watcher:
         return done
 
     async def _watch(self) -> _Round:
-        """Look at the coming batch, listen where nothing is known of it, announce it where that is due."""
+        """Look at the coming batch, listen if it has no event, and announce it if that is due."""
         self._hindrance.settings = self._hindrance.listens_since = None
         settings = await asyncio.to_thread(self.around.settings)
         self._hindrance.settings = settings
@@ -154,9 +156,9 @@ class Watcher:
         return await self._act(step, look, scene, staged=heard.staged)
 
     async def _listen(self, look: _Look, client: PubSubClient, area: StagingArea) -> Heard:
-        """Until there is something to announce, or to leave to somebody else, or the position is elsewhere."""
+        """Listen until an event can be announced, another process has the batch, or it moved."""
         self._hindrance.listens_since = self.around.now()
-        self._fit = None  # next time, the subscription may be set up otherwise
+        self._fit = None  # the subscription's setup may change until the next round
         stop = asyncio.Event()
         looks = asyncio.create_task(self._stop_when_moved(look.coming, area, stop))
         try:
@@ -178,22 +180,22 @@ class Watcher:
     async def _stop_when_moved(
         self, coming: Coming, area: StagingArea, stop: asyncio.Event
     ) -> None:
-        """A position that was set by hand, and a connection that was changed, are followed though nothing comes."""
+        """Set `stop` after a manual change of position or connection; no event reports it."""
         while not stop.is_set():
             await asyncio.sleep(self.around.look_seconds)
             if await asyncio.to_thread(self._has_moved, coming, area):
                 stop.set()
 
     def _has_moved(self, coming: Coming, area: StagingArea) -> bool:
-        """Blocks."""
+        """Return whether the position or the connection has changed. Blocks."""
         session = self._hindrance.session
         try:
             if session is None or self.around.settings() != self._hindrance.settings:
                 return True
             opened = waiting.opened(self.request, session, area, self.around.store)
             return not Coming.after(opened.position, coming.managed).is_same(coming)
-        except Exception as error:  # noqa: BLE001 - a look that fails is no reason to stop listening
-            log.debug("Whether %s has moved is not known: %s", coming.batch_id, error)
+        except Exception as error:  # noqa: BLE001 - a failed look must not end the listening
+            log.debug("Could not check whether %s has moved: %s", coming.batch_id, error)
             return False
 
     async def _act(self, step: Step, look: _Look, scene: Scene, *, staged: bool) -> _Round:
@@ -204,7 +206,7 @@ class Watcher:
         return self._later()
 
     def _later(self) -> _Round:
-        """It is somebody else's business for now."""
+        """Leave the batch to another process for now."""
         pause = watching.pause(self._batch.waited)
         self._batch.waited += pause
         return _Round(pause=pause)
@@ -236,7 +238,7 @@ class Watcher:
         }
 
     def _look(self, session: Session, area: StagingArea) -> _Look:
-        """Blocks."""
+        """Read the state of the coming batch. Blocks."""
         request = self._fit or self.request
         opened = waiting.opened(request, session, area, self.around.store)
         coming = Coming.after(opened.position, request.managed)
@@ -263,7 +265,7 @@ class Watcher:
         )
 
     def _remembered(self, coming: Coming, area: StagingArea) -> Announced | None:
-        """The last announcement of a batch; this watcher's own is written down on the way. Blocks."""
+        """Return the last announcement of a batch; record this watcher's own if due. Blocks."""
         folder = coming.folder(area)
         own = self._batch.announced
         if own is not None and not self._batch.kept and watching.is_settled(own, self.around.now()):
@@ -273,7 +275,8 @@ class Watcher:
                 steps.reached(steps.ANNOUNCED, coming.batch_id)
             except StagingError as error:
                 log.warning(
-                    "That batch %s was announced cannot be remembered; a triggerer that is started anew announces it again. %s",
+                    "Could not record the announcement of batch %s; a triggerer that is restarted "
+                    "announces it again. %s",
                     coming.batch_id,
                     error,
                 )
@@ -284,7 +287,10 @@ class Watcher:
         )
 
     def _dags(self, sight: Sight) -> tuple[str, ...]:
-        """Whose runs may be about to land the batch: the DAG that has had it in hand, and the consumer, which by default is one."""
+        """Return the DAGs whose runs may land the batch: its last worker's, and the consumer.
+
+        The consumer is the id of a DAG by default.
+        """
         held = sight.claim.holder.run.dag if sight.claim else ""
         staged = "" if isinstance(sight.plan, restart.Fetch) else sight.plan.manifest.run.dag
         return tuple(dict.fromkeys(filter(None, (held, staged, self.request.consumer))))
@@ -300,8 +306,9 @@ def _log(coming: Coming, announced: Announced, rules: Rules) -> None:
         )
         return
     log.warning(
-        "Batch %s of %s was announced %d times, is not committed, and no run is at work on it: announcing it again. Look at why its "
-        "runs fail; events that do not land leave the bus after 72 hours. Next time in %s.",
+        "Batch %s of %s was announced %d times, is not committed, and no run works on it: "
+        "announcing it again. Find out why its runs fail; events that do not land leave the bus "
+        "after 72 hours. Next time in %s.",
         coming.batch_id,
         coming.topic,
         announced.times - 1,

@@ -1,7 +1,8 @@
-"""When a watcher announces a batch, and how long it waits. Values in, a step out: no clock, no network.
+"""Rules of a watcher: when it announces a batch, and how long it waits. Pure: no clock, no network.
 
-A batch is announced once: when enough of it is staged, or some seconds after its first event. Then nothing is announced until the
-position has moved past it, unless whoever should have landed it is gone: events that nobody fetches leave the bus after 72 hours.
+A batch is announced once: when enough of it is staged, or some seconds after its first event. After
+that, nothing is announced until the position has moved past it, unless no run is left to land it:
+events that are not fetched leave the bus after 72 hours.
 """
 
 from __future__ import annotations
@@ -21,19 +22,27 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.marks import Announced
 
 SETTLE_SECONDS = 5.0
-"""After an announcement, before it is remembered: Airflow's triggerer stores an event about a second after it was told."""
+"""Seconds from an announcement until it is recorded.
+
+Airflow's triggerer stores an event about a second after it has received it."""
 
 STRANGE_SECONDS = 10.0
-"""How long events that somebody else staged are left to that one: another triggerer's watcher is about to announce them."""
+"""Seconds for which events that another process staged are left to it.
+
+The watcher of another triggerer may be about to announce them."""
 
 LOOK_SECONDS = 900.0
-"""While listening: between two looks at whether the position or the connection was changed by hand, of which no event tells."""
+"""While listening: seconds between two checks for a manual change of position or connection.
+
+No event reports such a change."""
 
 CONNECTION_SECONDS = 60.0
-"""In trouble: between two looks at whether somebody has changed what is wrong."""
+"""In trouble: seconds between two checks whether its cause has been changed."""
 
 RETRY_SECONDS = 300.0
-"""In trouble that the connection does not explain: between two tries, which cost a call each. A login that was refused is not repeated."""
+"""In trouble that the connection does not explain: seconds between two tries.
+
+Each try costs a call. A refused login is not repeated."""
 
 LONGEST_AGAIN = timedelta(hours=6)
 
@@ -46,11 +55,13 @@ _MOST_DOUBLINGS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """When to announce.
+    """Limits at which a batch is announced.
 
-    :param max_events: staged, make a batch worth announcing at once.
+    :param max_events: number of staged events at which a batch is announced at once.
     :param max_wait: seconds after its first event until a batch is announced anyway.
-    :param again_after: seconds until a batch that nobody works on is announced a second time; doubled each further time, up to 6 hours.
+    :param again_after: seconds until a batch on which no run works is announced a second time;
+        doubled each further time, up to 6 hours.
+    :raises ConfigurationError: a value is out of its range.
     """
 
     max_events: int = 100
@@ -60,7 +71,8 @@ class Rules:
     def __post_init__(self) -> None:
         if type(self.max_events) is not int or not 1 <= self.max_events <= _MOST_EVENTS:
             raise ConfigurationError(
-                f"max_events={self.max_events!r} cannot be used: give a whole number from 1 to {_MOST_EVENTS}."
+                f"max_events={self.max_events!r} cannot be used: give a whole number from 1 to "
+                f"{_MOST_EVENTS}."
             )
         _check_seconds("max_wait", self.max_wait, 0.0, _LONGEST_WAIT)
         _check_seconds("again_after", self.again_after, 1.0, LONGEST_AGAIN.total_seconds())
@@ -78,23 +90,24 @@ def _check_seconds(name: str, value: object, least: float, most: float) -> None:
 
 
 class Step(enum.Enum):
-    """What to do about the coming batch."""
+    """Next step for the coming batch."""
 
-    LISTEN = "nothing is known of it: subscribe"
-    ANNOUNCE = "say that it is there"
-    ANNOUNCE_IF_IDLE = "say that it is there, unless a run is queued or running"
-    WAIT = "it is somebody's business: look again later"
+    LISTEN = "no event is known: subscribe"
+    ANNOUNCE = "announce the batch"
+    ANNOUNCE_IF_IDLE = "announce the batch, unless a run is queued or running"
+    WAIT = "another process has the batch: look again later"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What is known of the coming batch.
+    """Known state of the coming batch.
 
-    :param events: staged, or heard of.
-    :param held: somebody who is alive is at work on it.
-    :param own: this watcher has heard these events itself, just now.
+    :param events: number of events, staged or received.
+    :param held: a live process holds the lease.
+    :param own: this watcher has just received these events itself.
     :param announced: the last announcement of this batch, by this watcher or one before it.
-    :param known_for: seconds since this watcher first saw events of this batch, in nobody's hands.
+    :param known_for: seconds since this watcher first saw events of this batch while no process
+        held the lease.
     """
 
     events: int = 0
@@ -105,7 +118,10 @@ class Scene:
 
 
 def next_step(scene: Scene, rules: Rules, now: datetime) -> Step:
-    """What to do; `now` has a time zone."""
+    """Return the next step.
+
+    :param now: with a time zone.
+    """
     if scene.held:
         return Step.WAIT
     if scene.announced is not None:
@@ -120,33 +136,36 @@ def next_step(scene: Scene, rules: Rules, now: datetime) -> Step:
 
 
 def again_after(rules: Rules, times: int) -> timedelta:
-    """How long after the last of so many announcements the next one is due."""
+    """Return the time between the last of `times` announcements and the next one."""
     doubled = rules.again_after * 2 ** min(max(times - 1, 0), _MOST_DOUBLINGS)
     return min(timedelta(seconds=doubled), LONGEST_AGAIN)
 
 
 def is_settled(announced: Announced, now: datetime) -> bool:
-    """Whether Airflow has had time to store the announcement, so that it may be remembered."""
+    """Return whether Airflow has had time to store the announcement, so that it may be recorded."""
     return now - datetime.fromisoformat(announced.at) >= timedelta(seconds=SETTLE_SECONDS)
 
 
 def pause(waited: float) -> float:
-    """Seconds until the next look at a batch that is somebody's business for so long.
+    """Return the seconds until the next look at a batch that was left to another process.
 
-    A tenth of what it has taken so far: the batch after a quick run is seen at once, and a long run costs few looks.
+    They are a tenth of `waited`, the seconds so far: the batch after a quick run is seen at once,
+    and a long run costs few looks.
     """
     return min(max(waited / 10, 1.0), _LONGEST_PAUSE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What keeps a watcher from watching.
+    """Error that keeps a watcher from watching.
 
-    :param kind: of error; its message may name a call, and differ each time.
-    :param since: when it began.
-    :param tried_at: when it last showed.
-    :param tries: in vain, in a row.
-    :param announced: times somebody was told; `announced_at` is the last.
+    :param kind: type of the error; its message may name a call, and differ each time.
+    :param for_people: a person has to act.
+    :param login: the login was refused.
+    :param since: time of its first occurrence.
+    :param tried_at: time of its last occurrence.
+    :param tries: number of failed tries in a row.
+    :param announced: number of notifications; `announced_at` is the time of the last.
     """
 
     kind: str
@@ -161,7 +180,7 @@ class Trouble:
 
 
 def next_trouble(before: Trouble | None, error: Exception, now: datetime) -> Trouble:
-    """The trouble that an error means, one try further where it is in a row with another."""
+    """Return the trouble after an error; it counts a try more than the one before."""
     message = str(error) or type(error).__name__
     first = before or Trouble(
         kind="", message="", for_people=False, login=False, since=now, tried_at=now, tries=0
@@ -178,29 +197,33 @@ def next_trouble(before: Trouble | None, error: Exception, now: datetime) -> Tro
 
 
 def was_well(listens_since: datetime | None, now: datetime) -> bool:
-    """Whether an error ended a wait that had gone on for long, and so is no continuation of the trouble before it."""
+    """Return whether the watcher had listened for long, so that an error is a new trouble."""
     return listens_since is not None and now - listens_since >= timedelta(seconds=RETRY_SECONDS)
 
 
 def told(trouble: Trouble, now: datetime) -> Trouble:
-    """The trouble, of which somebody knows now."""
+    """Return the trouble with one more notification."""
     return replace(trouble, announced=trouble.announced + 1, announced_at=now)
 
 
 def is_for_people(error: Exception) -> bool:
-    """Whether somebody has to act; the rest passes by itself."""
+    """Return whether a person has to act; other errors pass without that."""
     return isinstance(error, ConfigurationError | AuthenticationError | QuotaExceeded)
 
 
 def is_due(trouble: Trouble, rules: Rules, now: datetime) -> bool:
-    """Whether somebody is to be told now: at once of what people must mend, and of what does not pass after `again_after`."""
+    """Return whether a notification is due.
+
+    Errors that a person must fix are reported at once; others if they have lasted for
+    `again_after`.
+    """
     if trouble.announced_at is not None:
         return now - trouble.announced_at >= again_after(rules, trouble.announced)
     return trouble.for_people or now - trouble.since >= timedelta(seconds=rules.again_after)
 
 
 def is_worth_a_try(trouble: Trouble, rules: Rules, now: datetime, *, changed: bool) -> bool:
-    """Whether to try again.
+    """Return whether to try again.
 
     :param changed: the connection, the position or the staged batch is not what it was.
     """
@@ -210,9 +233,9 @@ def is_worth_a_try(trouble: Trouble, rules: Rules, now: datetime, *, changed: bo
 
 
 def trouble_pause(trouble: Trouble, spread: float) -> float:
-    """Seconds until the next look.
+    """Return the seconds until the next look.
 
-    :param spread: random, from 0 to 1, so that a thousand watchers do not come back at once.
+    :param spread: random, from 0 to 1, so that a thousand watchers do not return at once.
     """
     if trouble.for_people:
         return CONNECTION_SECONDS
@@ -220,8 +243,9 @@ def trouble_pause(trouble: Trouble, spread: float) -> float:
 
 
 def backoff(tries: int, spread: float) -> float:
-    """Seconds before the next try after so many in vain: doubled each time, up to five minutes.
+    """Return the seconds before the next try: doubled after each failed try, up to five minutes.
 
+    :param tries: number of failed tries in a row.
     :param spread: as in `trouble_pause`.
     """
     longest = min(2.0 ** min(tries, _MOST_DOUBLINGS), _LONGEST_BACKOFF)

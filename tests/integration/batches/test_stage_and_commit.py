@@ -266,7 +266,7 @@ def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
         publish(bus, first, 5)
         consumer.run_once()
     consumer.positions["orders"] = old
-    with pytest.raises(PositionConflict, match=r"stands at batch .*-1, but batch .*-3 has landed"):
+    with pytest.raises(PositionConflict, match=r"is at batch .*-1, but batch .*-3 has landed"):
         consumer.run_once()
 
 

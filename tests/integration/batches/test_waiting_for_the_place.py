@@ -242,7 +242,7 @@ def test_a_refused_anchor_costs_nothing(
             assert asyncio.run(waiter.wait(coming)).events == 3
         staged = consumer.run_once()
     assert staged_ids(consumer, staged) == ids
-    assert "is refused; going on after" in caplog.text
+    assert "is refused; continuing after" in caplog.text
     assert (consumer.position.losses, bus.deliveries(TOPIC)) == ((), 4)
 
 

@@ -287,7 +287,7 @@ def test_two_versions_of_spark(task: Task, tmp_path: Path) -> None:
 def test_replay_id_that_the_bus_does_not_know(task: Task, bus: Emulator) -> None:
     """The error for an unknown replay id names position, id and choices; nothing is skipped."""
     task.place(KEY, position(bus, "00000000000000000000ff"))
-    fails_for_good(task, "00000000000000000000ff", "Nothing was moved", "earliest`", "latest`")
+    fails_for_good(task, "00000000000000000000ff", "position was not moved", "earliest`", "latest`")
 
 
 def test_expired_replay_id(task: Task) -> None:
@@ -298,5 +298,5 @@ def test_expired_replay_id(task: Task) -> None:
         old.clock.advance(hours=80)
         old.publish(ORDERS, [{"Order_Number__c": "A-2"}])
         task.place(KEY, position(old, first))
-        fails_for_good(task, first, "72 hours", "Nothing was moved")
+        fails_for_good(task, first, "72 hours", "position was not moved")
         assert (old.deliveries(), old.open_streams) == (0, 0)

@@ -157,7 +157,7 @@ def test_a_job_that_released_nothing_fails(task: Task, bus: Emulator, spark: Spa
     bus.create("Account", {"Name": "South"})
     follow(task)
     spark.holds(stubborn=True)
-    with pytest.raises(AirflowException, match="does not say that what is held of batch"):
+    with pytest.raises(AirflowException, match="does not say that the open transaction of batch"):
         follow(task)
     spark.holds()
     with pytest.raises(AirflowSkipException):

@@ -140,7 +140,7 @@ def test_a_shadow_of_long_ago_is_refused(bus: Emulator, consumer: Consumer, stat
     state.shadow = records[0]
     with pytest.raises(
         PositionConflict,
-        match=rf"stands at batch \w+-1, but batch \w+-3 has landed: .*environment variable.*`airflow sfevents position set orders {TOPIC} {end}`",
+        match=rf"is at batch \w+-1, but batch \w+-3 has landed: .*environment variable.*`airflow sfevents position set orders {TOPIC} {end}`",
     ):
         consumer.stage()
     assert (bus.deliveries(TOPIC), state["orders"]) == (6, records[-1])

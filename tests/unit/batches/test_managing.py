@@ -35,8 +35,8 @@ def test_a_template_is_left_until_it_is_rendered() -> None:
     [
         ({"managed_subscription": None}, "needs managed_subscription"),
         ({"managed_subscription": "1x"}, "names no managed event subscription"),
-        ({"initial_replay": "latest"}, "initial_replay='latest' means nothing"),
-        ({"replay_fallback": "earliest"}, "replay_fallback='earliest' means nothing"),
+        ({"initial_replay": "latest"}, "initial_replay='latest' cannot be used"),
+        ({"replay_fallback": "earliest"}, "replay_fallback='earliest' cannot be used"),
         ({"position_store": "variable"}, "is used with position_store='managed' only"),
         (
             {

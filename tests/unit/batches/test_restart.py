@@ -177,7 +177,7 @@ def test_no_receipt_is_not_landed() -> None:
 
 def test_a_manifest_for_another_place_is_refused() -> None:
     """A replay id changed by hand within its epoch never silently adopts what was fetched from elsewhere."""
-    with pytest.raises(PositionConflict, match="staged from 0a, but the position stands at 0d"):
+    with pytest.raises(PositionConflict, match="staged from 0a, but the position is at 0d"):
         restart.plan(found(position_start=LATER, start=LATER, manifest=MANIFEST))
 
 

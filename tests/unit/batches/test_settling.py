@@ -42,7 +42,7 @@ def test_no_batch_yet() -> None:
 @pytest.mark.parametrize("left", [None, receipt({"held": 2})], ids=["gone", "as before"])
 def test_a_job_that_released_nothing_is_told(left: Receipt | None) -> None:
     """A job that succeeded without a word in the receipt has done nothing."""
-    with pytest.raises(NotLanded, match="does not say that what is held of batch"):
+    with pytest.raises(NotLanded, match="does not say that the open transaction of batch"):
         require_settled(manifest(1, run(1)), left, "file:///staging/e/1")
     require_settled(manifest(1, run(1)), receipt({"held": 0}), "file:///staging/e/1")
 

@@ -219,7 +219,7 @@ def test_where_to_land_is_checked_when_the_dag_is_parsed(
                 "managed_subscription": "Orders",
                 "initial_replay": "latest",
             },
-            "initial_replay='latest' means nothing",
+            "initial_replay='latest' cannot be used",
         ),
     ],
     ids=["no subscription", "no store", "a start of one's own"],
