@@ -1,3 +1,3 @@
-"""How far each consumer has come, and the places where that is kept."""
+"""Positions: the record of how far a consumer has come on a topic, and the stores that keep it."""
 
 from __future__ import annotations

@@ -16,21 +16,23 @@ if TYPE_CHECKING:
 
 
 def topic_asset(org_id: str, topic: str, watchers: Sequence[AssetWatcher] = ()) -> Asset:
-    """The asset that stands for a topic of an org. Name and URI are the same, and part of where positions are kept.
+    """Return the asset of an org's topic. Its name equals its URI, and identifies the positions.
 
     :param org_id: 18 characters.
     :param topic: such as `/event/Order__e`.
-    :param watchers: what schedules DAGs by this asset, with an `SfEventsWatchTrigger` each; they are no part of what the asset is.
+    :param watchers: schedule DAGs by this asset, with an `SfEventsWatchTrigger` each; they are not
+        part of the asset's identity.
     """
     return Asset(f"salesforce://{org_id}/{topic.strip('/')}", watchers=list(watchers))
 
 
 class AssetStateStore:
-    """Scoped to the topic of one org; no clash of names.
+    """Scoped to the topic of one org, so that keys never clash.
 
-    Airflow (3.3.2) removes the state of an asset within a minute once no DAG refers to it any more, so the asset must be an inlet or
-    outlet of the task. And the state of an asset that is not active is reported as never written, so that a missing value is
-    believed only after a write to the same asset went well.
+    Airflow (3.3.2) removes the state of an asset within a minute after the last DAG has stopped
+    referring to it, so the asset must be an inlet or outlet of the task. Airflow also reports the
+    state of an inactive asset as never written. So a missing value counts only after a write to the
+    same asset has succeeded.
 
     :param context: the task's; without one (in a trigger) the asset is addressed by its name.
     :raises ConfigurationError: the task does not name the asset.
@@ -46,9 +48,11 @@ class AssetStateStore:
             self._state = _state_of(asset, context)
         except KeyError as error:
             raise ConfigurationError(
-                f"position_store='asset' keeps the position with asset {asset.name}, which the task does not name. Add it to the "
-                f"task: `inlets=[topic_asset({org_id!r}, {topic!r})]`, from airflow_provider_sfevents.positions.asset. An asset of another name "
-                "is another place, and Airflow drops the state of an asset within a minute once no DAG names it."
+                f"position_store='asset' keeps the position with asset {asset.name}, which the "
+                f"task does not name. Add it to the task: `inlets=[topic_asset({org_id!r}, "
+                f"{topic!r})]`, from airflow_provider_sfevents.positions.asset. An asset of "
+                "another name keeps another position, and Airflow drops the state of an asset "
+                "within a minute once no DAG names it."
             ) from error
         self.where = f"State {self._key!r} of asset {asset.name}"
         self.advice = (
@@ -62,13 +66,15 @@ class AssetStateStore:
                 self._probe()
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched. Check that the asset is active (its DAG "
-                "is parsed and not paused by an import error), then try again. Airflow drops what an asset keeps within a minute once no DAG "
-                "names that asset any more."
+                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was "
+                "fetched. Check that the asset is active (its DAG is parsed and not paused by an "
+                "import error), then try again. Airflow drops what an asset keeps within a minute "
+                "once no DAG names that asset any more."
             ) from error
         if record is not None and not isinstance(record, str):
             raise ConfigurationError(
-                f"{self.where} holds a {type(record).__name__}; a position is text. Correct or delete it."
+                f"{self.where} holds a {type(record).__name__}; a position is text. Correct or "
+                "delete it."
             )
         return record
 
@@ -77,7 +83,8 @@ class AssetStateStore:
             self._state.set(self._key, record)
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be written: {type(error).__name__}: {error}. What has landed stays landed; the next try only moves the position."
+                f"{self.where} could not be written: {type(error).__name__}: {error}. What has "
+                "landed stays landed; the next try only moves the position."
             ) from error
 
     def _probe(self) -> None:

@@ -1,4 +1,4 @@
-"""From the argument `position_store` to a store."""
+"""Open the position store that the argument `position_store` names."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ _DOTTED_PATH = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
 def check_spec(spec: Any) -> None:
-    """Refuse what cannot be a `position_store`; a dotted path is not imported, since only the workers may have its module.
+    """Refuse a value that cannot be a `position_store`.
 
-    :raises ConfigurationError: it is no name of a store, and no dotted path.
+    A dotted path is not imported, because only the workers may have its module.
+
+    :raises ConfigurationError: it is neither the name of a store nor a dotted path.
     """
     if spec is None or (
         isinstance(spec, str) and spec not in NAMES and not _DOTTED_PATH.fullmatch(spec)
     ):
         raise ConfigurationError(
-            f"position_store={spec!r} is not a store. Give {', '.join(map(repr, NAMES))}, or the dotted path of a store of your own, "
-            "such as 'my_package.stores.Redis'."
+            f"position_store={spec!r} is not a store. Give {', '.join(map(repr, NAMES))}, or the "
+            "dotted path of a store of your own, such as 'my_package.stores.Redis'."
         )
 
 
@@ -40,7 +42,7 @@ def open_store(
     context: Mapping[str, Any] | None = None,
     tasks: Sequence[str] = (),
 ) -> PositionStore:
-    """The store of one position. Cheap; nothing is read yet.
+    """Return the store of one position. Cheap; nothing is read yet.
 
     :param spec: `variable`, `asset`, `xcom`, `managed`, or a user's own (`stores.open_own`).
     :param context: the task's; `None` in a trigger.
@@ -49,7 +51,7 @@ def open_store(
     """
     check_spec(spec)
     match spec:
-        case "variable" | "managed":  # Salesforce keeps the place; epoch and sequence are ours
+        case "variable" | "managed":  # `managed`: Salesforce keeps the replay id only
             from airflow_provider_sfevents.positions.variable import VariableStore
 
             return VariableStore(consumer, topic)

@@ -15,47 +15,51 @@ if TYPE_CHECKING:
 
 
 def check_org(position: Position, org_id: str, instance_url: str, where: str) -> None:
-    """Refuse a position of another org or instance: its replay ids mean other places there, or none.
+    """Refuse a position of another org or instance: its replay ids mean nothing there.
 
-    :raises PositionConflict:
+    :raises PositionConflict: org or instance differ.
     """
     if position.org_id == org_id and _host(position.instance_url) == _host(instance_url):
         return
     raise PositionConflict(
-        f"{where} is a position in org {position.org_id} at {position.instance_url}, and the connection leads to org {org_id} at "
-        f"{instance_url}. Replay ids of one mean nothing in the other. Give the task a `consumer` of its own for the new one; or, if "
-        f"the org was moved or refreshed for good, delete {where} and the folder of the old org in the staging area."
+        f"{where} is a position in org {position.org_id} at {position.instance_url}, and the "
+        f"connection leads to org {org_id} at {instance_url}. Replay ids of one mean nothing in "
+        "the other. Give the task a `consumer` of its own for the new one; or, if the org was "
+        f"moved or refreshed permanently, delete {where} and the folder of the old org in the "
+        "staging area."
     )
 
 
 def check_owner(position: Position, run: Run, where: str) -> None:
-    """Refuse a second task on a position: each would take events away from the other.
+    """Refuse a second task on a position: each task would take events from the other.
 
-    :raises PositionConflict:
+    :raises PositionConflict: the position belongs to another task.
     """
     task = task_of(run)
     if not task or not position.owner or position.owner == task:
         return
     raise PositionConflict(
-        f"{where} belongs to task {position.owner}, and {task} wants to fetch from it too. Two tasks would each get half of the events: "
-        f"name a `consumer` of its own for {task}. If {position.owner} was renamed to {task}, change `owner` in {where}."
+        f"{where} belongs to task {position.owner}, and {task} wants to fetch from it too. Two "
+        f"tasks would each get half of the events: name a `consumer` of its own for {task}. If "
+        f"{position.owner} was renamed to {task}, change `owner` in {where}."
     )
 
 
 def check_whose(position: Position, whose: Whose, where: str) -> None:
     """Refuse a position that was copied from another consumer or topic.
 
-    :raises PositionConflict:
+    :raises PositionConflict: consumer or topic differ.
     """
     if not whose.is_known or (position.consumer, position.topic) == (whose.consumer, whose.topic):
         return
     raise PositionConflict(
-        f"{where} holds the position of consumer {position.consumer!r} on {position.topic}, and not of {whose.consumer!r} on "
-        f"{whose.topic}: somebody copied it there. Nothing was fetched, and nothing was moved. Begin anew: {whose.command('forget')}; or "
-        f"write where to go on: {whose.command('set', '<replay id>')}."
+        f"{where} holds the position of consumer {position.consumer!r} on {position.topic}, and "
+        f"not of {whose.consumer!r} on {whose.topic}: it was copied there. Nothing was fetched, "
+        f"and the position was not moved. Begin anew: {whose.command('forget')}; or set the replay "
+        f"id to continue from: {whose.command('set', '<replay id>')}."
     )
 
 
 def _host(url: str) -> str:
-    """Host without port: an emulator comes back at another one."""
+    """Return the host without its port, because an emulator restarts on another port."""
     return urlsplit(url).hostname or url

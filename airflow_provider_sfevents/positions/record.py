@@ -1,15 +1,14 @@
-"""How far a consumer has come on a topic: one small record, and the only ways in which it changes. Pure.
+"""Position of a consumer on a topic: one small record, and the only ways in which it changes. Pure.
 
-    begin      sequence 0 at the first run's replay point; a new epoch
-    pin        a replay id in place of `latest`, once
-    move_on    a keepalive's replay id: no event lies between it and where the next batch began
+    begin      batch number 0 at the first run's replay point; a new epoch
+    pin        a replay id instead of `latest`, once
+    move_on    a keepalive's replay id, before every event of the coming batch
     lose       the bus refused the replay id, and the user chose where to continue
-    note_wait  events that a wait has staged for the coming batch, for the bill
+    note_wait  number of events that a wait has staged for the coming batch, to count costs
     work_in    the staging area that the coming batch is staged in
-    advance    one batch further, and only over a batch that begins where the position stands
+    advance    one batch further, and only over a batch that begins at the position
 
-Everything else (another org, another task, a hand-edited value, a newer release's record) is refused
-with the place where the record is kept and what to do about it.
+Any other record (another org's or task's, hand-edited, newer) is refused with location and remedy.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ VERSION = 1
 _NOBODY = text.Whose()
 
 RECENT = 10
-"""Commits a position remembers: enough to see a rhythm, and to go back by hand."""
+"""Number of commits that a position keeps: enough to see a rhythm, and to go back by hand."""
 
 LATEST = "latest"
 KEEPALIVE, EVENT = "keepalive", "event"
@@ -44,9 +43,10 @@ KEEPALIVE, EVENT = "keepalive", "event"
 class Commit:
     """One move of a position.
 
-    :param replay_id: where it went to; hex.
+    :param sequence: batch number.
+    :param replay_id: new replay id of the position; hex.
     :param at: ISO-8601, UTC.
-    :param run: the Airflow run that committed; a batch that one run staged may be landed by the next.
+    :param run: the Airflow run that committed; it may land a batch that another run staged.
     """
 
     sequence: int
@@ -59,31 +59,30 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """How far a consumer has come on a topic.
+    """Record of how far a consumer has come on a topic.
 
-    :param epoch: random; a position that is reset begins a new one, so that old batches are never taken for new.
+    :param epoch: random; a reset begins a new one, so that old batches are never taken for new.
     :param previous_epoch: the epoch that this one replaced, if there was one.
-    :param sequence: batches committed in this epoch.
+    :param sequence: batch number: batches committed in this epoch.
     :param initial_replay: the replay point that the epoch was begun with, as it was given.
-    :param replay_id: hex, of the last event committed; at sequence 0 also `earliest`, or `latest`
-        (not pinned yet: only a position that was set by hand is stored like that).
-    :param pinned_by: how `latest` became the replay id where the coming batch begins: `keepalive`;
-        or `event`, and that event is staged in the staging area `staging_id` alone; otherwise empty.
-    :param resume_after: hex; a keepalive's replay id, at which the coming batch may be asked for as
-        well: no event lies between `start` and it. Otherwise empty.
-    :param resume_after_at: when that keepalive came; ISO-8601, UTC.
+    :param replay_id: hex, of the last event committed; with batch number 0 also `earliest`, or
+        `latest` (not pinned yet: only a position that was set by hand is stored like that).
+    :param pinned_by: source of the replay id that replaced `latest`: `keepalive`; or `event`, and
+        only the staging area `staging_id` holds that event; otherwise empty.
+    :param resume_after: keepalive point, hex, with no event between `start` and it; or empty.
+    :param resume_after_at: time at which that keepalive came; ISO-8601, UTC.
     :param staging_id: the staging area of the last commit, or of the epoch's beginning.
     :param staging_since: number of the first batch since which `staging_id` has not changed.
-    :param staged_in: staging area in which a wait last staged events of the coming batch, and
-    :param staged_events: how many; both for the bill alone.
-    :param batch_id: the last batch committed; empty at sequence 0.
+    :param staged_in: staging area in which a wait last staged events of the coming batch.
+    :param staged_events: number of those events; both fields only count costs.
+    :param batch_id: the last batch committed; empty with batch number 0.
     :param events_total: events committed in this epoch.
     :param last_event_at: creation time of the last event committed, if it has one; ISO-8601, UTC.
-    :param committed_at: when the epoch began, or its last batch was committed.
+    :param committed_at: time at which the epoch began, or its last batch was committed.
     :param committed_by: the task that did that.
-    :param owner: `<dag>.<task>` that fetches for this position; in a chain it is not the one that commits.
+    :param owner: `<dag>.<task>` that fetches; in a chain, another task commits.
     :param recent: the last commits, oldest first.
-    :param loss: the loss window that the coming batch begins with; its manifest takes it over.
+    :param loss: the loss window before the coming batch; its manifest takes it over.
     :param losses: loss windows before the batches that are committed.
     """
 
@@ -115,12 +114,12 @@ class Position:
 
     @property
     def start(self) -> str:
-        """Replay point, as text, at which the coming batch begins: `earliest`, `latest` or a replay id."""
+        """Replay point at which the coming batch begins: `earliest`, `latest` or a replay id."""
         return self.loss.resumes_at if self.loss else self.replay_id
 
     @property
     def is_pinned(self) -> bool:
-        """Whether `start` means the same for every task; `latest` is another moment for each."""
+        """True if `start` means the same for every task, which `latest` does not."""
         return self.start != LATEST
 
     def to_json(self) -> str:
@@ -129,10 +128,10 @@ class Position:
 
     @classmethod
     def from_json(cls, record: str, where: str, whose: text.Whose = _NOBODY) -> Position:
-        """Read a record; strict, since a position that is read wrongly loses events.
+        """Read a record; strict, because a position that is read wrongly loses events.
 
-        :param where: the place it is kept, as a user knows it; for messages.
-        :param whose: for the commands in messages.
+        :param where: the record's location, as a user knows it; for messages.
+        :param whose: consumer, topic and store, for the commands in messages.
         :raises ConfigurationError: it is no position, or one that a newer release wrote.
         """
         value = text.parse(record, VERSION, _TYPES, where, whose)
@@ -168,13 +167,12 @@ def begin(
     losses: Sequence[LossWindow] = (),
     owns: bool = True,
 ) -> Position:
-    """Make the position of a first run, or of one after a reset.
+    """Build the position of a first run, or of the first one after a reset.
 
     :param start: `earliest`, `latest` or a replay id in hex.
     :param epoch: random if it is not given.
-    :param staging_id: of the staging area that the epoch's first batch is staged in; empty if a
-        command begins the epoch.
-    :param owns: whether `by` is the task that fetches; otherwise the task that first commits becomes the owner.
+    :param staging_id: of the staging area of the first batch; empty if a command begins the epoch.
+    :param owns: `by` is the fetching task; otherwise the first committing task becomes the owner.
     """
     return Position(
         org_id=org_id,
@@ -195,12 +193,12 @@ def begin(
 
 
 def pin(position: Position, replay_id: str, *, by: str, staging_id: str) -> Position:
-    """Put a replay id in the place of `latest`, in a position that is not pinned.
+    """Replace `latest` by a replay id, in a position that is not pinned.
 
     :param replay_id: hex, of the first keepalive or event after the subscription at `latest`.
     :param by: `KEEPALIVE`, or `EVENT`: the coming batch's first part then holds that event, too.
     :param staging_id: of the staging area that the coming batch is staged in.
-    :raises ValueError: the position is pinned already; an epoch's pinned replay id is never replaced.
+    :raises ValueError: the position is pinned; an epoch's pinned replay id is never replaced.
     """
     if position.is_pinned:
         raise ValueError(f"the position is pinned to {position.start}")
@@ -211,20 +209,20 @@ def pin(position: Position, replay_id: str, *, by: str, staging_id: str) -> Posi
 
 
 def move_on(position: Position, replay_id: str, at: str) -> Position:
-    """Let the coming batch be asked for at a keepalive's replay id; if nothing of it is staged.
+    """Let the coming batch start after a keepalive; call it only if nothing of the batch is staged.
 
-    :param at: when the keepalive came; ISO-8601, UTC.
+    :param at: time at which the keepalive came; ISO-8601, UTC.
     """
     return replace(position, resume_after=replay_id, resume_after_at=at)
 
 
 def lose(position: Position, window: LossWindow) -> Position:
-    """Let the coming batch begin after a loss window, since the bus refused the replay id."""
+    """Let the coming batch begin after a loss window, because the bus refused the replay id."""
     return replace(position, loss=window, resume_after="", resume_after_at="", pinned_by="")
 
 
 def note_wait(position: Position, staging_id: str, events: int) -> Position:
-    """Note the events that a wait has staged for the coming batch.
+    """Record the number of events that a wait has staged for the coming batch.
 
     A task with another staging area has them delivered again, and counts them by this.
     """
@@ -247,17 +245,17 @@ def advance(
 ) -> Position:
     """Move a position over a landed batch.
 
-    A commit that is repeated, since its first answer was lost, gives the position as it is.
+    A commit that is repeated, because its first answer was lost, leaves the position as it is.
 
     :param staging_id: of the staging area that holds the batch.
-    :raises PositionConflict: the batch does not begin where the position stands.
+    :raises PositionConflict: the batch does not begin at the position.
     """
     if is_committed(position, manifest):
         return position
     if why := _contradiction(position, manifest):
         raise PositionConflict(
-            f"Batch {manifest.batch_id} of {manifest.topic} cannot be committed: {why}. The position stays where it is. Somebody "
-            "else moved or reset it meanwhile; the next run goes on from where it is now."
+            f"Batch {manifest.batch_id} of {manifest.topic} cannot be committed: {why}. The "
+            "position was moved or reset meanwhile, and stays; the next run continues from it."
         )
     commit = Commit(
         sequence=manifest.sequence,
@@ -289,9 +287,9 @@ def advance(
 
 
 def is_past(position: Position, manifest: Manifest) -> bool:
-    """Whether the batch was committed earlier, with others after it: landed again, it moves nothing.
+    """Return whether the batch was committed earlier, with later ones after it.
 
-    Not so where a commit that is remembered says that another copy of the batch counted, with another end.
+    False if a recent commit shows that another copy of the batch counted, with another end.
     """
     if manifest.epoch != position.epoch or manifest.sequence >= position.sequence:
         return False
@@ -300,7 +298,7 @@ def is_past(position: Position, manifest: Manifest) -> bool:
 
 
 def overlaps(position: Position) -> bool:
-    """Whether the bus may deliver events again that have landed.
+    """Return whether the bus may deliver events again that have landed.
 
     It may after a loss window, until an event was committed that was created after the last event
     before the window. Both times are the events' own; an unknown one counts as "it may".
@@ -312,7 +310,7 @@ def overlaps(position: Position) -> bool:
 
 
 def is_committed(position: Position, manifest: Manifest) -> bool:
-    """Whether the position already stands at the end of this very batch."""
+    """Return whether the position is at the end of this very batch already."""
     return (position.epoch, position.sequence, position.replay_id) == (
         manifest.epoch,
         manifest.sequence,
@@ -323,18 +321,18 @@ def is_committed(position: Position, manifest: Manifest) -> bool:
 def _contradiction(position: Position, manifest: Manifest) -> str:
     for name in ("org_id", "topic", "consumer", "epoch"):
         if getattr(position, name) != getattr(manifest, name):
-            return f"it is of {name} {getattr(manifest, name)!r}, the position of {getattr(position, name)!r}"
+            return f"its {name} is {getattr(manifest, name)!r}, not {getattr(position, name)!r}"
     if manifest.sequence != position.sequence + 1:
-        return (
-            f"it has sequence {manifest.sequence}, and the position stands at {position.sequence}"
-        )
+        return f"it has batch number {manifest.sequence}, the position {position.sequence}"
     if manifest.position_start != position.replay_id:
-        return f"it was fetched for a position at {manifest.position_start}, which now is at {position.replay_id}"
+        return (
+            f"it begins at {manifest.position_start}, and the position is at {position.replay_id}"
+        )
     return ""
 
 
 def _wrong_in(position: Position) -> str:
-    """What types alone do not tell; empty where nothing is wrong."""
+    """Return what is wrong with a value of the right type; empty if nothing is."""
     if position.sequence < 0 or position.events_total < 0:
         return "`sequence` and `events_total` must be 0 or more"
     if not text.is_epoch(position.epoch):
@@ -342,16 +340,16 @@ def _wrong_in(position: Position) -> str:
     presets = text.PRESETS if position.sequence == 0 else ()
     if position.replay_id not in presets and not text.is_replay_id(position.replay_id):
         also = f", or {' or '.join(presets)}" if presets else ""
-        return f"`replay_id` is {position.replay_id!r}; it must be a replay id in lower-case hex, as manifests show it{also}"
+        return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex as in manifests{also}"
     if position.resume_after and not text.is_replay_id(position.resume_after):
-        return f"`resume_after` is {position.resume_after!r}; it must be a replay id in lower-case hex, or empty"
+        return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
     return _wrong_time(position) or _wrong_within(position)
 
 
 def _wrong_time(position: Position) -> str:
-    """Times that are computed with; those that are only shown may be anything."""
+    """Check the times that are computed with; times that are only shown may be anything."""
     times = {
         "committed_at": position.committed_at,
         "last_event_at": position.last_event_at,

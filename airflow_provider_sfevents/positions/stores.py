@@ -1,7 +1,8 @@
-"""Where positions are kept, as far as the rest of the package knows: one text, got and set.
+"""Position stores, as the rest of the package sees them: get and set one text.
 
-A store tells "there is none" from "could not be read": `get` returns `None` only when it is certain that nothing is there, and
-raises otherwise. Taking an unreachable database for a first run would fetch everything again, or skip what came meanwhile.
+A store distinguishes "there is no position" from "it could not be read": `get` returns `None` only
+if certainly nothing is there, and raises otherwise. If an unreachable database were taken for a
+first run, everything would be fetched again, or events would be skipped.
 """
 
 from __future__ import annotations
@@ -27,31 +28,36 @@ if TYPE_CHECKING:
 
 
 class PositionStore(Protocol):
-    """One position's place.
+    """Store of one position.
 
-    :ivar where: the place as a user finds it; begins a sentence.
-    :ivar advice: what to look at when a value that was written reads back differently.
+    :ivar where: the record's location as a user finds it; begins a sentence.
+    :ivar advice: what to check if a written value reads back differently.
 
-    A store that knows whose position it keeps says so in `whose`, so that messages name the exact command.
+    A store that knows consumer and topic of its position has them in `whose`, so that messages name
+    the exact command.
     """
 
     where: str
     advice: str
 
     def get(self) -> str | None:
-        """The record, or `None` where there certainly is none.
+        """Return the record, or `None` if there certainly is none.
 
         :raises SfEventsError: it could not be read.
         """
 
     def set(self, record: str) -> None:
-        """:raises SfEventsError: it could not be written."""
+        """Write the record.
+
+        :raises SfEventsError: it could not be written.
+        """
 
 
 def read(store: PositionStore) -> Position | None:
-    """The position; `None` where there certainly is none.
+    """Return the position; `None` if there certainly is none.
 
-    :raises ConfigurationError: what is there is no position, or somebody else's.
+    :raises ConfigurationError: the value is no position.
+    :raises PositionConflict: it is the position of another consumer or topic.
     :raises SfEventsError: the store does not answer.
     """
     record = store.get()
@@ -66,8 +72,9 @@ def read(store: PositionStore) -> Position | None:
 def write(store: PositionStore, position: Position) -> None:
     """Write once, and read back what readers will see from now on.
 
-    :raises PositionConflict: the store kept something else.
-    :raises SfEventsError: the store does not answer; whether it wrote is not known, and a commit may be repeated.
+    :raises PositionConflict: the store kept another value.
+    :raises SfEventsError: the store does not answer; whether it wrote is not known, and a commit
+        may be repeated.
     """
     record = position.to_json()
     store.set(record)
@@ -75,14 +82,15 @@ def write(store: PositionStore, position: Position) -> None:
     kept = store.get()
     if kept != record:
         raise PositionConflict(
-            f"{store.where} reads {'nothing' if kept is None else 'something else'} right after it was written. {store.advice}"
+            f"{store.where} reads {'nothing' if kept is None else 'something else'} right after it "
+            f"was written. {store.advice}"
         )
 
 
 class MappingStore:
     """A position in any mapping of text to text: tests, a shelf, a database behind a dict."""
 
-    advice = "The mapping does not keep what it is given; use another one."
+    advice = "The mapping did not return the value that was just written. Use a different mapping."
 
     def __init__(
         self, mapping: MutableMapping[str, str], key: str, whose: Whose | None = None
@@ -103,9 +111,12 @@ class MappingStore:
 
 
 class OwnStore:
-    """A position in a user's own store: `get(key)`, which returns text or `None`, and `set(key, value)`."""
+    """A position in a user's store: `get(key)` returns text or `None`, `set(key, value)` writes."""
 
-    advice = "The store does not keep what it is given, or answers from somewhere else; it must read what it wrote."
+    advice = (
+        "The store did not return the value that was just written, or reads from another location; "
+        "it must read what it wrote."
+    )
 
     def __init__(self, own: Any, key: str, whose: Whose | None = None) -> None:
         self.whose = whose or Whose()
@@ -120,18 +131,24 @@ class OwnStore:
         _asked(self.where, lambda: self._own.set(self._key, record))
 
     def delete(self) -> None:
-        """:raises ConfigurationError: the store has no `delete(key)`; nothing else of it is known."""
+        """Delete the record.
+
+        :raises ConfigurationError: the store has no `delete(key)`, so it cannot be deleted from
+            here.
+        """
         if not callable(getattr(self._own, "delete", None)):
             raise ConfigurationError(
-                f"{self.where} has no method `delete(key)`: remove the record there by hand, then give the command again."
+                f"{self.where} has no method `delete(key)`: remove the record there by hand, then "
+                "give the command again."
             )
         _asked(self.where, lambda: self._own.delete(self._key))
 
 
 def open_own(spec: Any, *, consumer: str, topic: str) -> MappingStore | OwnStore:
-    """A store that is not Airflow's.
+    """Return a store that is not Airflow's.
 
-    :param spec: a mapping; an object with `get` and `set`; something to call for one of these; or the dotted path of any of them.
+    :param spec: a mapping; an object with `get` and `set`; a callable that returns one of these; or
+        the dotted path of any of them.
     :raises ConfigurationError: it is none of these.
     """
     own = find_own(spec) if isinstance(spec, str) else spec
@@ -144,8 +161,8 @@ def open_own(spec: Any, *, consumer: str, topic: str) -> MappingStore | OwnStore
         return MappingStore(own, key, whose)
     if not _keeps(own):
         raise ConfigurationError(
-            f"position_store={spec!r} gives a {type(own).__name__}, which is neither a mapping nor has the methods `get(key)` and "
-            "`set(key, value)`."
+            f"position_store={spec!r} gives a {type(own).__name__}, which is neither a mapping nor "
+            "has the methods `get(key)` and `set(key, value)`."
         )
     if iscoroutinefunction(own.get) or iscoroutinefunction(own.set):
         raise ConfigurationError(
@@ -156,24 +173,25 @@ def open_own(spec: Any, *, consumer: str, topic: str) -> MappingStore | OwnStore
 
 def _keeps(own: Any) -> bool:
     if isinstance(own, type):
-        return False  # a class has the methods too, but is to be called first
+        return False  # a class has the methods too, but must be called first
     return isinstance(own, MutableMapping) or (
         callable(getattr(own, "get", None)) and callable(getattr(own, "set", None))
     )
 
 
 def find_own(path: str) -> Any:
-    """What a dotted path names; not called yet.
+    """Import the object that a dotted path names; it is not called yet.
 
-    :raises ConfigurationError: nothing can be imported by it.
+    :raises ConfigurationError: the path cannot be imported.
     """
     module, _, name = path.rpartition(".")
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"position_store={path!r} is not a store: {error}. Give 'variable', 'asset', 'xcom', 'managed', or the dotted path of "
-            "a class or function that is importable on the workers."
+            f"position_store={path!r} is not a store: {error}. Give 'variable', 'asset', 'xcom', "
+            "'managed', or the dotted path of a class or function that is importable on the "
+            "workers."
         ) from error
 
 
@@ -184,7 +202,8 @@ def _asked(where: str, call: Callable[[], Any]) -> Any:
         raise
     except Exception as error:
         raise TransportError(
-            f"{where} does not answer: {type(error).__name__}: {error}. The position is as it was; try again."
+            f"{where} does not answer: {type(error).__name__}: {error}. The position was not "
+            "moved; try again."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The text forms of a position: its record as JSON, its replay id, and the names under which stores keep it. Pure."""
+"""Text forms of a position: its JSON record, its replay id, and its keys in the stores. Pure."""
 
 from __future__ import annotations
 
@@ -16,56 +16,58 @@ _REPLAY_ID = re.compile(r"(?:[0-9a-f]{2})+")
 _CONSUMER = re.compile(r"[\w.-]+")
 _EPOCH = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-_SHOWN = 100  # characters of a record that is not ours; enough to recognise it
+_SHOWN = 100  # characters of an unknown record; enough to recognise it
 _KEY_LENGTH = 250  # Airflow's column of Variable keys
 
 
 def is_replay_id(value: str) -> bool:
-    """Whether the text can be a replay id: hex, lower-case, since text forms are compared."""
+    """Return whether the text can be a replay id: lower-case hex, as text forms are compared."""
     return _REPLAY_ID.fullmatch(value) is not None
 
 
 def is_epoch(value: str) -> bool:
-    """Whether the text can be an epoch: it becomes the name of a folder."""
+    """Return whether the text can be an epoch, which becomes the name of a folder."""
     return _EPOCH.fullmatch(value) is not None
 
 
 def check_consumer(consumer: Any) -> str:
-    """The name, where every store takes it: what a DAG's id may be made of.
+    """Return the consumer, if every store accepts it: the characters of a DAG's id.
 
-    It is a part of a Variable's key, which a slash would split in the Execution API's path and in secrets backends that keep folders, a
-    blank or `=` would make unusable as an environment variable, and others would refuse; and it names a folder of the staging area.
+    It is part of a Variable's key and names a folder of the staging area. In a key, a slash would
+    be split in the Execution API's path and in secrets backends with folders; a blank or `=` cannot
+    be in the name of an environment variable; other characters are refused by some backends.
 
     :raises ConfigurationError: it has other characters, or none.
     """
     if not isinstance(consumer, str) or not _CONSUMER.fullmatch(consumer):
         raise ConfigurationError(
-            f"consumer={consumer!r} cannot name a position: give letters, digits, dots, dashes and underscores, as in a DAG's id."
+            f"consumer={consumer!r} cannot name a position: give letters, digits, dots, dashes and "
+            "underscores, as in a DAG's id."
         )
     return consumer
 
 
 def dotted(topic: str) -> str:
-    """`/event/Order__e` as `event.Order__e`: a part of a key that any secrets backend can look up."""
+    """Return `/event/Order__e` as `event.Order__e`, which any secrets backend accepts in a key."""
     return topic.strip("/").replace("/", ".")
 
 
 def variable_key(consumer: str, topic: str) -> str:
-    """Key of the Airflow Variable, and of users' own stores.
+    """Return the key of the Airflow Variable, and of users' own stores.
 
-    :raises ConfigurationError: longer than Airflow's database takes.
+    :raises ConfigurationError: longer than Airflow's database accepts.
     """
     key = f"sfevents.{consumer}.{dotted(topic)}"
     if len(key) > _KEY_LENGTH:
         raise ConfigurationError(
-            f"The position of consumer {consumer!r} on {topic} would be Variable {key!r}, {len(key)} characters long; Airflow takes "
-            f"{_KEY_LENGTH}. Name a shorter `consumer`."
+            f"The position of consumer {consumer!r} on {topic} would be Variable {key!r}, "
+            f"{len(key)} characters long; Airflow takes {_KEY_LENGTH}. Name a shorter `consumer`."
         )
     return key
 
 
 def asset_key(consumer: str) -> str:
-    """Key in the state store of a topic's asset."""
+    """Return the key in the state store of a topic's asset."""
     return f"sfevents.{consumer}"
 
 
@@ -75,9 +77,9 @@ def xcom_key(topic: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whose:
-    """Whose position it is, as far as the store knows: what the commands that have hands on it must be told.
+    """Consumer, topic and store of a position, as far as known, for `position` commands.
 
-    :param store: `position_store`, where it is not the default.
+    :param store: `position_store`, if it is not the default.
     """
 
     consumer: str = "<consumer>"
@@ -89,7 +91,7 @@ class Whose:
         return self != Whose()
 
     def command(self, verb: str, start: str = "") -> str:
-        """A command line of `airflow sfevents position`."""
+        """Build a command line of `airflow sfevents position`."""
         option = f"--position-store {self.store}" if self.store else ""
         words = ("airflow sfevents position", verb, self.consumer, self.topic, start, option)
         return f"`{' '.join(filter(None, words))}`"
@@ -98,9 +100,9 @@ class Whose:
 def parse(
     record: str, version: int, types: dict[str, type], where: str, whose: Whose
 ) -> dict[str, Any]:
-    """Take a record apart: all of these fields and no others, each of its type.
+    """Parse a record: it must have all of these fields and no others, each of its type.
 
-    :raises ConfigurationError: it is anything else, or of another version.
+    :raises ConfigurationError: it has another content or another version.
     """
     try:
         value = json.loads(record)
@@ -111,8 +113,9 @@ def parse(
     found = value.pop("version", None)
     if isinstance(found, int) and found > version:
         raise ConfigurationError(
-            f"{where} is a position of version {found}, written by a newer release; this one reads version {version}. "
-            "Upgrade airflow-provider-sfevents here too, or let only the newer one work with it."
+            f"{where} is a position of version {found}, written by a newer release; this one reads "
+            f"version {version}. Upgrade airflow-provider-sfevents here too, or let only the newer "
+            "one work with it."
         )
     if found != version:
         raise unusable(where, whose, f"`version` is {found!r} instead of {version}")
@@ -122,16 +125,17 @@ def parse(
 
 
 def unusable(where: str, whose: Whose, why: str) -> ConfigurationError:
-    """Make the error for a record that is no position."""
+    """Build the error for a record that is no position."""
     return ConfigurationError(
-        f"{where} does not hold a position: {why}. Nothing was fetched, and nothing was moved. Correct it by hand; or write it anew, at "
-        f"the end of the last batch that landed: {whose.command('set', '<replay id>')} (the staging area's newest manifest with a receipt "
+        f"{where} does not hold a position: {why}. Nothing was fetched, and the position was not "
+        "moved. Correct it by hand; or write it again, at the end of the last batch that landed: "
+        f"{whose.command('set', '<replay id>')} (the staging area's newest manifest with a receipt "
         f"has it as `end`); or begin anew at `initial_replay`: {whose.command('forget')}."
     )
 
 
 def is_time(value: Any) -> bool:
-    """Whether it is a time with a zone, in ISO 8601: times without one cannot be compared with others."""
+    """Return whether it is an ISO 8601 time with a zone; without one, times cannot be compared."""
     try:
         return datetime.fromisoformat(value).tzinfo is not None
     except (TypeError, ValueError):
@@ -147,7 +151,6 @@ def _differences(value: dict[str, Any], types: dict[str, type]) -> str:
         return f"it lacks {', '.join(missing)}"
     if unknown := [name for name in value if name not in types]:
         return f"it has unknown fields {', '.join(unknown)}"
-    wrong = [
-        name for name, kind in types.items() if type(value[name]) is not kind
-    ]  # a bool is no number here
+    # `type`, because a bool is no number here.
+    wrong = [name for name, kind in types.items() if type(value[name]) is not kind]
     return ", ".join(f"`{name}` is {value[name]!r}" for name in wrong)

@@ -11,10 +11,11 @@ from airflow_provider_sfevents.positions.text import Whose, variable_key
 class VariableStore:
     """The default store: visible and editable in Airflow's UI.
 
-    `Variable.get` answers "not there" also when the API server does not answer (Airflow 3.3: its `ExecutionAPISecretsBackend` turns every
-    error but a refusal into `None`), and reads environment and secrets backends before the database, while `Variable.set` always writes
-    the database. So a missing value is looked up once more among `Variable.keys`, which raises when it cannot know; and what was
-    written is read back (`stores.write`).
+    `Variable.get` answers "not there" even if the API server does not answer (Airflow 3.3: its
+    `ExecutionAPISecretsBackend` turns every error but a refusal into `None`). It reads environment
+    and secrets backends before the database, while `Variable.set` always writes the database. So a
+    missing value is looked up again among `Variable.keys`, which raises if it cannot know; and a
+    written value is read back (`stores.write`).
     """
 
     def __init__(self, consumer: str, topic: str) -> None:
@@ -23,19 +24,21 @@ class VariableStore:
         self.whose = Whose(consumer=consumer, topic=topic)
         self.where = f"Variable {self._key!r}"
         self.advice = (
-            f"Something is read in its place: remove the environment variable AIRFLOW_VAR_{self._key.upper()} from the workers, or the entry "
-            f"{self._key!r} from the secrets backend; or choose another `position_store`."
+            "Another value is read in its place: remove the environment variable "
+            f"AIRFLOW_VAR_{self._key.upper()} from the workers, or the entry {self._key!r} from "
+            "the secrets backend; or choose another `position_store`."
         )
 
     def get(self) -> str | None:
         try:
             record = Variable.get(self._key, default=None)
             there = record is not None or self._key in list(Variable.keys(prefix=self._key))
-            if there and record is None:  # another task may have begun it between the two looks
+            if there and record is None:  # another task may have begun it in between
                 record = Variable.get(self._key, default=None)
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched; try again when Airflow's API server answers."
+                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was "
+                "fetched; try again when Airflow's API server answers."
             ) from error
         if there and record is None:
             raise TransportError(
@@ -52,5 +55,6 @@ class VariableStore:
             )
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be written: {type(error).__name__}: {error}. What has landed stays landed; the next try only moves the position."
+                f"{self.where} could not be written: {type(error).__name__}: {error}. What has "
+                "landed stays landed; the next try only moves the position."
             ) from error

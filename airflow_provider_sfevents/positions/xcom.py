@@ -15,27 +15,30 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 KEPT_ROWS = 10
-"""XComs of a position that are kept; each read of the position fetches them all."""
+"""Number of a position's XComs that are kept; each read of the position fetches them all."""
 
 Row = tuple[int, str, str, int]
-"""A running number, and where a record was pushed: run, task, map index."""
+"""Running number of a record, and the XCom's run, task and map index."""
 
 
 class XComStore:
-    """For where Variables are not allowed; the weakest store.
+    """For deployments that do not allow Variables; the weakest store.
 
-    - Airflow deletes what a task pushed when the task starts its next try. So the record is kept in the task's own state too, which
-      survives retries and clearing, and is pushed again from there.
+    - Airflow deletes a task's XComs when its next try starts. So the record is kept in the task's
+      own state too, which survives retries and clearing, and is pushed again from there.
     - Runs are filtered by logical date: a backfilled or manual run does not see all of the others.
-    - Runs without a logical date sort first on PostgreSQL and last elsewhere, so "the latest" is a matter of the database. So the
-      values of all runs are pulled (without `map_indexes` Airflow returns every one, in no order; with `None` only one, and none of a
-      mapped task), and the records say themselves which is the newest.
-    - What is gone with a deleted run, or is out of sight, is missed by comparing with the receipts in the staging area.
-    - A task cannot ask Airflow for the last few values, only for all of them. So each write removes all
-      but the last `KEPT_ROWS`; a list of them is an XCom of its own.
+    - Runs without a logical date sort first on PostgreSQL and last elsewhere, so "the latest"
+      depends on the database. So the values of all runs are pulled, and the records themselves say
+      which is the newest. (Without `map_indexes` Airflow returns all values, in no order; with
+      `None` only one, and none of a mapped task.)
+    - A record that was deleted with its run, or is filtered out, is noticed by comparison with the
+      receipts in the staging area.
+    - A task cannot request only the last few values from Airflow, but only all of them. So each
+      write removes all but the last `KEPT_ROWS`; a list of them is an XCom of its own.
 
     :param context: the task's.
-    :param tasks: ids of further tasks that write this position; in a chain the fetching and the committing one know of each other.
+    :param tasks: ids of further tasks that write this position; in a chain, the fetching and the
+        committing task name each other.
     :param remove: deletes an XCom, with the arguments of `XCom.delete`, which is the default.
     :raises ConfigurationError: outside of a task.
     """
@@ -54,7 +57,8 @@ class XComStore:
     ) -> None:
         if context is None:
             raise ConfigurationError(
-                "position_store='xcom' works in tasks only; a trigger or watcher needs 'variable' or 'asset'."
+                "position_store='xcom' works in tasks only; a trigger or watcher needs 'variable' "
+                "or 'asset'."
             )
         self._of = (org_id, consumer, topic)
         self.whose = Whose(consumer=consumer, topic=topic, store="xcom")
@@ -72,8 +76,8 @@ class XComStore:
             kept = self._state.get(self._key)
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was fetched; try again when "
-                "Airflow's API server answers."
+                f"{self.where} could not be read: {type(error).__name__}: {error}. Nothing was "
+                "fetched; try again when Airflow's API server answers."
             ) from error
         found = [*pulled, *([kept] if kept is not None else [])]
         record = newest(found, self._of, self.where, self.whose)
@@ -87,8 +91,8 @@ class XComStore:
             self._ti.xcom_push(self._key, record)
         except Exception as error:
             raise TransportError(
-                f"{self.where} could not be written: {type(error).__name__}: {error}. What has landed stays landed; the next try "
-                "only moves the position."
+                f"{self.where} could not be written: {type(error).__name__}: {error}. What has "
+                "landed stays landed; the next try only moves the position."
             ) from error
         try:
             self._remove_old()
@@ -102,7 +106,7 @@ class XComStore:
         return [value for value in values or [] if value is not None]
 
     def _remove_old(self) -> None:
-        """Remove the oldest XComs of this position, and write down which ones are left."""
+        """Remove the oldest XComs of this position, and record which ones are left."""
         lists = [one["rows"] for one in self._pull(self._rows_key) if tuple(one["of"]) == self._of]
         here = (self._ti.run_id, self._ti.task_id, self._ti.map_index)
         rows = with_row((tuple(row) for rows in lists for row in rows), here)
@@ -113,7 +117,7 @@ class XComStore:
         )
 
     def _is_removed(self, row: Row) -> bool:
-        """Remove a record and its list; one that stays is tried again by the next write."""
+        """Remove a record and its list; a failed removal is tried again by the next write."""
         _, run, task, map_index = row
         at = {"run_id": run, "task_id": task, "map_index": map_index}
         try:
@@ -126,7 +130,7 @@ class XComStore:
 
 
 def with_row(rows: Iterable[Row], here: tuple[str, str, int]) -> list[Row]:
-    """Rows in the order of their last write, without repetition, and `here` as the last one."""
+    """Return the rows in the order of their last write, without repetition, and `here` last."""
     last: dict[tuple[str, str, int], int] = {}
     for number, run, task, map_index in rows:
         place = (run, task, map_index)
@@ -144,7 +148,7 @@ def _remove(**row: Any) -> None:
 def newest(
     records: Iterable[Any], of: tuple[str, str, str], where: str, whose: Whose | None = None
 ) -> str | None:
-    """Pick the record with the highest sequence in the epoch last written to.
+    """Pick the record with the highest batch number in the epoch last written to.
 
     :param records: of any org, consumer and topic.
     :param of: the org id, consumer and topic that count.
