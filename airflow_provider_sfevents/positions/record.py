@@ -340,7 +340,7 @@ def _wrong_in(position: Position) -> str:
     presets = text.PRESETS if position.sequence == 0 else ()
     if position.replay_id not in presets and not text.is_replay_id(position.replay_id):
         also = f", or {' or '.join(presets)}" if presets else ""
-        return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex as in manifests{also}"
+        return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
     if position.resume_after and not text.is_replay_id(position.resume_after):
         return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
     if position.pinned_by not in ("", KEEPALIVE, EVENT):

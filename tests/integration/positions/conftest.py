@@ -1,4 +1,4 @@
-"""An emulated bus, and a consumer of it without Airflow whose position store can be made to lie."""
+"""An emulated bus, and a consumer of it without Airflow; its position store can be made to fail."""
 
 from __future__ import annotations
 

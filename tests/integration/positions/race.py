@@ -1,8 +1,8 @@
-"""Tasks of two staging areas that begin one position at once, over a store whose writes take their time.
+"""Tasks of two staging areas that begin one position at once, with a store whose writes take time.
 
-The store has no compare-and-swap: a write takes effect at a random moment of its call, and the answer
-comes later still. The one assumption is that landing takes longer than a write: a task lands once every
-task that was staging at that moment has ended its staging.
+The store has no compare-and-swap: a write takes effect at a random moment of its call, and the
+answer comes later still. The one assumption is that landing takes longer than a write: a task lands
+after every task that was staging at that moment has ended its staging.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ FALLBACK = "fallback"
 LONGEST_WRITE_SECONDS = 0.08
 ROUNDS = 2
 TRIES_IN_VAIN = 6
-"""Tasks in a row that land nothing new, after which no further one is waited for."""
+"""Number of consecutive tasks without a new landing after which the race ends."""
 SHORT = Bounds(idle_seconds=0.05, max_events=5)
 
 
 class SlowPositions(UserDict[str, str]):
     """Positions whose writes take effect late.
 
-    :param reads_back: whether a read that follows a thread's own write is answered by the store;
-        otherwise by what that thread has written, as if the write were never read back.
+    :param reads_back: the store answers a read that follows a thread's own write; otherwise that
+        thread reads what it has written, as if the write were never read back.
     :ivar history: every record, in the order in which they took effect.
     :ivar replaced: records that were replaced before their writer had its answer.
     :ivar read_back: records that their writer has read from the store right after it wrote them.
@@ -97,7 +97,7 @@ class SlowPositions(UserDict[str, str]):
 
 @dataclass(slots=True)
 class Lake:
-    """Landed batches; of two forms of one batch the first that lands counts, as in the Spark job."""
+    """Landed batches; of two forms of one batch the first one counts, as in the Spark job."""
 
     forms: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -130,7 +130,7 @@ class Lake:
 class Race:
     """One seed's race, on a topic of its own.
 
-    :param looks_again: whether a task reads the position again before it lands.
+    :param looks_again: a task reads the position again before it lands.
     :ivar published: with the number of records that the store had held by then.
     :ivar failures: of tasks that gave way or were refused; for messages.
     """
@@ -158,7 +158,7 @@ class Race:
         self.topic = self.bus.define_event(name, {"Number__c": "Text"})
 
     def run(self) -> list[str]:
-        """Race, then let both areas work in turns until all is landed; return what does not hold."""
+        """Race, then let both areas work in turns until all has landed; return the violations."""
         self._publish()
         hosts = [threading.Thread(target=self._host, args=(area,)) for area in range(2)]
         for host in hosts:
@@ -172,7 +172,7 @@ class Race:
         return self._wrong()
 
     def _land_the_rest(self) -> None:
-        """Let both areas work in turns for as long as it lands anything; a slow machine has more to land."""
+        """Let both areas work in turns as long as batches land; a slow machine has more to land."""
         in_vain = 0
         for number in itertools.count(100):
             landed = len(self.lake.ids)
@@ -188,7 +188,7 @@ class Race:
             self._task(area, number)
 
     def _task(self, area: int, number: int) -> None:
-        """One task from its first read to its commit; a failure is one that the next run makes good."""
+        """Run one task from its first read to its commit; the next run repairs a failure."""
         staged = None
         consumer = self._consumer(area, number)
         try:
@@ -222,7 +222,7 @@ class Race:
                 self._changed.notify_all()
 
     def _wait_for_earlier_stagings(self) -> None:
-        """Wait for the stagings that are under way now; a landing takes longer than a write."""
+        """Wait for the stagings in progress now, because a landing takes longer than a write."""
         with self._changed:
             if self._staging:
                 self._changed.wait()
@@ -250,10 +250,10 @@ class Race:
         self.published |= dict.fromkeys(ids, held)
 
     def _promised(self) -> list[str]:
-        """Events that have to land: at `earliest` all, otherwise those after the record that says "from here on".
+        """Events that must land: at `earliest` all, otherwise those after the promising record.
 
-        It is one of the epoch that counts in the end, and its writer has read it back. A task whose
-        record is replaced before that fails, and has promised nothing.
+        That record is of the epoch that counts in the end, and its writer has read it back. A task
+        whose record is replaced before that fails, and has promised no event.
         """
         if self.start == "earliest":
             return list(self.published)
@@ -277,7 +277,7 @@ class Race:
         return [f"seed {self.seed}: {one}; {self.failures}" for one in found]
 
     def _staged_in_vain(self) -> list[str]:
-        """Epochs whose first record was replaced before its writer could read it, with staged files."""
+        """Epochs with staged files, whose first record was replaced before it was read back."""
         firsts = [Position.from_json(one, "here") for one in self.positions.replaced]
         final = Position.from_json(self.positions["orders"], "here")
         epochs = {one.epoch for one in firsts if not one.sequence} - {final.epoch}

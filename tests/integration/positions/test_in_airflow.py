@@ -33,7 +33,9 @@ DAG = """
         context = get_current_context()
         store = open_store(spec, org_id=ORG, consumer="load", topic=TOPIC, context=context)
         position = stores.read(store)
-        moved = begun() if position is None else advance(position, batch_after(position), now(), Run())
+        moved = begun()
+        if position is not None:
+            moved = advance(position, batch_after(position), now(), Run())
         stores.write(store, moved)
         if spec == "xcom" and position is not None and context["ti"].try_number == 1:
             raise RuntimeError("killed after the position was written")
@@ -42,7 +44,8 @@ DAG = """
     @dag(schedule=None, start_date=pendulum.datetime(2026, 1, 1))
     def positions():
         for spec in ("variable", "asset", "xcom"):
-            task(task_id=spec, inlets=[topic_asset(ORG, TOPIC)], retries=1, retry_delay=0)(move)(spec)
+            inlets = [topic_asset(ORG, TOPIC)]
+            task(task_id=spec, inlets=inlets, retries=1, retry_delay=0)(move)(spec)
 
     positions()
 """
@@ -51,7 +54,7 @@ DAG = """
 def test_each_store_carries_a_position_from_run_to_run(
     airflow_home: AirflowHome, repository: object
 ) -> None:
-    """In a real Airflow, with its database, a run goes on from where the one before stopped, and a second try from its first."""
+    """In a real Airflow, a run continues after the one before, and a retry after its first try."""
     airflow_home.environment["PYTHONPATH"] = str(repository)
     (airflow_home.dags / "positions.py").write_text(dedent(DAG))
     for day, expected in (
@@ -69,7 +72,7 @@ def test_each_store_carries_a_position_from_run_to_run(
 def test_a_position_that_airflow_does_not_give_back_is_not_taken_for_written(
     airflow_home: AirflowHome, repository: object
 ) -> None:
-    """An environment variable in front of the Variable fails the first write with its name; purged XComs read as no position."""
+    """A hidden Variable fails the first write by its name; purged XComs read as no position."""
     shadow = "AIRFLOW_VAR_SFEVENTS.LOAD.EVENT.ORDER__E"
     airflow_home.environment |= {"PYTHONPATH": str(repository), shadow: begun().to_json()}
     (airflow_home.dags / "positions.py").write_text(dedent(DAG))
@@ -113,7 +116,9 @@ WRITERS = """
         )
         position = stores.read(store)
         now = pendulum.now("UTC").isoformat()
-        moved = begun() if position is None else advance(position, batch_after(position), now, Run())
+        moved = begun()
+        if position is not None:
+            moved = advance(position, batch_after(position), now, Run())
         stores.write(store, moved)
         return moved.sequence
 
@@ -128,7 +133,7 @@ WRITERS = """
 def test_a_task_removes_the_xcoms_that_earlier_runs_left(
     airflow_home: AirflowHome, repository: object
 ) -> None:
-    """In a real Airflow a task removes old records of its position, also those of other runs and tasks."""
+    """In a real Airflow a task removes its position's old records, also of other runs and tasks."""
     airflow_home.environment["PYTHONPATH"] = str(repository)
     (airflow_home.dags / "writers.py").write_text(dedent(WRITERS))
     runs = [airflow_home.test_dag("writers", f"2026-01-0{day}") for day in (1, 2)]

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Lying(dict[str, str]):
-    """A store of one position.
+    """A store of one position that can fail, hide or forget it.
 
-    :ivar down: what does not answer: `get`, `set`, or `get after set`.
-    :ivar shadow: what is read in its place, whatever is written.
+    :ivar down: calls that fail: `get`, `set`, or `get after set`.
+    :ivar shadow: record that is read instead of the written one.
     :ivar forgets: writes are acknowledged and lost.
     """
 
@@ -58,7 +58,7 @@ def state(consumer: Consumer) -> Lying:
 
 
 def run_once(consumer: Consumer) -> Staged:
-    """A whole task, which lets go of its batch whatever happens."""
+    """Run a whole task, which always releases its batch."""
     staged = consumer.stage()
     assert isinstance(staged, Staged)
     write_receipt(staged)
@@ -74,7 +74,7 @@ def commit(consumer: Consumer, staged: Staged) -> None:
 
 
 def landed(consumer: Consumer, bus: Emulator, batches: int) -> list[str]:
-    """Batches of two events, landed and committed; the record after each."""
+    """Land and commit batches of two events; return the record after each."""
     records = []
     for n in range(batches):
         publish(bus, 1 + 2 * n, 2)
@@ -87,7 +87,7 @@ def landed(consumer: Consumer, bus: Emulator, batches: int) -> list[str]:
 def test_a_first_run_without_an_answer_fetches_nothing(
     bus: Emulator, consumer: Consumer, state: Lying, down: str
 ) -> None:
-    """Neither an unread nor an unwritten position is a beginning; the epoch that was begun is gone on with."""
+    """A first run fetches nothing while the store fails; the next one continues its epoch."""
     publish(bus, 1, 3)
     state.down = down
     with pytest.raises(TransportError, match="does not answer: OSError: 502 Bad Gateway"):
@@ -103,7 +103,7 @@ def test_a_first_run_without_an_answer_fetches_nothing(
 def test_a_commit_without_an_answer_is_repeated_and_nothing_else(
     bus: Emulator, consumer: Consumer, state: Lying, down: str
 ) -> None:
-    """Whether it was written or not: the next run commits, or finds it committed; nothing is fetched or landed twice."""
+    """After a commit without an answer, the next run only commits, and fetches nothing."""
     landed(consumer, bus, 1)
     publish(bus, 3, 2)
     staged = consumer.stage()
@@ -124,7 +124,7 @@ def test_a_commit_without_an_answer_is_repeated_and_nothing_else(
 def test_a_shadow_over_nothing_fails_at_the_first_write(
     bus: Emulator, consumer: Consumer, state: Lying
 ) -> None:
-    """What is read in the position's place would make every run fetch the same; each run fails before it fetches."""
+    """A run whose first position is hidden by another record fails before it fetches."""
     publish(bus, 1, 3)
     state.forgets = True
     for _ in range(2):
@@ -134,13 +134,14 @@ def test_a_shadow_over_nothing_fails_at_the_first_write(
 
 
 def test_a_shadow_of_long_ago_is_refused(bus: Emulator, consumer: Consumer, state: Lying) -> None:
-    """A position that is behind what has landed is named, with the place where to go on."""
+    """A position that is behind the landed batches is refused, with the replay id to set."""
     records = landed(consumer, bus, 3)
     end = json.loads(records[-1])["replay_id"]
     state.shadow = records[0]
     with pytest.raises(
         PositionConflict,
-        match=rf"is at batch \w+-1, but batch \w+-3 has landed: .*environment variable.*`airflow sfevents position set orders {TOPIC} {end}`",
+        match=r"is at batch \w+-1, but batch \w+-3 has landed: .*environment variable.*"
+        rf"`airflow sfevents position set orders {TOPIC} {end}`",
     ):
         consumer.stage()
     assert (bus.deliveries(TOPIC), state["orders"]) == (6, records[-1])
@@ -149,7 +150,7 @@ def test_a_shadow_of_long_ago_is_refused(bus: Emulator, consumer: Consumer, stat
 def test_a_shadow_of_just_now_fails_at_the_write_and_fetches_nothing(
     bus: Emulator, consumer: Consumer, state: Lying
 ) -> None:
-    """One batch behind looks like a commit that is missing; it is written again, and then it shows that it is not read."""
+    """A hidden position that is one batch behind fails at the repeated commit."""
     records = landed(consumer, bus, 2)
     state.shadow = records[0]
     for _ in range(2):
@@ -166,7 +167,7 @@ def test_a_shadow_of_just_now_fails_at_the_write_and_fetches_nothing(
 def test_a_position_that_is_gone_is_no_first_run(
     bus: Emulator, consumer: Consumer, state: Lying
 ) -> None:
-    """Deleted, purged with its XComs or gone with its asset: what has landed tells, and both ways on are named."""
+    """A deleted position is refused if a batch has landed, with the commands for a remedy."""
     (record,) = landed(consumer, bus, 1)
     end = json.loads(record)["replay_id"]
     state.clear()
@@ -190,7 +191,7 @@ def test_a_position_that_is_gone_is_no_first_run(
 def test_a_record_that_cannot_be_understood_moves_nothing(
     bus: Emulator, consumer: Consumer, state: Lying, changes: dict[str, object], why: str
 ) -> None:
-    """Of a newer release or edited to rubbish: named, left as it is, and nothing is fetched."""
+    """A record that is unreadable or of a newer release is refused, and left as it is."""
     (record,) = landed(consumer, bus, 1)
     state["orders"] = edited = json.dumps(json.loads(record) | changes)
     with pytest.raises(ConfigurationError, match=why):
@@ -199,7 +200,7 @@ def test_a_record_that_cannot_be_understood_moves_nothing(
 
 
 def test_two_airflows_on_one_staging_area(bus: Emulator, consumer: Consumer) -> None:
-    """The second one is refused as soon as the first has landed something; nothing is fetched for it."""
+    """A second Airflow on one staging area is refused once the first has landed a batch."""
     landed(consumer, bus, 1)
     second = replace(consumer, positions={})
     publish(bus, 3, 2)
@@ -209,7 +210,7 @@ def test_two_airflows_on_one_staging_area(bus: Emulator, consumer: Consumer) -> 
 
 
 def test_two_airflows_that_begin_together(bus: Emulator, consumer: Consumer) -> None:
-    """Before anything has landed the second is told as well, and takes nothing of what the first one has begun."""
+    """A second Airflow on one staging area is refused even before the first has landed a batch."""
     second = replace(consumer, positions={})
     publish(bus, 1, 2)
     staged = consumer.stage()
@@ -224,7 +225,7 @@ def test_two_airflows_that_begin_together(bus: Emulator, consumer: Consumer) -> 
 
 
 def test_a_staging_area_lost_between_runs_costs_nothing(bus: Emulator, consumer: Consumer) -> None:
-    """The position says where to go on; what had landed is in the table and not fetched again."""
+    """After the staging area is lost between runs, nothing is fetched again."""
     landed(consumer, bus, 2)
     durable.remove(UPath(consumer.root))
     publish(bus, 5, 2)

@@ -13,7 +13,7 @@ TOPIC = "/event/Order__e"
 
 
 def run(day: int, **changes: Any) -> Run:
-    """The task of one day's run."""
+    """Build the run of a day's task."""
     at = f"2026-01-{day:02}T00:00:00+00:00"
     return replace(
         Run(
@@ -31,7 +31,7 @@ def run(day: int, **changes: Any) -> Run:
 
 
 def position(**changes: Any) -> Position:
-    """A position at sequence 3, committed by the third day's run."""
+    """Build a position with batch number 3, committed by the third day's run."""
     return replace(
         Position(
             org_id="00D000000000001AAA",
@@ -49,12 +49,12 @@ def position(**changes: Any) -> Position:
 
 
 def request(of: Run, **changes: Any) -> BatchRequest:
-    """What a run asks for."""
+    """Build the request of a run."""
     return replace(BatchRequest(topic=TOPIC, consumer="orders", run=of), **changes)
 
 
 def manifest(sequence: int, of: Run, epoch: str = "e1") -> Manifest:
-    """A batch that this run has staged."""
+    """Build the manifest of a batch that this run has staged."""
     return Manifest(
         org_id="00D000000000001AAA",
         instance_url="https://acme.my.salesforce.com",

@@ -35,12 +35,12 @@ def anchor(seen: float) -> Anchor:
 
 
 def moved_on(at: Position, hours: float) -> Position:
-    """With a keepalive in the position, so many hours ago."""
+    """Return a position with a keepalive of so many hours ago."""
     return move_on(at, "0b", ago(hours))
 
 
 def lost(at: Position, pinned: str, hours: float) -> Position:
-    """With a loss window that was recorded so many hours ago."""
+    """Return a position with a loss window of so many hours ago."""
     return lose(at, LossWindow(after="0a", start="latest", pinned=pinned, at=ago(hours), why="old"))
 
 
@@ -64,20 +64,20 @@ def lost(at: Position, pinned: str, hours: float) -> Position:
         "event of 1970",
         "anchor",
         "keepalive in the position",
-        "a later anchor",
-        "an older anchor",
+        "a later keepalive point",
+        "an older keepalive point",
         "after a loss window",
     ],
 )
 def test_a_replay_id_is_as_old_as_its_event(
     at: Position, seen: Anchor | None, hours: float
 ) -> None:
-    """The last keepalive's time counts; otherwise the event's own if it can be true, and the commit's."""
+    """A replay id's age counts from its keepalive, its event's plausible time, or the commit."""
     assert age.known_since(at, seen) == NOW - timedelta(hours=hours)
 
 
 def test_a_preset_has_no_age() -> None:
-    """`earliest` names no event, so it does not get old; nor does `latest` before it is pinned."""
+    """`earliest` and an unpinned `latest` have no age, because neither names an event."""
     assert age.known_since(position(committed=500, replay_id="earliest"), None) is None
     assert age.known_since(lost(position(committed=500), pinned="", hours=1), None) is None
     assert not age.is_old(None, NOW)
@@ -86,7 +86,7 @@ def test_a_preset_has_no_age() -> None:
 
 @pytest.mark.parametrize(("hours", "old"), [(11, False), (13, True)])
 def test_half_a_day_is_old(hours: float, old: bool) -> None:
-    """From then on silence must last until a keepalive could have come."""
+    """A replay id older than twelve hours is old, so that `idle_seconds` waits for a keepalive."""
     assert age.is_old(NOW - timedelta(hours=hours), NOW) is old
 
 
@@ -95,6 +95,6 @@ def test_half_a_day_is_old(hours: float, old: bool) -> None:
     [(47, None), (50, "50 h old and expires in 22 h"), (73, "73 h old and may have expired")],
 )
 def test_a_warning_comes_ahead_of_the_loss(hours: float, said: str | None) -> None:
-    """A day before the bus forgets a place each run says so."""
+    """Each run warns from a day before the bus drops the position's replay id."""
     warning = age.warning("/event/Order__e", NOW - timedelta(hours=hours), NOW)
     assert said in warning if said else warning == ""

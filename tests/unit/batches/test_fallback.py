@@ -15,7 +15,7 @@ WINDOW = LossWindow(after="0a", start="latest", at="2026-01-01T00:00:00+00:00", 
 
 @pytest.mark.parametrize("choice", ["earliest", "latest"])
 def test_a_choice_makes_a_loss_window(choice: str) -> None:
-    """The position keeps its replay id, and the coming batch begins where the user chose."""
+    """A fallback keeps the position's replay id and begins the batch at the user's choice."""
     before = move_on(position(replay_id="0a", last_event_at="then"), "0b", "2026-01-02")
     after = fallback.choose(before, choice, REFUSED, "Variable 'x'")
     assert after.loss is not None
@@ -26,7 +26,7 @@ def test_a_choice_makes_a_loss_window(choice: str) -> None:
 
 
 def test_a_second_loss_begins_where_the_first_did() -> None:
-    """The replay id after a loss window may expire, too; what is lost begins at the first that was refused."""
+    """A second loss window before the same batch begins at the first replay id that was refused."""
     first = pin(lose(position(replay_id="0a"), WINDOW), "0b", by=EVENT, staging_id="s")
     again = fallback.choose(first, "earliest", REFUSED, "here").loss
     assert again is not None
@@ -37,7 +37,7 @@ def test_a_second_loss_begins_where_the_first_did() -> None:
 
 @pytest.mark.parametrize("losses", [0, 1], ids=["first run", "after a loss window"])
 def test_a_pinning_event_that_is_nowhere_is_a_loss_window(losses: int) -> None:
-    """The batch begins at the same replay id, and an earlier loss window keeps its beginning."""
+    """A loss window for a lost pinning event keeps the replay id and an earlier window's start."""
     before = lose(position(replay_id="0a"), WINDOW) if losses else position(replay_id="latest")
     after = fallback.without_first(pin(before, "0b", by=EVENT, staging_id="s"))
     assert (after.start, after.pinned_by) == ("0b", "")
@@ -48,7 +48,7 @@ def test_a_pinning_event_that_is_nowhere_is_a_loss_window(losses: int) -> None:
 
 
 def test_without_a_choice_the_user_is_asked() -> None:
-    """The message names the replay id, its place, and the commands between which to choose."""
+    """The error of a refused replay id names the id, its store, and the commands to choose from."""
     with pytest.raises(ReplayIdRefused) as raised:
         fallback.choose(position(replay_id="0a"), "fail", REFUSED, "Variable 'x'")
     said = str(raised.value)
@@ -69,7 +69,7 @@ def test_a_refused_initial_replay_is_named_as_such() -> None:
 
 
 def test_a_refused_anchor_loses_nothing() -> None:
-    """The next older anchor is asked for, then the replay point that all of them follow."""
+    """A refused keepalive point is replaced by the next older one, and at last by the position."""
     plan: Fetch | None = Fetch(start="0a", anchors=("0c", "0b"))
     asked = []
     while plan is not None:
@@ -79,6 +79,6 @@ def test_a_refused_anchor_loses_nothing() -> None:
 
 
 def test_an_unknown_choice_is_refused() -> None:
-    """The error comes when the DAG is parsed, not when the replay id has expired."""
+    """An unknown `replay_fallback` fails when the DAG is parsed, not at an expired replay id."""
     with pytest.raises(ConfigurationError, match=r"replay_fallback='newest' is not known"):
         fallback.check_choice("newest")

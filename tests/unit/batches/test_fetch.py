@@ -1,4 +1,4 @@
-"""What a fetch says before it begins."""
+"""Log line of a fetch before its first event."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ PART = Part(
         (
             Fetch(start="earliest"),
             Bounds(),
-            "Fetching /event/A__e from earliest, until nothing comes for 30 s, 10000 events or 600 s at most.",
+            "Fetching /event/A__e from earliest, until nothing comes for 30 s, 10000 events or "
+            "600 s at most.",
         ),
         (
             Fetch(start="latest"),
             Bounds(idle_seconds=0.5, learn_seconds=280, max_events=5),
-            "Fetching /event/A__e from latest, until nothing comes for 0.5 s (280 s for the first), 5 events or 600 s at most.",
+            "Fetching /event/A__e from latest, until nothing comes for 0.5 s (280 s for the "
+            "first), 5 events or 600 s at most.",
         ),
         (
             Fetch(start="0a", kept=(PART,)),
             Bounds(),
-            "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10000 events or 600 s at most; 7 staged already.",
+            "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10000 events or 600 s "
+            "at most; 7 staged already.",
         ),
     ],
 )
 def test_the_log_says_from_where_and_how_long_it_may_be_silent(
     plan: Fetch, bounds: Bounds, said: str
 ) -> None:
-    """Whoever looks at a silent log sees what the task waits for, and for how long."""
+    """The log line before a fetch names the replay point, the bounds and the staged events."""
     assert announcement("/event/A__e", plan, bounds) == said

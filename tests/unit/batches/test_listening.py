@@ -1,4 +1,4 @@
-"""What a wait does about what it is told, in whichever order; the service is a list of moments."""
+"""A wait with a fake service: deliveries, keepalives and other processes, in any order."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Came(Delivered):
 
 @dataclass
 class Service:
-    """A client whose fetch brings what the test says: deliveries, keepalives as hex, and things that happen in between."""
+    """A client whose fetch brings a script of deliveries, keepalives as hex, and calls."""
 
     moments: list[Came | str | Callable[[], object]]
     refuses: str = ""
@@ -110,7 +110,7 @@ def plan(area: StagingArea, coming: Coming = COMING) -> restart.Fetch:
 
 
 def heard_of(area: StagingArea, *moments: Any, **how: Any) -> Heard:
-    """One wait at what lies there when it begins."""
+    """Run one wait on the current content of the folder, and return its result."""
     service: Any = how.pop("service", None) or Service(list(moments))
     found = how.pop("plan", None) or plan(area)
     return asyncio.run(listen(COMING, found, service, area, Bounds(), run=SENSOR, **how))
@@ -125,7 +125,7 @@ def claimed(area: StagingArea) -> Any:
 
 
 def test_what_comes_is_staged_and_the_batch_let_go(area: StagingArea) -> None:
-    """A chain of closed files from the position on, and nobody at work."""
+    """A wait leaves a chain of closed files from the position on, and a released lease."""
     heard = heard_of(area, Came(1, 2), Came(3, 1))
     assert (heard.events, heard.staged, heard.held_by) == (3, True, "")
     there = plan(area)
@@ -134,7 +134,7 @@ def test_what_comes_is_staged_and_the_batch_let_go(area: StagingArea) -> None:
 
 
 def test_a_wait_goes_on_after_the_one_before(area: StagingArea) -> None:
-    """Each asks for what comes after the last file, and counts what there is."""
+    """A wait subscribes after the last staged file, and counts the events of earlier waits too."""
     heard_of(area, Came(1, 2))
     service = Service([Came(3, 1)])
     assert heard_of(area, service=service).events == 3
@@ -143,7 +143,7 @@ def test_a_wait_goes_on_after_the_one_before(area: StagingArea) -> None:
 
 
 def test_a_second_delivery_is_dropped(area: StagingArea) -> None:
-    """Another wait has staged the same meanwhile: nothing is staged twice, and what is there is reported."""
+    """Events that another wait has staged meanwhile are reported, and not staged a second time."""
     begun = plan(area)
     heard_of(area, Came(1, 2))
     heard = heard_of(area, Came(1, 3), plan=begun)
@@ -152,7 +152,7 @@ def test_a_second_delivery_is_dropped(area: StagingArea) -> None:
 
 
 def test_a_batch_that_is_whole_by_now_is_left_alone(area: StagingArea) -> None:
-    """A task has fetched it meanwhile: how many events it has is known, and no file is added."""
+    """A wait adds no file to a batch that a task has staged meanwhile, and reports its events."""
     begun = plan(area)
     whole = staged(area)
     heard = heard_of(area, Came(1, 3), plan=begun)
@@ -161,7 +161,7 @@ def test_a_batch_that_is_whole_by_now_is_left_alone(area: StagingArea) -> None:
 
 
 def test_a_whole_batch_is_not_listened_for(area: StagingArea) -> None:
-    """Nothing is asked of the bus."""
+    """A wait for a batch with a manifest makes no request to the bus."""
     manifest = staged(area)
     service = Service([])
     heard = heard_of(area, plan=restart.Adopt(manifest=manifest), service=service)
@@ -169,7 +169,7 @@ def test_a_whole_batch_is_not_listened_for(area: StagingArea) -> None:
 
 
 def test_what_somebody_is_at_work_on_is_his(area: StagingArea) -> None:
-    """He is named, and nothing of ours is counted as pending."""
+    """A wait that finds the lease taken names the holder, and counts none of its own events."""
     with claimed(area):
         heard = heard_of(area, Came(1, 3))
     assert (heard.events, heard.ended_by) == (0, "held")
@@ -177,14 +177,14 @@ def test_what_somebody_is_at_work_on_is_his(area: StagingArea) -> None:
 
 
 def test_a_keepalive_after_an_event_left_to_another_is_no_anchor(area: StagingArea) -> None:
-    """Should he die before his file is closed, the place to go on from is before that event."""
+    """A keepalive after an event that another process stages is not recorded: it may die."""
     with claimed(area):
         heard_of(area, Came(1, 1), "0f")
     assert anchor(area) is None
 
 
 def test_the_first_keepalive_is_kept_and_the_next_is_not(area: StagingArea) -> None:
-    """They come every few minutes; one an hour is enough."""
+    """A wait records the first keepalive, and then at most one an hour."""
     heard_of(area, "0e", "0f")
     kept = anchor(area)
     assert kept is not None
@@ -193,7 +193,7 @@ def test_the_first_keepalive_is_kept_and_the_next_is_not(area: StagingArea) -> N
 
 
 def test_a_keepalive_after_kept_files_says_so(area: StagingArea) -> None:
-    """It counts only where those files are found."""
+    """A keepalive after staged files records their end, and counts only with those files."""
     heard_of(area, Came(1, 2))
     heard_of(area, "0f")
     kept = anchor(area)
@@ -203,7 +203,7 @@ def test_a_keepalive_after_kept_files_says_so(area: StagingArea) -> None:
 
 
 def test_a_wait_of_long_ago_takes_no_newer_anchors_place(area: StagingArea) -> None:
-    """The position has moved on meanwhile, and its own waits keep it fresh."""
+    """A wait for an old batch does not overwrite the keepalive point of a later one."""
     newer = Anchor(
         epoch="e1", sequence=4, replay_id="0c", seen_at=datetime.now(UTC).isoformat(), after=""
     )
@@ -213,7 +213,7 @@ def test_a_wait_of_long_ago_takes_no_newer_anchors_place(area: StagingArea) -> N
 
 
 def test_a_wait_of_long_ago_stages_nothing(area: StagingArea) -> None:
-    """There is a later batch: this one was committed, and perhaps swept, and must not come back."""
+    """A wait stages nothing for a batch that has a successor, because it was committed."""
     later = COMING.topic_folder(area).batch("e1", 5)
     later.claim(Holder.here(TASK, "now")).release()
     heard = heard_of(area, Came(1, 3))
@@ -222,7 +222,7 @@ def test_a_wait_of_long_ago_stages_nothing(area: StagingArea) -> None:
 
 
 def test_a_refused_anchor_is_left_aside(area: StagingArea) -> None:
-    """The wait goes on at the place itself; only if that is refused too is it for somebody else."""
+    """A wait whose keepalive point is refused fails only if the position is refused too."""
     heard_of(area, "0f")
     service = Service([Came(1, 1)], refuses="0f")
     assert heard_of(area, service=service).events == 1
@@ -265,7 +265,7 @@ def beginning(area: StagingArea) -> Beginning:
 
 
 def test_at_latest_the_batch_is_held_until_a_keepalive(beginning: Beginning) -> None:
-    """No second wait can subscribe at another `latest`, and the position is written with the keepalive's replay id."""
+    """A wait at `latest` holds the lease until a keepalive's replay id is in the position."""
     held: list[bool] = []
     look_now = held_now(beginning.coming, beginning.area, held)
     heard = beginning.hears(look_now, "0e", look_now, Came(1, 1))
@@ -277,7 +277,7 @@ def test_at_latest_the_batch_is_held_until_a_keepalive(beginning: Beginning) -> 
 
 
 def test_at_latest_the_first_event_begins_the_position(beginning: Beginning) -> None:
-    """Without a keepalive before it the event's own replay id is recorded, and the event is staged all the same."""
+    """Without a keepalive, the first event's replay id pins the position, and it is staged."""
     assert beginning.hears(Came(1, 2)).events == 2
     begun = beginning.position
     assert (begun.replay_id, begun.pinned_by) == (replay_id(1).hex(), "event")
@@ -286,7 +286,7 @@ def test_at_latest_the_first_event_begins_the_position(beginning: Beginning) -> 
 
 
 def test_a_position_that_another_has_begun_is_not_replaced(beginning: Beginning) -> None:
-    """A wait at `latest` that hears something later than another task began gives way, and stages nothing."""
+    """A wait at `latest` gives way, and stages nothing, if another task has begun the position."""
     other = position(sequence=0, replay_id="0d", epoch="e2").to_json()
 
     def begin() -> None:
@@ -298,7 +298,7 @@ def test_a_position_that_another_has_begun_is_not_replaced(beginning: Beginning)
 
 
 def test_a_position_begun_before_the_batch_is_claimed_is_found(beginning: Beginning) -> None:
-    """Nothing is asked of the bus then: the wait begins again after that position."""
+    """A wait at `latest` makes no request if the position was begun before it took the lease."""
     beginning.kept["orders"] = position(sequence=0, replay_id="0d").to_json()
     service: Any = Service([Came(1, 1)])
     begun = plan(beginning.area, beginning.coming)
@@ -309,12 +309,12 @@ def test_a_position_begun_before_the_batch_is_claimed_is_found(beginning: Beginn
 
 
 def test_latest_is_not_waited_for_without_the_store(beginning: Beginning) -> None:
-    """A triggerer cannot write the position, so a worker has to look first."""
+    """A wait at `latest` without the store ends at once, because a worker has to pin first."""
     assert beginning.hears(Came(1, 1), pin=None).ended_by == "moved"
 
 
 def test_a_keepalive_goes_into_the_position(area: StagingArea) -> None:
-    """A wait that has the store keeps a quiet topic from expiring, whatever becomes of the staging area."""
+    """A wait with the store records a keepalive in the position, in case the area is lost."""
     kept = {"orders": position(replay_id="0a").to_json()}
     store = MappingStore(kept, "orders")
     assert heard_of(area, "0e", store=store).resume_after == "0e"
@@ -326,7 +326,7 @@ def test_a_keepalive_goes_into_the_position(area: StagingArea) -> None:
 
 @pytest.mark.parametrize("taken", ["files", "claim"])
 def test_a_keepalive_behind_events_stays_out_of_the_position(area: StagingArea, taken: str) -> None:
-    """What is staged lies before it, and a task that works on the batch may be about to stage something."""
+    """A keepalive stays out of the position if events are staged or a task has the batch."""
     kept = {"orders": position(replay_id="0a").to_json()}
     store = MappingStore(kept, "orders")
     if taken == "files":
@@ -339,12 +339,12 @@ def test_a_keepalive_behind_events_stays_out_of_the_position(area: StagingArea, 
 
 
 def held_now(coming: Coming, area: StagingArea, seen: list[bool]) -> Callable[[], None]:
-    """A moment that notes whether somebody has the batch."""
+    """Return a moment that records whether the lease is held."""
     return lambda: seen.append(bool(sight(coming, area).held_by))
 
 
 def staged(area: StagingArea) -> Manifest:
-    """A task's batch of seven events, as far as its manifest says."""
+    """Write the manifest of a task's batch of seven events."""
     manifest = Manifest(
         **{name: getattr(COMING, name) for name in ("org_id", "consumer", "topic", "epoch")},
         instance_url="https://acme.my.salesforce.com",
@@ -364,25 +364,25 @@ def staged(area: StagingArea) -> Manifest:
 
 
 def test_what_cannot_be_written_keeps_nobody_out(area: StagingArea) -> None:
-    """The disk is full, say, when the batch is claimed already: the wait goes on without it."""
+    """A wait that cannot write its events releases the lease, and continues without it."""
     held: list[bool] = []
     attempts = COMING.folder(area).folder / "attempts"
     attempts.parent.mkdir(parents=True)
     attempts.write_text("a file where a folder must be")
-    # Enough that the first rows must have been tried before the last are taken.
+    # Enough rows that the first must be written before the last are taken.
     moments = [Came(number, 5_000, size=1) for number in range(1, 25_000, 5_000)]
     heard = heard_of(area, *moments, attempts.unlink, held_now(COMING, area, held))
     assert (heard.staged, heard.events, held) == (False, 25_000, [False])
 
 
 def test_what_is_heard_fits_into_a_triggers_event(area: StagingArea) -> None:
-    """Plain JSON, and the same when it is read back."""
+    """The result of a wait is plain JSON, and is equal after a round trip."""
     heard = heard_of(area, Came(1, 2))
     assert type(heard)(**json.loads(json.dumps(asdict(heard)))) == heard
 
 
 def test_a_wait_whose_claim_fails_late_goes_on_until_it_has_enough(tmp_path: Path) -> None:
-    """Its time was over before the store refused; ended by that, it would have had what came delivered once more."""
+    """`max_wait` does not end a wait whose lease failed late: its events would come once more."""
     area = StagingArea(UPath(tmp_path))
     folder = COMING.folder(area).folder
     folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The place that Salesforce keeps: what is made up there, and which staging area may use it."""
+"""Managed subscription: replay ids that were not committed, and areas that may use them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> TopicFolder:
 
 
 def supply(folder: TopicFolder, position: Position) -> ByManaged:
-    """The supply of the coming batch, of which only reading methods are called."""
+    """Build the event source of the coming batch; tests call only its reading methods."""
     nothing = cast("PubSubClient", None), cast("ManagedSubscription", None)
     return ByManaged(*nothing, Coming.after(position, "orders"), folder, HERE)
 
@@ -45,7 +45,7 @@ def supply(folder: TopicFolder, position: Position) -> ByManaged:
 def test_only_the_end_that_the_position_is_at_is_made_up(
     folder: TopicFolder, end: str, owed: str
 ) -> None:
-    """The end of a batch that landed elsewhere with an earlier end is not committed."""
+    """A batch's end is not committed to Salesforce if the batch landed with an earlier end."""
     staged = replace(building.manifest(3, building.run(3)), end=end)
     folder.batch("e1", 3).create_manifest(staged)
     assert supply(folder, building.position(staging_id=HERE))._owed() == owed
@@ -57,7 +57,7 @@ def test_only_the_end_that_the_position_is_at_is_made_up(
 def test_a_place_counts_only_if_it_was_kept_since_the_area_is_in_use(
     folder: TopicFolder, since: int, unknown: bool
 ) -> None:
-    """A place from before another area was used is not where the subscription starts."""
+    """A replay id committed before another staging area was used does not count."""
     folder.batch("e1", 2).write_confirmed(Confirmed(replay_id="02", at=""))
     folder.batch("e1", 3).create_manifest(building.manifest(3, building.run(3)))
     position = building.position(staging_id=HERE, staging_since=since)
@@ -68,7 +68,7 @@ def test_a_place_counts_only_if_it_was_kept_since_the_area_is_in_use(
 def test_a_task_gives_way_once_another_task_has_the_position(
     folder: TopicFolder, found: str
 ) -> None:
-    """A task that has its area in the position compares it with the store all the same."""
+    """A task whose area is in the position already compares the position with the store."""
     before = building.position(staging_id=HERE)
     store = stores.MappingStore({}, "orders")
     stores.write(store, building.position(staging_id=found))
@@ -81,7 +81,7 @@ def test_a_task_gives_way_once_another_task_has_the_position(
 
 
 def test_a_task_that_names_its_area_says_since_which_batch(folder: TopicFolder) -> None:
-    """The area counts from the coming batch, and the commit of that batch leaves it so."""
+    """A new staging area counts from the coming batch, and that batch's commit keeps it so."""
     before = building.position(staging_id=ELSEWHERE)
     store = stores.MappingStore({}, "orders")
     stores.write(store, before)

@@ -17,13 +17,13 @@ GIVEN: dict[str, Any] = {
 
 
 def test_a_subscription_is_named() -> None:
-    """By name or id; without `managed` there is none."""
+    """A managed subscription is given by name or id; without `managed` there is none."""
     assert check_managed(**GIVEN) == "Orders"
     assert check_managed("variable", None, allow_latest_recovery=False) == ""
 
 
 def test_a_template_is_left_until_it_is_rendered() -> None:
-    """What is not known at parse time is not judged then."""
+    """A templated subscription is not validated before it is rendered."""
     template = {**GIVEN, "managed_subscription": "{{ var.value.x }}"}
     assert check_managed(**template, is_rendered=False) == "{{ var.value.x }}"
     with pytest.raises(ConfigurationError):
@@ -50,13 +50,13 @@ def test_a_template_is_left_until_it_is_rendered() -> None:
     ids=["none", "no name", "start", "fallback", "another store", "for nothing"],
 )
 def test_what_contradicts_is_refused(change: dict[str, Any], said: str) -> None:
-    """Each with the reason, when the DAG is parsed."""
+    """Contradicting arguments of a managed subscription are refused when the DAG is parsed."""
     with pytest.raises(ConfigurationError, match=said):
         check_managed(**{**GIVEN, **change})
 
 
 def test_a_waiting_trigger_knows_the_subscription() -> None:
-    """It survives a trigger's arguments, and those of an earlier release do without."""
+    """The managed subscription survives a trigger's arguments, and may be left out of them."""
     coming = Coming.after(position(), "Orders")
     assert Coming.from_dict(coming.to_dict()) == coming
     earlier = {name: value for name, value in coming.to_dict().items() if name != "managed"}

@@ -15,12 +15,12 @@ WHERE = "Variable 'x'"
     ids=["nothing", "forgotten"],
 )
 def test_a_first_run_is_one(landed: Landed | None) -> None:
-    """Nothing has landed, or what has was forgotten on purpose."""
+    """A missing position is a first run if no batch has landed, or if it was forgotten."""
     refuse_lost(landed, [], request(run(1)), WHERE)
 
 
 def test_a_lost_position_is_named_with_its_remedies() -> None:
-    """Where it stood, and the commands to put it back there or to begin anew."""
+    """The error of a lost position names its replay id, and the commands to restore or begin."""
     with pytest.raises(PositionConflict) as raised:
         refuse_lost(Landed(epoch="e1", sequence=3, end="0c"), [], request(run(1)), WHERE)
     said = str(raised.value)
@@ -30,7 +30,7 @@ def test_a_lost_position_is_named_with_its_remedies() -> None:
 
 
 def test_an_epoch_that_began_without_landing_is_no_first_run_either() -> None:
-    """Another Airflow on the same staging area, or a position deleted early: who began it and when is said."""
+    """A missing position is refused if an epoch has begun, naming its run and time."""
     begun = [Begun(epoch="e1", at="2026-01-01", by=run(1))]
     with pytest.raises(PositionConflict) as raised:
         refuse_lost(None, begun, request(run(2)), WHERE)
@@ -51,7 +51,7 @@ def test_an_epoch_that_began_without_landing_is_no_first_run_either() -> None:
     ids=["nothing", "the last", "the next", "older epoch", "epoch not known to be newer"],
 )
 def test_a_position_that_accounts_for_what_landed_is_believed(landed: Landed | None) -> None:
-    """The batch after it may have landed without its commit; an epoch may begin beside an older one."""
+    """A position is accepted if the newest landed batch is its own, the next, or unrelated."""
     refuse_stale(position(), landed, WHERE)
 
 
@@ -64,7 +64,7 @@ def test_a_position_that_accounts_for_what_landed_is_believed(landed: Landed | N
     ids=["two behind", "of an epoch that was reset since"],
 )
 def test_a_position_of_long_ago_is_refused(landed: Landed) -> None:
-    """A backup would land again what has landed; the message says where to put it."""
+    """A position older than the landed batches is refused, with the replay id to set."""
     with pytest.raises(
         PositionConflict, match=r"has landed: an older .* set orders /event/Order__e 05`"
     ):

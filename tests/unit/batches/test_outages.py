@@ -24,7 +24,7 @@ AWAY = TransportError("The service is away.")
 
 
 class Service:
-    """A service that is away until a time of the loop's clock; it notes when it was called."""
+    """A service that is away until a time of the loop's clock, and records its calls."""
 
     def __init__(self, until: float, error: SfEventsError = AWAY) -> None:
         self.until = until
@@ -48,7 +48,7 @@ def outlasted(call: Callable[[], Awaitable[str]], deadline: float) -> str:
 
 @pytest.mark.parametrize("seconds", [0, 10, 30, 300])
 def test_an_outage_that_ends_in_time_is_waited_out(seconds: float) -> None:
-    """The call is repeated until it succeeds; pauses grow, up to half a minute."""
+    """A call is repeated during an outage, with pauses that grow up to half a minute."""
     service = Service(until=seconds)
     assert outlasted(service.call, 600) == "answer"
     pauses = [after - before for before, after in itertools.pairwise(service.called_at)]
@@ -58,7 +58,7 @@ def test_an_outage_that_ends_in_time_is_waited_out(seconds: float) -> None:
 
 @pytest.mark.parametrize("deadline", [1, 30, 600])
 def test_an_outage_that_outlasts_the_deadline_is_the_calls_error(deadline: float) -> None:
-    """No wait is begun that would end after the deadline, and the time until then is used."""
+    """An outage beyond the deadline raises the call's error, and no pause ends after it."""
     service = Service(until=10_000)
     with pytest.raises(TransportError, match="The service is away"):
         outlasted(service.call, deadline)
@@ -67,7 +67,7 @@ def test_an_outage_that_outlasts_the_deadline_is_the_calls_error(deadline: float
 
 
 def test_a_call_is_made_once_even_after_the_deadline() -> None:
-    """A task that has little time left still asks once."""
+    """A call is made once even if its deadline has passed."""
     assert outlasted(Service(until=0).call, -1) == "answer"
     with pytest.raises(TransportError):
         outlasted(Service(until=1).call, -1)
@@ -77,7 +77,7 @@ def test_a_call_is_made_once_even_after_the_deadline() -> None:
     "error", [ConfigurationError("no such topic"), QuotaExceeded("the allowance is used up")]
 )
 def test_an_error_that_does_not_pass_is_raised_at_once(error: SfEventsError) -> None:
-    """A mistake, or an allowance that comes back in hours, is not waited for."""
+    """A configuration error or an exhausted allowance is raised without a retry."""
     service = Service(until=1, error=error)
     with pytest.raises(type(error)):
         outlasted(service.call, 600)
@@ -85,7 +85,7 @@ def test_an_error_that_does_not_pass_is_raised_at_once(error: SfEventsError) -> 
 
 
 def test_a_stop_ends_the_wait() -> None:
-    """A task that is ended during an outage does not call again."""
+    """A task that is stopped during an outage does not call again."""
     service = Service(until=10_000)
 
     async def wait() -> None:

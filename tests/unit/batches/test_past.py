@@ -29,19 +29,19 @@ KEPT = [manifest(day, run(day)) for day in (3, 2, 1)]
     ids=["first try", "cleared", "backfill", "retry"],
 )
 def test_only_a_run_that_may_have_been_there_looks_back(asked: BatchRequest, looks: bool) -> None:
-    """The first try of a new run, which most are, costs no look at old batches."""
+    """The first try of a new run does not look for old batches."""
     assert past.may_own_a_batch(asked) is looks
 
 
 @pytest.mark.parametrize("day", [1, 2, 3])
 def test_a_run_finds_its_batch(day: int) -> None:
-    """By the run that staged it, be it the newest or an old one."""
+    """A rerun finds the batch that its run staged, the newest or an old one."""
     own = past.own_batch(request(run(day), cleared=True), position(), KEPT)
     assert own == manifest(day, run(day))
 
 
 def test_a_batch_not_committed_yet_is_not_past() -> None:
-    """The batch after the position is adopted in the ordinary way."""
+    """The batch after the position is no rerun's batch; it is reused in the ordinary way."""
     staged = manifest(4, run(4))
     assert past.own_batch(request(run(4, try_number=2)), position(), [staged, *KEPT]) is None
 
@@ -52,7 +52,7 @@ def test_a_batch_not_committed_yet_is_not_past() -> None:
     ids=["dag", "task", "run"],
 )
 def test_the_batch_of_another_is_not_ours(other: Run) -> None:
-    """A cleared run takes no batch of another task, run or DAG, though the interval be the same."""
+    """A cleared run gets no batch of another task, run or DAG, even for the same interval."""
     assert past.own_batch(request(other, cleared=True), position(), KEPT) is None
 
 
@@ -67,32 +67,32 @@ def test_the_batch_of_another_is_not_ours(other: Run) -> None:
     ids=["its run", "its interval", "another dag", "another run"],
 )
 def test_a_sensor_finds_the_batch_of_its_dags_task(asked: BatchRequest, found: int) -> None:
-    """It stages no whole batch itself, and has nothing to wait for where the task of its run has one."""
+    """A sensor finds the batch that its DAG's task staged in the same run."""
     own = past.own_batch(asked, position(), KEPT)
     assert own == (manifest(1, run(1)) if found else None)
 
 
 def test_a_mapped_task_is_known_by_its_topic() -> None:
-    """Its place in the list may have changed since."""
+    """A mapped task finds its batch after its index in the list has changed."""
     staged = [manifest(1, run(1, map_index=0))]
     assert past.own_batch(request(run(1, map_index=5), cleared=True), position(), staged)
 
 
 def test_a_backfill_takes_its_interval() -> None:
-    """Whichever run had staged it."""
+    """A backfill gets the batch of its interval, whichever run staged it."""
     asked = request(run(2, run="backfill"), backfill=True)
     assert past.own_batch(asked, position(), KEPT) == manifest(2, run(2))
 
 
 def test_without_an_interval_nothing_is_the_same() -> None:
-    """Runs by hand have none; two of them are not taken for one."""
+    """Two runs without a data interval do not share a batch."""
     nowhere = {"data_interval_start": "", "data_interval_end": ""}
     asked = request(run(2, run="backfill", **nowhere), backfill=True)
     assert past.own_batch(asked, position(), [manifest(1, run(1, **nowhere))]) is None
 
 
 def test_a_batch_committed_by_a_run_is_its_own() -> None:
-    """Another run may have staged it."""
+    """A batch belongs to the run that committed it, even if another run staged it."""
     commit = Commit(sequence=3, batch_id="e1-3", replay_id="03", events=1, at="", run="day-4")
     at = position(recent=(commit,), committed_by=run(4))
     assert past.own_batch(request(run(4), cleared=True), at, KEPT) == manifest(3, run(3))
@@ -100,7 +100,7 @@ def test_a_batch_committed_by_a_run_is_its_own() -> None:
 
 @pytest.mark.parametrize("at", [None, position(epoch="e2", sequence=0, replay_id="latest")])
 def test_an_epoch_left_behind_is_past(at: Position | None) -> None:
-    """After a reset by hand an old run finds its batch as before."""
+    """An old run finds its batch after the position was reset by hand."""
     assert past.own_batch(request(run(3), cleared=True), at, KEPT) == manifest(3, run(3))
 
 
@@ -116,7 +116,7 @@ def test_an_epoch_left_behind_is_past(at: Position | None) -> None:
 def test_a_run_of_the_past_fetches_nothing(
     asked: BatchRequest, at: Position | None, message: str
 ) -> None:
-    """Its batch is gone, and live events are not its."""
+    """A rerun whose batch is gone is refused, and fetches no live events."""
     with pytest.raises(PositionConflict, match=message):
         past.refuse_past(asked, at, "Variable 'x'")
 
@@ -134,5 +134,5 @@ def test_a_run_of_the_past_fetches_nothing(
     ids=["a retry", "the last run", "a newer run", "another DAG's commit", "by hand", "no time"],
 )
 def test_others_go_on(asked: BatchRequest, changes: dict[str, Any]) -> None:
-    """Who is not known to be of the past takes the next batch."""
+    """A run that is not known to be past takes the next batch."""
     past.refuse_past(asked, position(**changes), "Variable 'x'")

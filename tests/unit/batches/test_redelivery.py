@@ -1,4 +1,4 @@
-"""Every order of deaths, refused commits and cleared places that some runs can meet, with the package's own decisions."""
+"""All orders of deaths, refused commits and cleared replay ids, with the package's rules."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ CLOSED, MANIFEST, COMMITTED, LANDED = "closed files", "manifest", "committed", "
 class World:
     """One consumer of a managed subscription.
 
-    :param place: what the service starts after. :param staged: batches, each the numbers of its events.
-    :param marks: of which batches the service has said that it keeps their end. :param kept: events in closed files without a manifest.
-    :param recognises: what comes again is left out; without it the rules are broken. :param waits: the last batch is staged and has not landed. :param cleared: the place may still be cleared so often.
+    :param place: event after which the service starts.
+    :param staged: batches, each the numbers of its events.
+    :param marks: batches of which the service has confirmed that it keeps their end.
+    :param kept: events in closed files without a manifest.
+    :param recognises: redelivered events are left out; False breaks the rules.
+    :param waits: the last batch is staged and has not landed.
+    :param cleared: number of times that the committed replay id may still be cleared.
     """
 
     place: int = 0
@@ -59,7 +63,7 @@ def before(world: World) -> list[Before]:
 
 
 def told(world: World, place: int, batch: int, outcome: str) -> World:
-    """A commit, which the service takes, refuses, or takes without an answer that arrives."""
+    """Return the worlds after a commit that is accepted, refused, or accepted unanswered."""
     if outcome == "refused":
         return world
     marks = world.marks | {batch} if outcome == "taken" else world.marks
@@ -67,7 +71,7 @@ def told(world: World, place: int, batch: int, outcome: str) -> World:
 
 
 def runs(world: World, size: int) -> Iterator[World]:
-    """What a run may leave."""
+    """Return the worlds that a run may leave."""
     if world.cleared:
         yield replace(world, place=0, cleared=world.cleared - 1, was_cleared=True)
     last = len(world.staged) - 1
@@ -124,7 +128,7 @@ def explored(first: World, size: int, depth: int) -> set[World]:
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_every_event_is_staged_once_and_in_order(size: int) -> None:
-    """Whatever dies, and whichever commits are refused or not answered: the batches hold each event once, none is missing."""
+    """The batches hold each event once, in order, after any deaths and refused commits."""
     worlds = explored(World(), size, depth=7)
     assert len(worlds) > 20
     for world in worlds:
@@ -135,7 +139,7 @@ def test_every_event_is_staged_once_and_in_order(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_cleared_place_loses_nothing(size: int) -> None:
-    """With `EARLIEST` all comes again; what is staged a second time is left to landing, and nothing is passed over."""
+    """No event is skipped when a committed replay id is cleared and all events come again."""
     worlds = explored(World(cleared=1), size, depth=7)
     assert any(world.was_cleared and world.staged for world in worlds)
     for world in worlds:
@@ -144,14 +148,14 @@ def test_a_cleared_place_loses_nothing(size: int) -> None:
 
 
 def test_without_recognising_events_come_twice() -> None:
-    """The exploration finds the rule broken: each event would be staged as often as it is delivered."""
+    """The exploration finds events staged twice if redelivered events are not recognised."""
     worlds = explored(World(recognises=False), size=2, depth=4)
     held = [[one for batch in world.staged for one in batch] for world in worlds]
     assert any(len(set(one)) < len(one) for one in held)
 
 
 def test_only_what_may_come_again_is_read() -> None:
-    """The last batch always; those before it as long as nobody knows that Salesforce keeps their end."""
+    """The last batch is compared, and those before it up to one that Salesforce committed."""
     batches = [Before(manifest=a_manifest(), committed=committed) for committed in (True, False)]
     assert redelivery.may_come_again(batches) == (batches[0],)
     assert redelivery.may_come_again(batches[::-1]) == tuple(batches[::-1])
@@ -159,7 +163,7 @@ def test_only_what_may_come_again_is_read() -> None:
 
 
 def test_a_form_that_did_not_land_says_nothing() -> None:
-    """Another form of the batch, with another end, is what counts: dropping by this one might lose what lies between."""
+    """A batch that landed with another end decides nothing about redelivered events."""
     manifest = a_manifest()
     receipt = Receipt(
         batch_id=manifest.batch_id,
@@ -176,7 +180,7 @@ def test_a_form_that_did_not_land_says_nothing() -> None:
 
 
 def test_a_receipt_without_an_end_is_of_this_form() -> None:
-    """A receipt of a user's own job may name no end; the batch then landed as it is staged here."""
+    """A receipt without an end, from a user's own job, means that the staged form has landed."""
     manifest = a_manifest()
     receipt = Receipt(
         batch_id=manifest.batch_id, events=1, tables={}, quarantined=0, written_at="now"
@@ -187,7 +191,7 @@ def test_a_receipt_without_an_end_is_of_this_form() -> None:
 
 
 def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
-    """Unless Salesforce is known to keep it, or a later keepalive."""
+    """The last batch's end is committed before a fetch, unless it or a keepalive is already."""
     last = Before(manifest=a_manifest())
     first = redelivery.to_commit_first
     assert first(last, moved_on=False) == last.manifest.end
@@ -207,5 +211,5 @@ def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
     ],
 )
 def test_only_a_place_that_is_staged_is_repeated(start: str, anchor: str, place: str) -> None:
-    """What keeps the stream open must not move the place beyond what is staged."""
+    """A commit that keeps the stream open never moves beyond the staged events."""
     assert redelivery.place_of(start, anchor) == place

@@ -14,12 +14,12 @@ HERE, ANCHOR, NEXT, LATER = "0a", "0b", "0c", "0d"
 
 
 def found(**changes: Any) -> restart.Found:
-    """The folder of the batch after a position at `HERE`."""
+    """Build the content of the folder of the batch after a position at `HERE`."""
     return replace(restart.Found(position_start=HERE, start=HERE), **changes)
 
 
 def anchor(after: str = HERE, replay_id: str = ANCHOR) -> Anchor:
-    """A keepalive of that position."""
+    """Build a keepalive point of that position."""
     return Anchor(epoch="e1", sequence=2, replay_id=replay_id, seen_at="2026-01-01", after=after)
 
 
@@ -64,19 +64,19 @@ RECEIPT = Receipt(
 
 
 def test_nothing_found_fetches_from_the_position() -> None:
-    """With an empty folder the batch begins where the position says."""
+    """With an empty folder the batch begins at the position."""
     assert restart.plan(found()) == restart.Fetch(start=HERE)
 
 
 def test_an_anchor_is_asked_for_when_nothing_was_kept() -> None:
-    """A quiet topic goes on from its keepalive's replay id, so that the position cannot expire; its file still begins at the position."""
+    """A quiet topic is subscribed at its keepalive point; its file begins at the position."""
     planned = restart.plan(found(anchors=(anchor(),)))
     assert planned == restart.Fetch(start=HERE, anchors=(ANCHOR,))
     assert (planned.ask, planned.resume) == (ANCHOR, HERE)
 
 
 def test_the_freshest_anchor_is_asked_for_first() -> None:
-    """A keepalive in the position and one beside the batches are both safe; the other one is left to fall back on."""
+    """The freshest of several keepalive points is used first; the others are a fallback."""
     planned = restart.plan(found(anchors=(anchor(replay_id=LATER), anchor())))
     assert planned == restart.Fetch(start=HERE, anchors=(LATER, ANCHOR))
     assert planned.ask == LATER
@@ -84,7 +84,7 @@ def test_the_freshest_anchor_is_asked_for_first() -> None:
 
 @pytest.mark.parametrize("anchors", [(), (anchor(),)], ids=["no anchor", "an anchor of before"])
 def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchors: tuple[Anchor]) -> None:
-    """What was paid for is not fetched again; an anchor that was heard before the files does not count."""
+    """A fetch continues after the closed files; a keepalive point before them does not count."""
     kept = (part(HERE, NEXT), part(NEXT, LATER, first_ordinal=5, events=2, claim=2))
     planned = restart.plan(found(anchors=anchors, parts=kept[::-1]))
     assert planned == restart.Fetch(start=HERE, kept=kept)
@@ -92,7 +92,7 @@ def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchors: tuple[A
 
 
 def test_an_anchor_after_kept_files_is_where_to_subscribe() -> None:
-    """A wait that has some events and then hears only keepalives for days goes on from these."""
+    """A fetch subscribes at a keepalive point that follows the kept files."""
     kept = (part(HERE, NEXT),)
     planned = restart.plan(found(anchors=(anchor(after=NEXT),), parts=kept))
     assert planned == restart.Fetch(start=HERE, kept=kept, anchors=(ANCHOR,))
@@ -101,13 +101,13 @@ def test_an_anchor_after_kept_files_is_where_to_subscribe() -> None:
 
 @pytest.mark.parametrize("after", [NEXT, LATER], ids=["a file that is lost", "an end of before"])
 def test_an_anchor_after_other_files_does_not_count(after: str) -> None:
-    """What lies between the files there are and such an anchor is not known, so nothing is skipped for it."""
+    """A keepalive point that follows other files does not count: events may be in between."""
     assert restart.plan(found(anchors=(anchor(after=after),))) == restart.Fetch(start=HERE)
 
 
 @pytest.mark.parametrize("events", [1, 5], ids=["shorter", "as long"])
 def test_a_batch_begins_with_the_file_that_holds_the_pinning_event(events: int) -> None:
-    """A file that starts at `latest` is kept, whatever starts after the event that pinned it."""
+    """The file that starts at `latest` is kept, and files after the pinning event are not."""
     pinning = part("latest", HERE, events=events, claim=2)
     planned = restart.plan(found(parts=(part(HERE, NEXT), pinning)))
     assert planned == restart.Fetch(start=HERE, kept=(pinning,))
@@ -122,13 +122,13 @@ def test_a_batch_begins_with_the_file_that_holds_the_pinning_event(events: int) 
 def test_a_plan_says_if_the_event_that_pinned_it_is_lacking(
     kept: tuple[Part, ...], lacks: bool
 ) -> None:
-    """The bus delivers only what comes after that event, so a file with it is the only way to have it."""
+    """The plan says that the pinning event is lost if no file holds it."""
     planned = restart.plan(found(pinned_by_event=True, parts=kept))
     assert planned == restart.Fetch(start=HERE, kept=kept, lacks_first=lacks)
 
 
 def test_a_position_read_at_latest_keeps_no_file() -> None:
-    """A file that is there all the same shows that the position was pinned after it was read."""
+    """A position read at `latest` keeps no file: a file means that it was pinned later."""
     planned = restart.plan(
         found(position_start="latest", start="latest", parts=(part("latest", HERE),))
     )
@@ -136,18 +136,18 @@ def test_a_position_read_at_latest_keeps_no_file() -> None:
 
 
 def test_files_that_nothing_leads_to_are_left_out() -> None:
-    """A file that does not join the start is not part of the batch."""
+    """A file that does not follow the batch's start is not part of the batch."""
     orphan = part(NEXT, LATER, first_ordinal=5)
     assert restart.plan(found(parts=(orphan,))) == restart.Fetch(start=HERE)
 
 
 def test_a_staged_batch_is_adopted() -> None:
-    """With a manifest nothing is fetched."""
+    """A batch with a manifest is reused, and nothing is fetched."""
     assert restart.plan(found(manifest=MANIFEST)) == restart.Adopt(manifest=MANIFEST)
 
 
 def test_a_landed_batch_is_only_committed() -> None:
-    """With a receipt that adds up Spark is not started again."""
+    """A batch whose receipt adds up is committed without a new Spark job."""
     landed = found(manifest=MANIFEST, receipt=RECEIPT)
     assert restart.plan(landed) == restart.Commit(manifest=MANIFEST, receipt=RECEIPT)
 
@@ -162,7 +162,7 @@ def test_a_landed_batch_is_only_committed() -> None:
     ids=["a row short", "of another batch", "without tables"],
 )
 def test_a_receipt_that_does_not_add_up_lands_again(receipt: Receipt) -> None:
-    """A receipt counts only when its rows and quarantined equal the manifest's events."""
+    """A receipt counts only if its rows and quarantined events equal the manifest's events."""
     landed = found(manifest=MANIFEST, receipt=receipt)
     assert restart.plan(landed) == restart.Adopt(manifest=MANIFEST)
     with pytest.raises(NotLanded, match="does not prove that batch e1-3 landed"):
@@ -170,40 +170,40 @@ def test_a_receipt_that_does_not_add_up_lands_again(receipt: Receipt) -> None:
 
 
 def test_no_receipt_is_not_landed() -> None:
-    """A job that succeeded without a receipt has landed nothing."""
+    """A batch without a receipt has not landed, even if the job succeeded."""
     with pytest.raises(NotLanded, match=r"no receipt at lake/landed\.json.*position\s+stays"):
         restart.require_landed(MANIFEST, None, "lake/landed.json")
 
 
 def test_a_manifest_for_another_place_is_refused() -> None:
-    """A replay id changed by hand within its epoch never silently adopts what was fetched from elsewhere."""
+    """A batch that was staged from another replay id than the position's is refused."""
     with pytest.raises(PositionConflict, match="staged from 0a, but the position is at 0d"):
         restart.plan(found(position_start=LATER, start=LATER, manifest=MANIFEST))
 
 
 def test_after_a_loss_window_files_of_before_are_left() -> None:
-    """After the bus has refused the position, the batch begins where the user chose, with what was kept there."""
+    """After a loss window, a batch keeps only files that begin at the user's choice."""
     kept = part("earliest", NEXT)
     planned = restart.plan(found(start="earliest", parts=(part(HERE, LATER), kept)))
     assert planned == restart.Fetch(start="earliest", kept=(kept,))
 
 
 def test_a_batch_after_a_loss_window_is_adopted() -> None:
-    """Its manifest names the replay id of the position, though it begins elsewhere."""
+    """A staged batch after a loss window is reused: its manifest has the position's replay id."""
     manifest = replace(MANIFEST, start="earliest")
     planned = restart.plan(found(start="earliest", manifest=manifest))
     assert planned == restart.Adopt(manifest=manifest)
 
 
 def test_duplicates_count_as_landed() -> None:
-    """An event that was left out, since its like has landed, is accounted for."""
+    """Duplicates count as landed when a receipt is added up."""
     assert restart.is_landed(MANIFEST, replace(RECEIPT, tables={"t": 2}, duplicates=2))
     assert not restart.is_landed(MANIFEST, replace(RECEIPT, duplicates=2))
     assert not restart.is_landed(MANIFEST, None)
 
 
 def test_another_form_of_the_batch_that_landed_counts_as_it_landed() -> None:
-    """A receipt of another end, from a worker with a staging area of its own, is judged by its own count."""
+    """A receipt with another end, of another staging area, is judged by its own count."""
     other = replace(RECEIPT, events=3, end="0b", tables={"t": 3}, quarantined=0)
     assert restart.is_landed(MANIFEST, other)
     landed = restart.as_landed(MANIFEST, other)
@@ -213,7 +213,7 @@ def test_another_form_of_the_batch_that_landed_counts_as_it_landed() -> None:
 
 
 def test_the_count_of_what_landed_counts_though_it_ended_at_the_same_event() -> None:
-    """A form with the same end and another count is another form; its last event's time is not known here."""
+    """A landed form with the same end and another count replaces the manifest's count."""
     manifest = replace(MANIFEST, last_event_at="2026-01-01T00:00:00+00:00")
     landed = restart.as_landed(manifest, replace(RECEIPT, end=NEXT, events=4))
     assert (landed.events, landed.end, landed.last_event_at) == (4, NEXT, "")

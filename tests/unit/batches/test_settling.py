@@ -1,4 +1,4 @@
-"""When silence releases what the batch before holds."""
+"""Flush of an open transaction after a fetch without events."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ def receipt(applied: dict[str, int] | None) -> Receipt:
 def test_only_silence_after_a_batch_that_holds_something(
     ended_by: str, applied: dict[str, int] | None, due: bool
 ) -> None:
-    """A bound says nothing of what may still come, and a batch that was only landed holds nothing."""
+    """Only `idle_seconds` after a batch with an open transaction flushes it; a bound never does."""
     assert is_due(ended_by, receipt(applied)) is due
 
 
 def test_no_batch_yet() -> None:
-    """At the beginning of a position there is no receipt."""
+    """Without a receipt, at the beginning of a position, there is no transaction to flush."""
     assert not is_due("idle_seconds", None)
 
 
 @pytest.mark.parametrize("left", [None, receipt({"held": 2})], ids=["gone", "as before"])
 def test_a_job_that_released_nothing_is_told(left: Receipt | None) -> None:
-    """A job that succeeded without a word in the receipt has done nothing."""
+    """A job that succeeded without flushing the transaction, by its receipt, is an error."""
     with pytest.raises(NotLanded, match="does not say that the open transaction of batch"):
         require_settled(manifest(1, run(1)), left, "file:///staging/e/1")
     require_settled(manifest(1, run(1)), receipt({"held": 0}), "file:///staging/e/1")
 
 
 def test_receipts_of_before_stay_readable() -> None:
-    """A receipt without `applied` is one of a batch that was landed; with it, it comes back as it was."""
+    """A receipt is equal after a round trip, with or without `applied`."""
     old = receipt(None).to_json().replace('"applied": null,', "").replace(',\n "applied": null', "")
     assert "applied" not in old
     assert Receipt.from_json(old, "x").held == 0

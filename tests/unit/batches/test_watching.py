@@ -50,27 +50,27 @@ def announced(seconds_ago: float, times: int = 1) -> Announced:
     ],
     ids=[
         "nothing known",
-        "heard just now",
-        "somebody else staged it",
-        "that one may be about to announce it",
-        "that one is gone",
-        "somebody came first",
-        "somebody is at work",
-        "announced by a twin meanwhile",
+        "received just now",
+        "staged by another process",
+        "which may be about to announce it",
+        "which did not announce it",
+        "another process came first",
+        "held by another process",
+        "announced by another watcher",
         "announced, and could not be staged",
         "announced a while ago",
         "announced too long ago",
-        "announced too long ago, and at work",
+        "announced too long ago, and held",
         "announced too long ago, and not staged",
     ],
 )
 def test_what_to_do_about_a_batch(scene: Scene, step: Step) -> None:
-    """A batch is listened for until it has events, announced once, and announced again only when nobody lands it."""
+    """A batch is announced once when it has events, and again only if no run lands it."""
     assert next_step(scene, RULES, NOW) is step
 
 
 def test_announcements_get_rarer() -> None:
-    """Each time a batch is announced in vain, the next time is twice as far, up to six hours."""
+    """The time to the next announcement of a batch doubles each time, up to six hours."""
     patience = [watching.again_after(RULES, times) for times in range(1, 8)]
     assert patience == [timedelta(minutes=minutes) for minutes in (15, 30, 60, 120, 240, 360, 360)]
     assert watching.again_after(RULES, 10_000) == timedelta(hours=6)
@@ -81,7 +81,7 @@ def test_announcements_get_rarer() -> None:
 
 @given(st.floats(0, 1e9))
 def test_a_batch_that_lands_is_seen_soon_and_for_little(waited: float) -> None:
-    """The next look comes after a tenth of the time it has taken, never within a second, and never later than in half a minute."""
+    """The next look comes after a tenth of the time so far, within 1 to 30 seconds."""
     pause = watching.pause(waited)
     assert 1 <= pause <= 30
     assert pause <= max(1, waited / 10)
@@ -96,7 +96,7 @@ def test_a_batch_that_lands_is_seen_soon_and_for_little(waited: float) -> None:
     ],
 )
 def test_rules_that_cannot_work(name: str, value: Any) -> None:
-    """The argument, its value and what it may be are said."""
+    """Rules out of range are refused, naming the argument, its value and its range."""
     with pytest.raises(ConfigurationError) as raised:
         Rules(**{name: value})
     assert f"{name}={value!r}" in str(raised.value)
@@ -104,7 +104,7 @@ def test_rules_that_cannot_work(name: str, value: Any) -> None:
 
 
 def test_rules_at_their_limits() -> None:
-    """What the messages say may be given, may be given."""
+    """Rules at the limits that the messages name are accepted."""
     assert Rules(max_events=1, max_wait=0, again_after=1).max_wait == 0
     assert Rules(max_events=10_000, max_wait=3600, again_after=6 * 3600).max_wait == 3600
 
@@ -122,7 +122,7 @@ def test_rules_at_their_limits() -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_what_people_must_mend_is_told_at_once(error: Exception) -> None:
-    """Somebody is told of it when it shows, and then after twice as long each time."""
+    """An error that a person must fix is notified at once, and then ever more rarely."""
     trouble = watching.next_trouble(None, error, NOW)
     assert watching.is_due(trouble, RULES, NOW)
     told = watching.told(trouble, NOW)
@@ -139,7 +139,7 @@ def test_what_people_must_mend_is_told_at_once(error: Exception) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_what_passes_is_told_when_it_does_not_pass(error: Exception) -> None:
-    """Somebody is told of it only when it lasts, counted from its first try."""
+    """A transient error is notified only if it lasts, counted from its first try."""
     trouble = watching.next_trouble(None, error, NOW)
     assert not watching.is_due(trouble, RULES, NOW + timedelta(seconds=899))
     later = watching.next_trouble(trouble, error, NOW + timedelta(seconds=900))
@@ -148,12 +148,12 @@ def test_what_passes_is_told_when_it_does_not_pass(error: Exception) -> None:
 
 
 def test_trouble_without_words_is_named_by_its_kind() -> None:
-    """A message is never empty."""
+    """An error without a message is named by its type."""
     assert watching.next_trouble(None, KeyError(), NOW).message == "KeyError"
 
 
 def test_a_refused_login_is_not_repeated() -> None:
-    """A login is tried again when something was changed, or when somebody is told again; never just so."""
+    """A refused login is tried again only after a change, or when a notification is due."""
     told = watching.told(watching.next_trouble(None, AuthenticationError("no"), NOW), NOW)
     late = NOW + timedelta(seconds=899)
     assert not watching.is_worth_a_try(told, RULES, late, changed=False)
@@ -162,7 +162,7 @@ def test_a_refused_login_is_not_repeated() -> None:
 
 
 def test_other_trouble_is_tried_again_now_and_then() -> None:
-    """A permission that was granted shows nowhere but in a try: one every five minutes."""
+    """A missing permission, which shows only in a try, is tried again every five minutes."""
     told = watching.told(watching.next_trouble(None, TopicError("no"), NOW), NOW)
     assert not watching.is_worth_a_try(told, RULES, NOW + timedelta(seconds=299), changed=False)
     assert watching.is_worth_a_try(told, RULES, NOW + timedelta(seconds=300), changed=False)
@@ -171,13 +171,13 @@ def test_other_trouble_is_tried_again_now_and_then() -> None:
 
 
 def test_what_passes_is_always_worth_a_try() -> None:
-    """Its pauses are the back-off."""
+    """A transient error is always tried again, because its pauses are the backoff."""
     trouble = watching.next_trouble(None, TransportError("no route"), NOW)
     assert watching.is_worth_a_try(trouble, RULES, NOW, changed=False)
 
 
 def test_back_off() -> None:
-    """Pauses double up to five minutes, and are spread over their second half; what people must mend is looked at every minute."""
+    """Pauses double up to five minutes, half of them random; a person's error: one minute."""
     passing = watching.next_trouble(None, TransportError("no route"), NOW)
     pauses = [watching.trouble_pause(replace(passing, tries=tries), 1) for tries in (1, 2, 3, 99)]
     assert pauses == [2, 4, 8, 300]
@@ -187,13 +187,13 @@ def test_back_off() -> None:
 
 
 def test_a_long_wait_that_ends_is_new_trouble() -> None:
-    """Two failures with a day of watching between them are not a day of trouble; two with seconds between them are one."""
+    """An error after a long wait is a new trouble; an error seconds after another continues it."""
     assert not watching.was_well(None, NOW)
     assert not watching.was_well(NOW - timedelta(seconds=299), NOW)
     assert watching.was_well(NOW - timedelta(seconds=300), NOW)
 
 
 def test_an_announcement_is_remembered_when_airflow_has_it() -> None:
-    """A triggerer that dies right after it has announced would otherwise leave a batch that nobody was told of."""
+    """An announcement is recorded only when Airflow has had time to store it."""
     assert not watching.is_settled(announced(4.9), NOW)
     assert watching.is_settled(announced(5), NOW)

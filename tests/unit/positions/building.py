@@ -18,7 +18,7 @@ FETCH = Run(dag="load", run="run-1", task="fetch", try_number=1)
 
 
 def begun(**changes: Any) -> Position:
-    """A position at sequence 0."""
+    """Build a position with batch number 0."""
     position = begin(
         org_id=ORG,
         instance_url=URL,
@@ -33,7 +33,7 @@ def begun(**changes: Any) -> Position:
 
 
 def batch_after(position: Position, **changes: Any) -> Manifest:
-    """A landed batch that the position may be moved over: three events."""
+    """Build the manifest of a landed batch of three events after the position."""
     sequence = position.sequence + 1
     manifest = Manifest(
         org_id=position.org_id,

@@ -1,4 +1,4 @@
-"""An Airflow task's surroundings without an Airflow."""
+"""Environment of an Airflow task, without an Airflow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.positions.supervisor import Supervisor
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
-    """Answers what the test's task asks of Airflow; the one place where Airflow lets itself be answered by somebody else."""
+    """Answer the requests of the test's task, in the one place that Airflow provides for that."""
     from airflow.sdk.execution_time import task_runner
 
     fake = Supervisor()

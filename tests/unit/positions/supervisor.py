@@ -1,4 +1,4 @@
-"""A stand-in for the process that answers a task's requests: what an Airflow task reads and writes goes through one `send`."""
+"""A fake of the process that answers a task's requests, which all go through one `send`."""
 
 from __future__ import annotations
 
@@ -49,12 +49,16 @@ class Supervisor:
             return comms.ErrorResponse(error=ErrorType.ASSET_STORE_NOT_FOUND, detail={})
         return comms.AssetStateStoreResult(value=self.assets[asked.name, asked.key])
 
-    def _SetAssetStateStoreByName(self, asked: comms.SetAssetStateStoreByName) -> None:  # noqa: N802
+    def _SetAssetStateStoreByName(  # noqa: N802
+        self, asked: comms.SetAssetStateStoreByName
+    ) -> None:
         if asked.name in self.inactive:
             raise AirflowRuntimeError(
                 comms.ErrorResponse(error=ErrorType.ASSET_NOT_FOUND, detail={"name": asked.name})
             )
         self.assets[asked.name, asked.key] = asked.value
 
-    def _DeleteAssetStateStoreByName(self, asked: comms.DeleteAssetStateStoreByName) -> None:  # noqa: N802
+    def _DeleteAssetStateStoreByName(  # noqa: N802
+        self, asked: comms.DeleteAssetStateStoreByName
+    ) -> None:
         self.assets.pop((asked.name, asked.key), None)

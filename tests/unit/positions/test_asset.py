@@ -41,13 +41,13 @@ IN_A_TASK = [
 
 
 def test_the_asset_is_named_by_org_and_topic() -> None:
-    """Name and URI are public: a position is found again by them."""
+    """A topic's asset has the same name and URI, made of org and topic."""
     asset = topic_asset(ORG, TOPIC)
     assert (asset.name, asset.uri) == (NAME, NAME)
 
 
 class Watching(BaseEventTrigger):  # type: ignore[misc]  # Airflow's classes are not read
-    """A watcher that sees nothing."""
+    """A watcher that receives no event."""
 
     @override
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -61,7 +61,7 @@ class Watching(BaseEventTrigger):  # type: ignore[misc]  # Airflow's classes are
 
 
 def test_the_asset_can_be_watched() -> None:
-    """It is the same asset with watchers as without: what keeps a position on it, and what it schedules, need not know of them."""
+    """A topic's asset is equal with and without watchers."""
     watcher = AssetWatcher(name="orders", trigger=Watching())
     watched = topic_asset(ORG, TOPIC, watchers=[watcher])
     assert watched.watchers == [watcher]
@@ -75,7 +75,7 @@ def test_the_asset_can_be_watched() -> None:
 def test_an_assets_state_keeps_a_position(
     supervisor: Supervisor, where: dict[str, Any] | None
 ) -> None:
-    """The record lies in the state of the topic's asset, under the consumer's key, and nothing else stays there."""
+    """The record is in the asset's state under the consumer's key, and no other key is left."""
     store = opened(where)
     assert stores.read(store) is None
     stores.write(store, begun())
@@ -91,13 +91,13 @@ def test_an_assets_state_keeps_a_position(
 def test_a_task_without_the_asset_is_told_to_name_it(
     supervisor: Supervisor, where: dict[str, Any]
 ) -> None:
-    """Airflow drops the state of assets that no DAG names; so the task must, and the line to add is given."""
+    """A task without the asset as inlet or outlet is refused, with the line to add."""
     with pytest.raises(ConfigurationError, match=rf"inlets=\[topic_asset\('{ORG}', '{TOPIC}'\)\]"):
         opened(where)
 
 
 def test_an_inactive_asset_is_no_first_run(supervisor: Supervisor) -> None:
-    """Airflow reports the state of an inactive asset as missing; a write to it tells."""
+    """An inactive asset, whose state Airflow reports as missing, is an error and no first run."""
     supervisor.assets[NAME, KEY] = begun().to_json()
     supervisor.inactive.add(NAME)
     with pytest.raises(
@@ -107,7 +107,7 @@ def test_an_inactive_asset_is_no_first_run(supervisor: Supervisor) -> None:
 
 
 def test_an_api_server_that_does_not_answer_is_no_first_run(supervisor: Supervisor) -> None:
-    """Trouble is told as trouble, reading and writing."""
+    """An API server that does not answer is an error, both for reading and for writing."""
     supervisor.out_of_order = True
     with pytest.raises(TransportError, match="could not be read"):
         stores.read(opened(None))
@@ -116,7 +116,7 @@ def test_an_api_server_that_does_not_answer_is_no_first_run(supervisor: Supervis
 
 
 def test_a_value_written_by_hand_as_an_object_is_named(supervisor: Supervisor) -> None:
-    """A state that is no text is not a position."""
+    """A state that is no text is refused as a position."""
     supervisor.assets[NAME, KEY] = {"replay_id": "0a"}
     with pytest.raises(ConfigurationError, match="holds a dict; a position is text"):
         stores.read(opened(None))

@@ -22,7 +22,7 @@ COMMIT = Run(dag="load", run="run-1", task="commit", try_number=1)
     "url", [URL, f"{URL}:443", f"{URL}/", URL.upper().replace("HTTPS", "https")]
 )
 def test_the_same_org_is_recognised(url: str) -> None:
-    """Port, trailing slash and case of a host make no other instance."""
+    """A URL with another port, trailing slash or case is the same instance."""
     check_org(begun(), ORG, url, "here")
 
 
@@ -30,7 +30,7 @@ def test_the_same_org_is_recognised(url: str) -> None:
     ("org", "url"), [("00D2", URL), (ORG, "https://acme--dev.sandbox.my.salesforce.com")]
 )
 def test_another_org_or_instance_is_refused(org: str, url: str) -> None:
-    """Replay ids of another org mean nothing here."""
+    """A position of another org or instance is refused: its replay ids mean nothing there."""
     with pytest.raises(
         PositionConflict,
         match=rf"^Variable 'x' is a position in org {ORG} at {URL}, .*{org} at {url}.*`consumer`",
@@ -39,7 +39,7 @@ def test_another_org_or_instance_is_refused(org: str, url: str) -> None:
 
 
 def test_a_second_task_is_told_to_name_its_consumer() -> None:
-    """Two tasks on one position would each get half of the events."""
+    """A second task on a position is refused, and asked for a consumer of its own."""
     with pytest.raises(
         PositionConflict,
         match=r"belongs to task load\.fetch, and load\.other .*`consumer`.*change `owner`",
@@ -58,5 +58,5 @@ def test_a_second_task_is_told_to_name_its_consumer() -> None:
     ids=["the same", "after the chain's commit", "nobody's", "outside of Airflow"],
 )
 def test_the_owner_goes_on(position: Position, run: Run) -> None:
-    """The fetching task owns the position, also when another one of its chain commits; map index, run and try do not matter."""
+    """The fetching task owns the position, whichever task of its chain commits."""
     check_owner(position, replace(run, run="run-9", try_number=3, map_index=4), "here")

@@ -36,7 +36,7 @@ def advanced(position: Position, times: int) -> Position:
 
 
 def test_a_position_begins_at_sequence_0() -> None:
-    """The first run's start is kept, with who asked for it and a word for the epoch."""
+    """A new position has batch number 0, the first run's start, its task, and a new epoch."""
     position = record.begin(
         org_id=ORG,
         instance_url=URL,
@@ -52,7 +52,7 @@ def test_a_position_begins_at_sequence_0() -> None:
 
 
 def test_a_position_begun_by_a_wait_belongs_to_who_first_commits() -> None:
-    """Until then any task may fetch from it; from then on no other."""
+    """A position begun by a wait belongs to the first task that commits."""
     waited = record.begin(
         org_id=ORG,
         instance_url=URL,
@@ -72,7 +72,7 @@ def test_a_position_begun_by_a_wait_belongs_to_who_first_commits() -> None:
 
 
 def test_every_epoch_is_another() -> None:
-    """A position that is reset never meets its old batches."""
+    """Two positions that are begun have different epochs."""
     epochs = {
         replace(
             begun(),
@@ -92,7 +92,7 @@ def test_every_epoch_is_another() -> None:
 
 
 def test_a_landed_batch_moves_the_position_to_its_end() -> None:
-    """Sequence, replay id, batch, counts, times and committer are the batch's; the rest stays."""
+    """A commit takes number, replay id, counts, times and committer from the batch."""
     position = advanced(begun(), 1)
     assert position == replace(
         begun(),
@@ -117,14 +117,14 @@ def test_a_landed_batch_moves_the_position_to_its_end() -> None:
 
 
 def test_counts_add_up_and_the_last_commits_are_remembered() -> None:
-    """Of many commits the total counts all and the list keeps the last ones, oldest first."""
+    """The total counts all commits' events, and the list keeps the last commits, oldest first."""
     position = advanced(begun(), RECENT + 5)
     assert position.events_total == 3 * (RECENT + 5)
     assert [one.sequence for one in position.recent] == list(range(6, RECENT + 6))
 
 
 def test_a_batch_without_event_times_keeps_the_last_known_one() -> None:
-    """The time of the last event is not forgotten for a batch that does not say."""
+    """A commit of a batch without event times keeps the position's last event time."""
     position = advanced(begun(), 1)
     further = advance(position, batch_after(position, last_event_at=""), AT, COMMIT)
     assert further.last_event_at == "2026-01-01T00:00:01+00:00"
@@ -144,7 +144,7 @@ def test_a_batch_without_event_times_keeps_the_last_known_one() -> None:
 def test_a_batch_that_others_were_committed_after_is_past(
     at: int, manifest: dict[str, Any], past: bool
 ) -> None:
-    """Landing it again moves nothing; a copy with another end than the one that counted is no such batch."""
+    """A batch before the position's is past, unless a copy of it with another end was committed."""
     position = advanced(begun(), at)
     assert is_past(position, batch_after(begun(), **manifest)) is past
 
@@ -173,10 +173,7 @@ def test_a_batch_that_others_were_committed_after_is_past(
 def test_batches_overlap_until_an_event_after_the_last_loss(
     last_before: tuple[str, ...], last_event_at: str, overlapping: bool
 ) -> None:
-    """Landing compares identities until an event came that is newer than the last one before the window.
-
-    The window's own time is of another machine's clock and decides nothing.
-    """
+    """After a loss window, batches overlap until an event newer than those before it came."""
     losses = tuple(
         LossWindow(after="0a", after_event_at=at, start="earliest", at="99", why="w")
         for at in last_before
@@ -185,7 +182,7 @@ def test_batches_overlap_until_an_event_after_the_last_loss(
 
 
 def test_loss_windows_are_kept_for_good() -> None:
-    """The windows of the position and of the batch are both kept, oldest first, by every later commit."""
+    """Every later commit keeps the loss windows of position and batch, oldest first."""
     by_hand = LossWindow(after="00", start="earliest", at=AT, why="set by hand")
     expired = LossWindow(after="0a", start="earliest", at=AT, why="expired")
     before = begun(losses=(by_hand,), loss=expired)
@@ -202,7 +199,7 @@ WINDOW = LossWindow(after="0a", start="latest", at=AT, why="expired")
 
 @pytest.mark.parametrize("by", [record.KEEPALIVE, record.EVENT])
 def test_latest_is_pinned_once(by: str) -> None:
-    """The first replay id takes the place of `latest`; a second one is refused, since it lies later."""
+    """The first replay id replaces `latest`, and a second pin is refused."""
     pinned = record.pin(LATEST, "0a", by=by, staging_id="area-1")
     assert (pinned.start, pinned.replay_id, pinned.pinned_by) == ("0a", "0a", by)
     assert (pinned.staging_id, pinned.initial_replay) == ("area-1", "latest")
@@ -212,7 +209,7 @@ def test_latest_is_pinned_once(by: str) -> None:
 
 
 def test_a_loss_window_is_pinned_in_place_of_the_position() -> None:
-    """With `replay_fallback="latest"` the batch begins at the pin, and the position stays at what was refused."""
+    """With `replay_fallback="latest"` the loss window is pinned, not the position."""
     lost = record.lose(begun(replay_id="0a", resume_after="0b", resume_after_at=AT), WINDOW)
     assert (lost.start, lost.is_pinned, lost.resume_after) == ("latest", False, "")
     pinned = record.pin(lost, "1a", by=record.KEEPALIVE, staging_id="area-1")
@@ -221,7 +218,7 @@ def test_a_loss_window_is_pinned_in_place_of_the_position() -> None:
 
 
 def test_a_commit_ends_what_was_noted_for_the_batch() -> None:
-    """Pin, keepalive, loss window and staged events belong to one batch; the next begins without them."""
+    """A commit removes pin, keepalive, loss window and staged events from the position."""
     position = record.lose(begun(replay_id="0a"), WINDOW)
     position = record.pin(position, "1a", by=record.EVENT, staging_id="area-1")
     position = record.move_on(position, "1b", AT)
@@ -238,7 +235,7 @@ def test_a_commit_ends_what_was_noted_for_the_batch() -> None:
 
 
 def test_a_position_knows_since_which_batch_its_staging_area_is_in_use() -> None:
-    """Another area counts from the coming batch; the same one, or an unknown one, changes nothing."""
+    """A new staging area counts from the coming batch; an unknown one changes nothing."""
     position = begun(replay_id="0a", staging_id="area-1")
     assert position.staging_since == 1
     one = advance(position, batch_after(position), AT, COMMIT, "area-1")
@@ -250,7 +247,7 @@ def test_a_position_knows_since_which_batch_its_staging_area_is_in_use() -> None
 
 
 def test_a_repeated_commit_changes_nothing() -> None:
-    """A commit whose answer was lost may be tried again."""
+    """A commit that is repeated changes nothing."""
     position = advanced(begun(), 1)
     assert advance(position, batch_after(begun()), "later", FETCH) == position
 
@@ -280,13 +277,13 @@ def test_a_repeated_commit_changes_nothing() -> None:
     ],
 )
 def test_no_other_batch_moves_the_position(manifest: Manifest, why: str) -> None:
-    """A position moves over the batch that begins where it stands and over no other."""
+    """A position moves only over the batch that follows it."""
     with pytest.raises(PositionConflict, match=why):
         advance(begun(), manifest, AT, COMMIT)
 
 
 def test_an_anchors_batch_moves_the_position() -> None:
-    """A batch may begin at a keepalive after the position; what counts is what position it was fetched for."""
+    """A position moves over a batch that was subscribed at a later keepalive."""
     assert advance(begun(), batch_after(begun(), start="0a"), AT, COMMIT).sequence == 1
 
 
@@ -304,13 +301,13 @@ def test_an_anchors_batch_moves_the_position() -> None:
     )
 )
 def test_a_position_survives_its_text(position: Position) -> None:
-    """Whatever the values, what is read is what was written."""
+    """A position with any values is equal after a round trip through its text."""
     assert Position.from_json(position.to_json(), "here") == position
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest", "0a"])
 def test_a_first_runs_start_survives_its_text(start: str) -> None:
-    """At sequence 0 a preset is a place too."""
+    """A position with batch number 0 may start at a preset, and is equal after a round trip."""
     assert Position.from_json(begun(replay_id=start).to_json(), "here").start == start
 
 
@@ -368,7 +365,7 @@ def changed(**changes: Any) -> str:
     ],
 )
 def test_what_is_no_position_is_refused(text: str, why: str) -> None:
-    """Rubbish, blanks and hand-edited mistakes are named with the place, the value and the remedy."""
+    """A value that is no position is refused, with the store's name, the value and the remedy."""
     with pytest.raises(
         ConfigurationError, match=rf"^Variable 'x' does not hold a position: .*{why}.*Correct it"
     ) as refused:
@@ -378,7 +375,7 @@ def test_what_is_no_position_is_refused(text: str, why: str) -> None:
 
 
 def test_a_newer_releases_position_is_refused() -> None:
-    """A record that this release may misread is left to the one that wrote it."""
+    """A record of a newer release is refused, because this release may misread it."""
     with pytest.raises(
         ConfigurationError, match=r"^Variable 'x' is a position of version 2, .*Upgrade"
     ):
@@ -386,13 +383,13 @@ def test_a_newer_releases_position_is_refused() -> None:
 
 
 def test_a_long_text_is_not_repeated_whole() -> None:
-    """An error shows enough of a foreign value to recognise it."""
+    """An error shows only the beginning of a long foreign value."""
     with pytest.raises(ConfigurationError) as caught:
         Position.from_json("x" * 10_000, "here")
     assert len(str(caught.value)) < 600
 
 
 def test_a_position_set_by_hand_belongs_to_who_fetches_next() -> None:
-    """Without an owner the first batch's task becomes it."""
+    """A position without an owner gets the task of the first batch as owner."""
     position = begun(owner="")
     assert advance(position, batch_after(position), AT, COMMIT).owner == "load.fetch"

@@ -97,7 +97,7 @@ def opened(spec: object) -> PositionStore:
     ],
 )
 def test_a_users_own_store_keeps_a_position(spec: object) -> None:
-    """A mapping, an object with `get` and `set`, something that makes one, or the dotted path of any of these."""
+    """A store may be a mapping, an object with `get` and `set`, a callable, or a dotted path."""
     store = opened(spec)
     assert stores.read(store) is None
     stores.write(store, begun())
@@ -105,7 +105,7 @@ def test_a_users_own_store_keeps_a_position(spec: object) -> None:
 
 
 def test_positions_of_one_store_have_keys_of_their_own() -> None:
-    """Consumers and topics share a mapping without meeting."""
+    """Consumers and topics have different keys in one mapping."""
     mapping: dict[str, str] = {}
     for consumer, topic in (("a", "/event/A__e"), ("b", "/event/A__e"), ("a", "/data/A__e")):
         stores.write(open_store(mapping, org_id=ORG, consumer=consumer, topic=topic), begun())
@@ -117,7 +117,7 @@ def test_positions_of_one_store_have_keys_of_their_own() -> None:
 
 
 def test_a_shelf_is_a_mapping(tmp_path: Path) -> None:
-    """Any mutable mapping will do, a file on disk among them."""
+    """Any mutable mapping is a store, such as a `shelve` file."""
     with shelve.open(str(tmp_path / "positions")) as shelf:  # noqa: S301 - the test's own
         stores.write(opened(shelf), begun())
     with shelve.open(str(tmp_path / "positions")) as shelf:  # noqa: S301 - the test's own
@@ -143,18 +143,18 @@ def test_a_shelf_is_a_mapping(tmp_path: Path) -> None:
         "typing mistake",
         "no module",
         "no such name",
-        "makes something else",
+        "makes another type",
         "coroutines",
     ],
 )
 def test_what_is_no_store_is_refused(spec: object, message: str) -> None:
-    """The mistake is named before anything is spent."""
+    """A value that is no store is refused before anything is fetched."""
     with pytest.raises(ConfigurationError, match=message):
         opened(spec)
 
 
 def test_a_store_that_does_not_answer_is_not_empty() -> None:
-    """Trouble is told as trouble, never as a first run."""
+    """A store that does not answer is an error and no first run."""
     with pytest.raises(
         TransportError, match=rf"Key '{KEY}' of Down does not answer: OSError: connection refused"
     ):
@@ -162,7 +162,7 @@ def test_a_store_that_does_not_answer_is_not_empty() -> None:
 
 
 def test_a_store_that_forgets_is_found_out() -> None:
-    """What was written is read back; a position that only looks written would be fetched again."""
+    """A write that the store does not keep is an error, because each write is read back."""
     with pytest.raises(
         PositionConflict,
         match=r"Forgetful reads nothing right after it was written\. .*must read what it wrote",
@@ -171,13 +171,13 @@ def test_a_store_that_forgets_is_found_out() -> None:
 
 
 def test_a_foreign_value_is_refused() -> None:
-    """What is there and is no text is no position."""
+    """A stored value that is no text is refused as a position."""
     with pytest.raises(ConfigurationError, match="holds a int; a position is text"):
         stores.read(opened({KEY: 3}))
 
 
 def test_a_users_record_is_deleted_where_the_store_can() -> None:
-    """A mapping and a store with `delete(key)` are emptied, twice without harm; any other is left to its owner's hand."""
+    """A mapping and a store with `delete(key)` are emptied; any other names the key."""
 
     class Deleting(Kept):
         def delete(self, key: str) -> None:
@@ -196,11 +196,11 @@ def test_a_users_record_is_deleted_where_the_store_can() -> None:
 
 
 def test_a_position_that_was_copied_is_refused() -> None:
-    """A record of another topic in this one's place would land events under the wrong name; it is named as whose it is."""
+    """A record copied from another topic is refused, naming its consumer and topic."""
     copied = {KEY: begun(topic="/event/Other__e").to_json()}
     with pytest.raises(
         PositionConflict,
-        match=rf"position of consumer 'load' on /event/Other__e, and not of 'load' on {TOPIC}: .*position forget load {TOPIC}",
+        match=rf"'load' on /event/Other__e, and not of 'load' on {TOPIC}: .* forget load {TOPIC}",
     ):
         stores.read(opened(copied))
 
@@ -214,7 +214,7 @@ def test_a_position_that_was_copied_is_refused() -> None:
     ids=["mapping", "path"],
 )
 def test_rubbish_in_a_users_own_store_names_the_command(spec: Any, option: str) -> None:
-    """The command that begins anew is told which store it is about."""
+    """The error of an unreadable record in a user's store names the command with that store."""
     mapping = SHARED if isinstance(spec, str) else spec
     mapping[KEY] = "rubbish"
     with pytest.raises(ConfigurationError) as refused:
@@ -224,7 +224,7 @@ def test_rubbish_in_a_users_own_store_names_the_command(spec: Any, option: str) 
 
 
 class Stale(Kept):
-    """A store with a cache in front: answers what was there when it was first asked."""
+    """A store with a cache in front: it repeats its first answer."""
 
     @override
     def get(self, key: str) -> str | None:
@@ -233,7 +233,7 @@ class Stale(Kept):
 
 
 def test_a_store_that_answers_from_a_cache_is_found_out() -> None:
-    """What is read after a write must be what was written."""
+    """A store that answers from a cache after a write is an error."""
     store = opened(Stale())
     assert stores.read(store) is None
     with pytest.raises(PositionConflict, match="Stale reads nothing right after it was written"):

@@ -8,33 +8,33 @@ from airflow_provider_sfevents.positions import text
 
 
 def test_keys() -> None:
-    """The names under which positions are found are public."""
+    """The keys of positions in the stores are public."""
     assert text.variable_key("load", "/event/Order__e") == "sfevents.load.event.Order__e"
     assert text.asset_key("load") == "sfevents.load"
     assert text.xcom_key("/data/ChangeEvents") == "sfevents.position.data.ChangeEvents"
 
 
 def test_a_key_that_airflow_cannot_keep_is_refused() -> None:
-    """A Variable's key has 250 characters at most; SQLite would not tell."""
+    """A Variable's key of more than 250 characters is refused, although SQLite would accept it."""
     with pytest.raises(ConfigurationError, match="Name a shorter `consumer`"):
         text.variable_key("x" * 250, "/event/Order__e")
 
 
 @given(st.binary(min_size=1))
 def test_every_replay_id_has_a_text_form(replay_id: bytes) -> None:
-    """Replay ids are opaque: any bytes are one."""
+    """Any bytes have a text form as a replay id."""
     assert text.is_replay_id(replay_id.hex())
 
 
 @pytest.mark.parametrize("value", ["", "a", "0A", "0x0a", " 0a", "0a\n", "latest", "zz"])
 def test_what_is_no_replay_id(value: str) -> None:
-    """Only lower-case hex of whole bytes is."""
+    """Only lower-case hex of whole bytes is a replay id."""
     assert not text.is_replay_id(value)
 
 
 @given(st.from_regex(r"[\w.-]{1,50}", fullmatch=True))
 def test_what_a_dag_may_be_called_names_a_consumer(name: str) -> None:
-    """The default consumer is the DAG's id, so every one that Airflow takes must do."""
+    """Every DAG id that Airflow accepts is a valid consumer."""
     assert text.check_consumer(name) == name
 
 
@@ -42,7 +42,7 @@ def test_what_a_dag_may_be_called_names_a_consumer(name: str) -> None:
     "name", ["", " ", "a b", "a/b", "../a", "a=b", "a\n", "a:b", "a%2Fb", "a?b", "a#b", None, 7]
 )
 def test_a_consumer_that_some_store_refuses(name: str) -> None:
-    """What is no part of a Variable's key, a folder's name or an environment variable everywhere is refused, and shown."""
+    """A consumer that no Variable's key, folder or environment variable can hold is refused."""
     with pytest.raises(ConfigurationError) as raised:
         text.check_consumer(name)
     assert f"consumer={name!r}" in str(raised.value)

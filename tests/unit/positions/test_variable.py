@@ -38,7 +38,7 @@ def test_a_variable_keeps_a_position(store: PositionStore, supervisor: Superviso
 def test_another_variable_does_not_hide_that_it_is_missing(
     store: PositionStore, supervisor: Supervisor
 ) -> None:
-    """A key that only begins alike is another position."""
+    """A Variable whose key only has the same beginning is another position."""
     supervisor.variables[KEY + "x"] = begun().to_json()
     assert stores.read(store) is None
 
@@ -46,7 +46,7 @@ def test_another_variable_does_not_hide_that_it_is_missing(
 def test_an_api_server_that_does_not_answer_is_no_first_run(
     store: PositionStore, supervisor: Supervisor
 ) -> None:
-    """Where Airflow reports trouble as absence, absence is not believed."""
+    """An API server that fails, reported as a missing Variable, is an error and no first run."""
     supervisor.variables[KEY] = begun().to_json()
     supervisor.out_of_order = True
     with pytest.raises(TransportError, match=f"Variable '{KEY}' could not be read"):
@@ -56,7 +56,7 @@ def test_an_api_server_that_does_not_answer_is_no_first_run(
 def test_a_variable_that_is_listed_but_cannot_be_read_is_no_first_run(
     store: PositionStore, supervisor: Supervisor
 ) -> None:
-    """Trouble with the one value, while the list still answers, is trouble."""
+    """A Variable that is listed and cannot be read is an error and no first run."""
 
     def broken(asked: object) -> object:
         raise OSError("database is locked")
@@ -70,7 +70,7 @@ def test_a_variable_that_is_listed_but_cannot_be_read_is_no_first_run(
 def test_a_position_begun_between_two_looks_is_read(
     store: PositionStore, supervisor: Supervisor
 ) -> None:
-    """Of two first runs at once the second finds none, then the other's among the keys: it is read, and nobody fails."""
+    """A Variable that another first run writes between two look-ups is read."""
     keys = supervisor._GetVariableKeys
 
     def begun_by_then(asked: comms.GetVariableKeys) -> object:
@@ -84,14 +84,14 @@ def test_a_position_begun_between_two_looks_is_read(
 def test_a_position_that_cannot_be_written_is_told(
     store: PositionStore, supervisor: Supervisor
 ) -> None:
-    """A write that failed does not look written."""
+    """A failed write of the Variable is an error."""
     supervisor.out_of_order = True
     with pytest.raises(TransportError, match="could not be written"):
         stores.write(store, begun())
 
 
 def test_a_write_that_is_lost_is_found_out(store: PositionStore, supervisor: Supervisor) -> None:
-    """A write that was acknowledged and not kept does not look written."""
+    """A write that was acknowledged and not kept is an error."""
     supervisor.forgets = True
     with pytest.raises(PositionConflict, match="reads nothing right after it was written"):
         stores.write(store, begun())
@@ -100,7 +100,7 @@ def test_a_write_that_is_lost_is_found_out(store: PositionStore, supervisor: Sup
 def test_a_shadowed_variable_fails_and_names_what_shadows_it(
     store: PositionStore, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An environment variable in front of the Variable would make every run fetch the same events; it is named."""
+    """An environment variable that hides the Variable is an error that names it."""
     shadow = "AIRFLOW_VAR_SFEVENTS.LOAD.EVENT.ORDER__E"
     monkeypatch.setenv(shadow, begun(epoch="shadow").to_json())
     with pytest.raises(PositionConflict, match=f"reads something else .*{shadow}"):
@@ -111,7 +111,7 @@ def test_a_shadowed_variable_fails_and_names_what_shadows_it(
 def test_a_blank_or_hand_edited_variable_is_named(
     store: PositionStore, supervisor: Supervisor, value: str
 ) -> None:
-    """An emptied Variable is not a missing one."""
+    """An emptied or edited Variable is an error and no first run."""
     supervisor.variables[KEY] = value
     with pytest.raises(ConfigurationError, match=f"^Variable '{KEY}' does not hold a position"):
         stores.read(store)

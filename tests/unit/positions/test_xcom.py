@@ -22,7 +22,7 @@ OF = (ORG, "load", TOPIC)
 
 
 class Runs:
-    """XComs of all runs of a DAG, by task and key, in whatever order they come; and the state of each run's tasks."""
+    """Fake XComs of a DAG's runs, by task and key, in any order; and the tasks' states."""
 
     def __init__(self) -> None:
         self.pushed: list[tuple[str, str, str, Any]] = []
@@ -30,7 +30,7 @@ class Runs:
         self.down = False
 
     def task(self, run: str, task_id: str) -> dict[str, Any]:
-        """The context of one try; what an earlier try of it pushed is gone."""
+        """Return the context of one try, without the XComs of the run's earlier tries."""
         self.pushed = [one for one in self.pushed if one[:2] != (run, task_id)]
         return {
             "ti": TaskInstance(self, run, task_id),
@@ -38,7 +38,7 @@ class Runs:
         }
 
     def remove(self, *, key: str, dag_id: str, run_id: str, task_id: str, map_index: int) -> None:
-        """As `XCom.delete`: a row that is not there is none to delete."""
+        """Delete a row as `XCom.delete` does; a missing row is ignored."""
         assert (dag_id, map_index) == ("load", -1)
         self.pushed = [one for one in self.pushed if one[:3] != (run_id, task_id, key)]
 
@@ -93,7 +93,7 @@ def opened(context: dict[str, Any] | None, *tasks: str) -> PositionStore:
 
 
 def pruning(runs: Runs, run: str, *tasks: str, consumer: str = "load") -> PositionStore:
-    """A store whose deletions go to these runs."""
+    """Build a store that deletes from these runs."""
     return XComStore(ORG, consumer, TOPIC, runs.task(run, "load"), tasks, remove=runs.remove)
 
 
@@ -106,7 +106,7 @@ def at(sequence: int) -> Any:
 
 
 def test_the_next_run_finds_what_the_last_one_pushed() -> None:
-    """A position goes from run to run."""
+    """A run reads the position that an earlier run pushed."""
     runs = Runs()
     first = opened(runs.task("r1", "load"))
     assert stores.read(first) is None
@@ -115,7 +115,7 @@ def test_the_next_run_finds_what_the_last_one_pushed() -> None:
 
 
 def test_the_highest_sequence_counts_whatever_the_order() -> None:
-    """Which run's value the database lists first does not matter."""
+    """The record with the highest batch number counts, in any order of the runs."""
     runs = Runs()
     for sequence in (2, 3, 1):
         context = runs.task(f"r{sequence}", "load")
@@ -124,7 +124,7 @@ def test_the_highest_sequence_counts_whatever_the_order() -> None:
 
 
 def test_a_retry_finds_what_its_first_try_pushed() -> None:
-    """Airflow deletes a task's XComs when its next try starts; the position is pushed again for the runs to come."""
+    """A retry finds its first try's position, whose XCom Airflow deleted, and pushes it again."""
     runs = Runs()
     stores.write(opened(runs.task("r1", "load")), at(0))
     assert stores.read(opened(runs.task("r1", "load"))) == at(0)
@@ -132,7 +132,7 @@ def test_a_retry_finds_what_its_first_try_pushed() -> None:
 
 
 def test_only_the_last_records_are_kept() -> None:
-    """A read fetches every XCom of the position there is, so each write removes the oldest ones."""
+    """Each write removes the oldest XComs, because a read fetches every XCom of the position."""
     runs = Runs()
     for sequence in range(3 * KEPT_ROWS):
         stores.write(pruning(runs, f"r{sequence}"), at(sequence))
@@ -142,7 +142,7 @@ def test_only_the_last_records_are_kept() -> None:
 
 
 def test_a_run_that_writes_often_removes_no_other_record() -> None:
-    """A run has one record, whose last write counts."""
+    """A run that writes often has one record, and removes no other run's."""
     runs = Runs()
     stores.write(pruning(runs, "r1"), at(0))
     for _ in range(2 * KEPT_ROWS):
@@ -151,7 +151,7 @@ def test_a_run_that_writes_often_removes_no_other_record() -> None:
 
 
 def test_records_of_another_consumer_are_left_alone() -> None:
-    """Mapped tasks push under one key; a write removes records of its own position only."""
+    """A write removes only its own position's records, though mapped tasks share a key."""
     runs = Runs()
     other = replace(at(0), consumer="other")
     stores.write(pruning(runs, "r-other", consumer="other"), other)
@@ -163,7 +163,7 @@ def test_records_of_another_consumer_are_left_alone() -> None:
 def test_a_write_succeeds_though_old_records_cannot_be_removed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The position is written; the next write tries to remove the old ones again."""
+    """A write succeeds if old records cannot be removed; the next write tries that again."""
     runs = Runs()
     for sequence in range(KEPT_ROWS):
         stores.write(pruning(runs, f"r{sequence}"), at(sequence))
@@ -179,7 +179,7 @@ def test_a_write_succeeds_though_old_records_cannot_be_removed(
 
 
 def test_in_a_chain_both_tasks_read_what_either_wrote() -> None:
-    """The fetching task begins a position and the committing one moves it."""
+    """In a chain, the fetching and the committing task read each other's records."""
     runs = Runs()
     stores.write(opened(runs.task("r1", "fetch"), "commit"), at(0))
     commit = opened(runs.task("r1", "commit"), "fetch")
@@ -189,7 +189,7 @@ def test_in_a_chain_both_tasks_read_what_either_wrote() -> None:
 
 
 def test_an_api_server_that_does_not_answer_is_no_first_run() -> None:
-    """Trouble is told as trouble, reading and writing."""
+    """An API server that does not answer is an error, both for reading and for writing."""
     runs = Runs()
     store = opened(runs.task("r1", "load"))
     runs.down = True
@@ -202,7 +202,7 @@ def test_an_api_server_that_does_not_answer_is_no_first_run() -> None:
 
 
 def test_outside_of_a_task_there_are_no_xcoms() -> None:
-    """A trigger is told what to use instead."""
+    """A trigger that opens the XCom store gets an error that names the stores to use instead."""
     with pytest.raises(ConfigurationError, match="needs 'variable' or 'asset'"):
         opened(None)
 
@@ -211,20 +211,20 @@ def test_outside_of_a_task_there_are_no_xcoms() -> None:
 def test_the_newest_of_an_epoch_has_the_highest_sequence(
     sequences: list[int], shuffler: random.Random
 ) -> None:
-    """Positions of one epoch are in the order of their sequences."""
+    """The newest record of an epoch is the one with the highest batch number."""
     records = [at(sequence).to_json() for sequence in sequences]
     shuffler.shuffle(records)
     assert newest(records, OF, "here") == at(max(sequences)).to_json()
 
 
 def test_after_a_reset_the_new_epoch_counts() -> None:
-    """A high sequence of an old epoch does not hide a reset."""
+    """A reset position counts, even if a record of the old epoch has a higher batch number."""
     reset = begun(epoch="e2", committed_at="2026-02-01T00:00:00+00:00").to_json()
     assert newest([at(9).to_json(), reset, at(3).to_json()], OF, "here") == reset
 
 
 def test_others_positions_do_not_count() -> None:
-    """Mapped tasks push under one key; org, consumer and topic in the record tell whose it is."""
+    """Records of another org, consumer or topic do not count, though mapped tasks share a key."""
     others = [
         replace(at(9), org_id="00D2"),
         replace(at(9), consumer="other"),
@@ -238,6 +238,6 @@ def test_others_positions_do_not_count() -> None:
 
 
 def test_rubbish_among_them_is_not_passed_over() -> None:
-    """What cannot be read might be the newest."""
+    """An unreadable record is an error, because it might be the newest."""
     with pytest.raises(ConfigurationError, match="does not hold a position"):
         newest([at(1).to_json(), "rubbish"], OF, "here")
