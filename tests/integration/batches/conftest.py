@@ -78,7 +78,7 @@ class Consumer:
         )
 
     def client(self, *, share_streams: bool = False) -> PubSubClient:
-        """A client for which no time passes while this process stands still."""
+        """A client whose clock stops while this process stands still."""
         clock = Clock(monotonic=process_time)
         return PubSubClient(self.settings, clock=clock, share_streams=share_streams)
 
@@ -102,7 +102,7 @@ class Consumer:
             return await stage_batch(request, client, area, lambda _: self.store, stopping)
 
     def run_once(self) -> Staged | Empty:
-        """A whole task: stage, land, commit."""
+        """Run a whole task: stage, land, commit."""
         staged = self.stage()
         if isinstance(staged, Staged):
             write_receipt(staged)
@@ -115,7 +115,7 @@ class Consumer:
 class Waiter:
     """A sensor of the same DAG, or a triggerer, ahead of the consumer's task.
 
-    :param root: its staging area, where that is another.
+    :param root: its staging area, if it is another one.
     """
 
     consumer: Consumer
@@ -175,13 +175,13 @@ class Waiter:
         return asyncio.run(run())
 
     def coming(self) -> Coming:
-        """As a worker that is about to defer finds it."""
+        """Return the coming batch, as a worker finds it before it defers."""
         coming = self.find().coming
         assert coming is not None
         return coming
 
     async def wait(self, coming: Coming) -> Heard:
-        """As in a triggerer of its own."""
+        """Wait as in a triggerer of its own."""
         async with self.consumer.client(share_streams=True) as client:
             return await self.wait_with(client, coming)
 
@@ -203,7 +203,7 @@ def waiter(consumer: Consumer) -> Waiter:
 
 
 async def until(true: Callable[[], object], seconds: float = 100.0) -> None:
-    """Wait for something that another thread or task brings about."""
+    """Wait for a condition that another thread or task brings about."""
     async with asyncio.timeout(seconds):
         while not true():  # noqa: ASYNC110 - the emulator works in another thread
             await asyncio.sleep(0.01)
@@ -223,7 +223,7 @@ def consumer(bus: Emulator, tmp_path: Path) -> Consumer:
 
 
 def write_receipt(staged: Staged, *, missing: int = 0) -> None:
-    """What the Spark job leaves when it has landed the batch, less so many rows."""
+    """Write the receipt of a landed batch, less so many rows."""
     receipt = Receipt(
         batch_id=staged.manifest.batch_id,
         events=staged.manifest.events,
@@ -235,7 +235,7 @@ def write_receipt(staged: Staged, *, missing: int = 0) -> None:
 
 
 def publish(bus: Emulator, first: int, count: int) -> list[str]:
-    """Orders numbered from `first`; their replay ids in hex."""
+    """Publish orders numbered from `first`; return their replay ids in hex."""
     records = [
         {"Order_Number__c": f"A-{number}", "Amount__c": float(number)}
         for number in range(first, first + count)
@@ -244,7 +244,7 @@ def publish(bus: Emulator, first: int, count: int) -> list[str]:
 
 
 def expire(bus: Emulator, consumer: Consumer) -> str:
-    """Commit five events, and let the bus forget them; the replay id that was."""
+    """Commit five events, and let the bus drop them; return the replay id of that position."""
     publish(bus, 1, 5)
     consumer.run_once()
     bus.clock.advance(hours=80)
@@ -252,7 +252,7 @@ def expire(bus: Emulator, consumer: Consumer) -> str:
 
 
 def age_records(consumer: Consumer, hours: int) -> None:
-    """As if so many hours had passed for the worker too, whose clock is the machine's."""
+    """Make records older by so many hours, because a worker's clock is the machine's."""
 
     def earlier(text: str) -> str:
         return (datetime.fromisoformat(text) - timedelta(hours=hours)).isoformat() if text else text

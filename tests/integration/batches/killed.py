@@ -1,4 +1,4 @@
-"""A task that stages a batch, in a process of its own that dies at a named step without a word."""
+"""A task that stages a batch in a process of its own, which is killed at a named step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def kill_at(
     consumer: Consumer, step: str, nth: int = 1, *, then: str = "", until: str = ""
 ) -> None:
-    """Let a first try of the consumer's next run die there; the position that it wrote stays.
+    """Kill a first try of the consumer's next run at a step; the position that it wrote stays.
 
     :param then: as `deaths.kill_at` has it.
     :param until: bound of the batch, ISO 8601.

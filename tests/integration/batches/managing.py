@@ -91,7 +91,7 @@ class ManagedConsumer(Consumer):
 
     @property
     def committed(self) -> str:
-        """What the service would start after, hex."""
+        """Replay id after which the service would start, hex."""
         return self.config.committed
 
 
@@ -139,12 +139,12 @@ def _hear(event: str, said: tuple[object, ...]) -> None:
         _INTERFERING[str(said[0])]()
 
 
-sys.addaudithook(_hear)  # for the life of the process; it does nothing but in `at_step`
+sys.addaudithook(_hear)  # for the life of the process; it acts only in `at_step`
 
 
 @contextmanager
 def at_step(step: str, do: Callable[[], object]) -> Iterator[None]:
-    """Whenever the package reaches this step, do that."""
+    """Call a function whenever the package reaches this step."""
     _INTERFERING[step] = do
     try:
         yield
@@ -154,7 +154,7 @@ def at_step(step: str, do: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def commits_lost(bus: Emulator) -> Iterator[None]:
-    """The stream breaks just before each commit; on another stream the service takes none, as it delivered nothing there."""
+    """Break the stream just before each commit; the service accepts none on another stream."""
     with at_step(steps.MANAGED_COMMIT_NEXT, lambda: bus.drop_connections("rst_stream")):
         yield
 
@@ -168,6 +168,6 @@ def managed_bus(**knobs: Any) -> Iterator[Emulator]:
 
 
 def define(bus: Emulator, **settings: str) -> ManagedConfig:
-    """The subscription; by default one that loses nothing."""
+    """Define the subscription; by default one that loses no event."""
     values = {"default_replay": "EARLIEST", "error_recovery_replay": "EARLIEST", **settings}
     return bus.define_managed_subscription(NAME, TOPIC, **values)

@@ -1,4 +1,4 @@
-"""Events that are delivered beyond a batch's bounds: kept for the next batch, or dropped and counted."""
+"""Events that are delivered beyond a batch: kept for the next batch, or dropped and counted."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_carried_events_fill_the_next_batch_first(bus: Emulator, consumer: Consu
 
 
 def test_carried_events_may_reach_until(bus: Emulator, consumer: Consumer) -> None:
-    """A batch whose carried events reach `until` ends with them; nothing more is asked for."""
+    """A batch whose carried events reach `until` ends with them, and requests no more."""
     ids = publish(bus, 1, 4)
     run(replace(consumer, bounds=ONE_EVENT))
     publish(bus, 5, 4)
@@ -137,7 +137,7 @@ def test_a_held_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> None
 
 
 def test_what_cannot_be_written_is_counted_once(bus: Emulator, consumer: Consumer) -> None:
-    """Events beyond a batch that the staging area does not take are counted with that batch alone."""
+    """Events beyond a batch that cannot be staged are counted with that batch alone."""
     publish(bus, 1, 1)
     first = run(consumer)
     ids = publish(bus, 2, 4)
@@ -186,7 +186,7 @@ def test_a_staged_next_batch_drops_them(bus: Emulator, consumer: Consumer) -> No
 
 
 def test_what_memory_dropped_is_counted_beside_it(bus: Emulator, consumer: Consumer) -> None:
-    """Events that memory had no room for, and those that the next batch had none for, are added up."""
+    """Events dropped for lack of memory, and those dropped by the next batch, are added up."""
     publish(bus, 1, 4)
     first = run(replace(consumer, bounds=ONE_EVENT))
     first.folder.note_excess({UNASKED: 1})  # an attempt before the one that wrote the manifest

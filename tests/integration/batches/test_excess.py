@@ -1,4 +1,4 @@
-"""Deliveries beyond one for each event are counted, with their cause, in the manifest and what a task says."""
+"""Extra deliveries are counted by cause, in the manifest and in a task's result."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 def staged(consumer: Consumer) -> Staged:
-    """A whole run that staged something."""
+    """Run a whole task that stages a batch."""
     came = consumer.run_once()
     assert isinstance(came, Staged)
     return came
 
 
 def test_what_a_dead_task_had_in_memory(bus: Emulator, consumer: Consumer) -> None:
-    """As of its last sign of life; without a death there is no excess."""
+    """Extra deliveries after a death count up to its last lease heartbeat; otherwise none."""
     publish(bus, 1, 5)
     one = staged(consumer)
     assert one.excess() == {}
@@ -59,7 +59,7 @@ def test_what_a_dead_task_had_in_memory(bus: Emulator, consumer: Consumer) -> No
 
 
 def test_what_salesforce_delivers_again(tmp_path: Path) -> None:
-    """What a lost commit, a dead task's closed file and a wait cost adds up to the deliveries that Salesforce counts."""
+    """The counted extra deliveries of all causes add up to the deliveries of Salesforce."""
     with managed_bus() as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
@@ -80,7 +80,7 @@ def test_what_salesforce_delivers_again(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_what_a_dead_tasks_files_cost(tmp_path: Path) -> None:
-    """Salesforce keeps no place within a batch, so closed files without a manifest are delivered once more."""
+    """Closed files without a manifest come again from a managed subscription, and are counted."""
     with managed_bus() as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
@@ -95,7 +95,7 @@ def test_what_a_dead_tasks_files_cost(tmp_path: Path) -> None:
 
 
 def test_what_comes_after_the_end(tmp_path: Path) -> None:
-    """Asked for, and delivered between a batch's last event and the end of its stream: it comes again with the next batch."""
+    """Events delivered between a batch's end and the stream's end are counted as extra."""
     with managed_bus() as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         consumer.bounds = Bounds(idle_seconds=0.5)

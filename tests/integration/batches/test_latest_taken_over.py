@@ -1,4 +1,4 @@
-"""Somebody at `latest` is thought dead, and another asks there anew, later: what the first one then hears must not count before that."""
+"""A lease at `latest` is taken over: events that the first holder receives later do not count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def folder(bus: Emulator, consumer: Consumer, waiter: Waiter) -> BatchFolder:
-    """Of the first batch, which begins at `latest`; no keepalive tells where that is."""
+    """Folder of the first batch, which begins at `latest`, without a keepalive."""
     publish(bus, 1, 3)
     consumer.initial_replay = "latest"
     bus.pause_keepalives()
@@ -34,8 +34,8 @@ def folder(bus: Emulator, consumer: Consumer, waiter: Waiter) -> BatchFolder:
 
 
 def take_over(folder: BatchFolder) -> None:
-    """As somebody on another machine does."""
-    number, holder = claims.holder_of(folder.folder) or pytest.fail("not claimed")
+    """Take the lease over, as a process on another machine does."""
+    number, holder = claims.holder_of(folder.folder) or pytest.fail("no lease")
     path = folder.folder / f"claims/{number + 1:04d}.json"
     path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
 
@@ -43,7 +43,7 @@ def take_over(folder: BatchFolder) -> None:
 def test_a_task_stages_nothing_of_a_later_moment(
     bus: Emulator, consumer: Consumer, folder: BatchFolder
 ) -> None:
-    """It finds the other's claim with its first event, and leaves the event to him."""
+    """A task at `latest` whose lease was taken over leaves its first event to the new holder."""
 
     async def run() -> None:
         fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
@@ -60,7 +60,7 @@ def test_a_task_stages_nothing_of_a_later_moment(
 def test_the_file_with_the_pinning_event_starts_at_latest(
     bus: Emulator, consumer: Consumer, folder: BatchFolder
 ) -> None:
-    """A later file that lacks this event starts after it, and cannot be mistaken for the first."""
+    """The file with the pinning event starts at `latest`, and a file without it after it."""
 
     async def run() -> tuple[list[str], Staged | Empty]:
         fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
@@ -78,7 +78,7 @@ def test_the_file_with_the_pinning_event_starts_at_latest(
 def test_a_pinning_event_that_was_not_staged_is_a_loss_window(
     bus: Emulator, consumer: Consumer, folder: BatchFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A task that dies between the pin and its first file leaves an event that only `earliest` can bring."""
+    """A task that dies between pin and first file leaves a loss window of one event."""
 
     async def run() -> tuple[list[str], Staged | Empty]:
         fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))
@@ -105,7 +105,7 @@ def test_a_pinning_event_that_was_not_staged_is_a_loss_window(
 def test_a_wait_stages_nothing_of_a_later_moment(
     bus: Emulator, waiter: Waiter, folder: BatchFolder
 ) -> None:
-    """A wait leaves the event to the other holder as well, and reports nothing pending."""
+    """A wait at `latest` whose lease was taken over reports nothing pending."""
 
     async def run() -> None:
         poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
@@ -141,14 +141,14 @@ class TakenOver(UserDict[str, str]):
 def test_a_task_that_finds_another_ones_batch_gives_way(
     consumer: Consumer, folder: BatchFolder
 ) -> None:
-    """A task that slept through its lease at `latest` names the task that took over, not a hand."""
+    """A task whose lease at `latest` has expired names the task that took it over."""
     consumer.positions = TakenOver(folder)  # type: ignore[assignment]
     with pytest.raises(BatchClaimed, match="taken over"):
         consumer.stage()
 
 
 class BegunMeanwhile(UserDict[str, str]):
-    """Positions of a wait that finds none, whereupon another task begins one and stages a batch."""
+    """Positions of a wait that reads none, before another task begins one and stages a batch."""
 
     def __init__(self, folder: BatchFolder) -> None:
         self._folder = folder
@@ -165,7 +165,7 @@ class BegunMeanwhile(UserDict[str, str]):
 
 
 def test_a_wait_that_finds_another_ones_batch_waits_on(waiter: Waiter, folder: BatchFolder) -> None:
-    """A wait that read no position, and then finds a batch, looks again instead of blaming a hand."""
+    """A wait that read no position, and then finds a batch, reads again instead of failing."""
     waiter.consumer.positions = BegunMeanwhile(folder)  # type: ignore[assignment]
     pending = waiter.find()
     assert (pending.coming, pending.enough) == (None, False)

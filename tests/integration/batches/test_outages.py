@@ -1,4 +1,4 @@
-"""Outages of the service, of the position store and of the staging area, at each point of a batch's life."""
+"""Outages of the service, the position store and the staging area, at each step of a batch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def stage_through_an_outage(bus: Emulator, consumer: Consumer, refusals: int) -> Staged | Empty:
-    """Stage a batch; after ten of fifteen events the service goes away, for so many refused tries."""
+    """Stage a batch; after ten of fifteen events the service refuses so many tries."""
     publish(bus, 1, 10)
     bus.fail_next("Subscribe", status="UNAVAILABLE", after=10)
     bus.fail_next("Subscribe", status="UNAVAILABLE", times=refusals)
@@ -48,7 +48,7 @@ def stage_through_an_outage(bus: Emulator, consumer: Consumer, refusals: int) ->
 
 
 def test_an_outage_after_the_first_event_is_waited_out(bus: Emulator, consumer: Consumer) -> None:
-    """The service comes back in time: one batch has what came before and after, each event delivered once."""
+    """A batch holds the events before and after a short outage, each delivered once."""
     consumer.bounds = Bounds(max_seconds=60, max_events=15, idle_seconds=30)
     staged = stage_through_an_outage(bus, consumer, refusals=3)
     assert isinstance(staged, Staged)
@@ -62,7 +62,7 @@ def test_an_outage_after_the_first_event_is_waited_out(bus: Emulator, consumer: 
 def test_an_outage_that_lasts_closes_the_batch(
     bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At `max_seconds` a manifest holds what came; it lands with a warning, and the next run takes the rest."""
+    """A long outage closes the batch at `max_seconds`, and the next run takes the rest."""
     consumer.bounds = Bounds(max_seconds=4, idle_seconds=30)
     staged = stage_through_an_outage(bus, consumer, refusals=1000)
     assert isinstance(staged, Staged)
@@ -85,7 +85,7 @@ def test_an_outage_that_lasts_closes_the_batch(
 def test_an_outage_before_the_first_event_is_waited_out(
     bus: Emulator, consumer: Consumer, rpc: str
 ) -> None:
-    """Login, topic and stream are asked for again while `max_seconds` lasts."""
+    """Login, topic and stream are retried during an outage while `max_seconds` lasts."""
     ids = publish(bus, 1, 5)
     consumer.bounds = Bounds(max_seconds=60, idle_seconds=0.3)
     bus.fail_next(rpc, times=4, status="" if rpc == "token" else "UNAVAILABLE")
@@ -97,7 +97,7 @@ def test_an_outage_before_the_first_event_is_waited_out(
 def test_an_outage_that_outlasts_the_fetch_is_a_retry(
     bus: Emulator, consumer: Consumer, rpc: str
 ) -> None:
-    """Without an event the try fails at `max_seconds`, with the batch free and the position where it was."""
+    """An outage without an event fails the try at `max_seconds`, and releases the lease."""
     ids = publish(bus, 1, 5)
     consumer.bounds = Bounds(max_seconds=2, idle_seconds=30)
     bus.fail_next(rpc, status="UNAVAILABLE", times=1000)
@@ -113,16 +113,16 @@ def test_an_outage_that_outlasts_the_fetch_is_a_retry(
 
 
 def held(consumer: Consumer) -> list[str]:
-    """Leases that were not released."""
+    """Return the leases that were not released."""
     leases = consumer.root.rglob(f"{layout.CLAIMS}/*.json")
     return [str(one) for one in leases if not one.with_suffix(".done").exists()]
 
 
 @dataclass
 class Time:
-    """A clock that moves by what is waited.
+    """A clock that moves by the waiting time.
 
-    :param stops_at: when the task is ended; never by default.
+    :param stops_at: time at which the task is ended; never by default.
     """
 
     now: float = 0.0
@@ -141,7 +141,7 @@ class Time:
 class AwayStore(MappingStore):
     """A store that does not answer until a time.
 
-    :param reads: whether it can be read meanwhile.
+    :param reads: it can be read meanwhile.
     """
 
     time: Time = field(default_factory=Time)
@@ -167,7 +167,7 @@ class AwayStore(MappingStore):
 
 
 def landed_with(consumer: Consumer, bus: Emulator, store: AwayStore) -> Staged:
-    """A batch that has landed while its store is away; `max_seconds` is over."""
+    """Return a batch that has landed while its store is away, after `max_seconds`."""
     publish(bus, 1, 5)
     consumer.bounds = Bounds(max_seconds=0.5, idle_seconds=30)
     staged = consumer.stage()
@@ -182,7 +182,7 @@ def landed_with(consumer: Consumer, bus: Emulator, store: AwayStore) -> Staged:
 def test_the_commit_of_a_landed_batch_outlasts_its_store(
     bus: Emulator, consumer: Consumer, seconds: float, reads: bool, error: type[SfEventsError]
 ) -> None:
-    """The commit is tried for `commit_seconds` after the landing, whatever the fetch has left of `max_seconds`."""
+    """A commit is retried for `commit_seconds` after the landing, also beyond `max_seconds`."""
     time = Time()
     store = AwayStore(consumer, time, until=seconds)
     store.reads, store.error = reads, error
@@ -197,7 +197,7 @@ def test_the_commit_of_a_landed_batch_outlasts_its_store(
 def test_a_store_that_stays_away_leaves_the_commit_to_the_next_try(
     bus: Emulator, consumer: Consumer, commit_seconds: float
 ) -> None:
-    """After `commit_seconds` the try fails; the next one commits from the receipt, without Spark or a delivery."""
+    """After `commit_seconds` the try fails, and the next one commits without Spark or delivery."""
     time = Time()
     staged = landed_with(consumer, bus, AwayStore(consumer, time, until=10_000))
     delivered = bus.deliveries(TOPIC)
@@ -216,7 +216,7 @@ def test_a_store_that_stays_away_leaves_the_commit_to_the_next_try(
 
 
 def test_a_task_that_is_ended_while_its_store_is_away(bus: Emulator, consumer: Consumer) -> None:
-    """A stop ends the wait at once; the next try commits from the receipt."""
+    """A stop ends the retries of a commit at once, and the next try commits from the receipt."""
     time = Time(stops_at=1.0)
     staged = landed_with(consumer, bus, AwayStore(consumer, time, until=60))
     delivered = bus.deliveries(TOPIC)

@@ -1,4 +1,4 @@
-"""A sensor that pokes, ahead of the task that fetches: what it is told, what it stages, and what that costs."""
+"""A sensor that pokes ahead of the fetching task: its result, its staged events, and its cost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def test_nothing_is_pending(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
-    """A silent topic is not enough; the position is begun, not moved, and nobody owns it yet."""
+    """On a silent topic a poke begins the position without an owner, and reports too few events."""
     pending = waiter.poke()
     assert (pending.enough, pending.events) == (False, 0)
     assert (consumer.position.sequence, consumer.position.owner) == (0, "")
@@ -47,7 +47,7 @@ def test_nothing_is_pending(bus: Emulator, consumer: Consumer, waiter: Waiter) -
 def test_what_a_poke_received_is_the_batchs_first_part(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """The task goes on after it: each event is delivered once and landed once, and the position is the task's from then on."""
+    """A task continues after a poke's events: each is delivered once and landed once."""
     ids = publish(bus, 1, 3)
     pending = waiter.poke()
     assert pending.coming is not None
@@ -61,7 +61,7 @@ def test_what_a_poke_received_is_the_batchs_first_part(
 
 
 def test_a_poke_asks_for_no_more_than_it_needs(bus: Emulator, waiter: Waiter) -> None:
-    """Credit is what `min_events` lacks, so a thousand waiting events are not paid for by somebody who only looks."""
+    """A poke requests only the events that `min_events` lacks."""
     publish(bus, 1, 200)
     waiter.min_events = 7
     assert waiter.poke().events == 7
@@ -71,7 +71,7 @@ def test_a_poke_asks_for_no_more_than_it_needs(bus: Emulator, waiter: Waiter) ->
 def test_enough_is_reached_over_several_pokes(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """Each goes on after what the one before has staged; what is enough at last is one batch, each event delivered once."""
+    """Several pokes add up to one batch, each event delivered once."""
     waiter.min_events = 10
     ids = publish(bus, 1, 4)
     first = waiter.poke()
@@ -88,7 +88,7 @@ def test_enough_is_reached_over_several_pokes(
 def test_a_poke_that_is_ended_keeps_what_came(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """Half of what it waits for has come: that is staged and released, and nobody pays for it again."""
+    """A stopped poke leaves its events staged and the lease released."""
     waiter.min_events, waiter.bounds = 10, Bounds(idle_seconds=60)
 
     async def poke_and_end() -> None:
@@ -110,7 +110,7 @@ def test_a_poke_that_is_ended_keeps_what_came(
 
 
 def test_enough_that_is_staged_costs_nothing_more(bus: Emulator, waiter: Waiter) -> None:
-    """A second poke, or another sensor of the same consumer, finds the files and asks the bus for nothing."""
+    """A second poke, or another sensor, finds the staged events and requests none."""
     publish(bus, 1, 3)
     waiter.poke()
     streams = len(bus.subscriptions)
@@ -123,7 +123,7 @@ def test_enough_that_is_staged_costs_nothing_more(bus: Emulator, waiter: Waiter)
 def test_a_whole_batch_is_enough(
     bus: Emulator, consumer: Consumer, waiter: Waiter, landed: bool
 ) -> None:
-    """What a task has left after the position is pending, however few events it has; nothing is delivered for it."""
+    """A whole batch is enough for a poke, however few events it has."""
     publish(bus, 1, 2)
     left = consumer.stage()
     assert isinstance(left, Staged)
@@ -139,7 +139,7 @@ def test_a_whole_batch_is_enough(
 def test_a_batch_that_somebody_works_on_is_not_pending(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """The poke says who has it, and does not subscribe: it would be delivered what the other gets too."""
+    """A poke names the lease holder, and does not subscribe while that process works."""
     publish(bus, 1, 2)
     holding = consumer.stage()
     streams = len(bus.subscriptions)
@@ -154,7 +154,7 @@ def test_a_batch_that_somebody_works_on_is_not_pending(
 def test_while_somebody_begins_the_position_nothing_is_pending(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """A first run at the same time: the poke gives way, and no second epoch is begun."""
+    """A poke gives way while another task begins the position, and begins no second epoch."""
     publish(bus, 1, 2)
     area = StagingArea(UPath(consumer.root)).topic(bus.org.org_id, "orders", TOPIC)
     with area.claim_beginning(Holder.here(consumer.run, "now")):
@@ -166,7 +166,7 @@ def test_while_somebody_begins_the_position_nothing_is_pending(
 def test_a_run_of_the_past_has_nothing_to_wait_for(
     bus: Emulator, consumer: Consumer, waiter: Waiter, how: str
 ) -> None:
-    """Its own batch is kept: enough, though its task staged it and not the sensor, and no event is delivered."""
+    """A rerun whose task staged a batch has enough, without a delivery."""
     start, end = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
     consumer.run = replace(consumer.run, data_interval_start=start, data_interval_end=end)
     publish(bus, 1, 3)
@@ -188,7 +188,7 @@ def test_a_run_of_the_past_has_nothing_to_wait_for(
 def test_a_backfill_whose_batch_is_gone_is_refused(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """It does not wait for live events, which are not its own."""
+    """A sensor of a backfill without a batch is refused, and waits for no live events."""
     publish(bus, 1, 3)
     consumer.run_once()
     consumer.backfill = True
@@ -200,7 +200,7 @@ def test_a_backfill_whose_batch_is_gone_is_refused(
 def test_a_topic_that_cannot_be_read_is_refused_at_once(
     consumer: Consumer, waiter: Waiter, bus: Emulator
 ) -> None:
-    """No position is begun for a mistyped topic."""
+    """A mistyped topic is refused before a position is begun."""
     consumer.topic = "/event/Oder__e"
     with pytest.raises(TopicError, match="/event/Oder__e"):
         waiter.poke()
@@ -210,7 +210,7 @@ def test_a_topic_that_cannot_be_read_is_refused_at_once(
 def test_a_refused_replay_id_asks_the_user(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """As for the task: nothing moves, and the message says how to choose."""
+    """A poke whose replay id is refused moves nothing, and names the user's choices."""
     expire(bus, consumer)
     with pytest.raises(
         ReplayIdRefused, match=rf"`airflow sfevents position set orders {TOPIC} earliest`"
@@ -222,7 +222,7 @@ def test_a_refused_replay_id_asks_the_user(
 def test_a_fallback_chosen_by_the_user_is_taken_by_a_poke(
     bus: Emulator, consumer: Consumer, waiter: Waiter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It writes the loss window down; the task that follows goes on from there, and commits the same window once."""
+    """A poke writes the loss window of a fallback, and the task commits that window once."""
     old = expire(bus, consumer)
     ids = publish(bus, 6, 5)
     consumer.replay_fallback = "earliest"
@@ -239,7 +239,7 @@ def test_a_fallback_chosen_by_the_user_is_taken_by_a_poke(
 def test_files_whose_end_is_refused_land_first(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """Too few have come, and the bus cannot go on after them: that is enough, or they would wait for ever."""
+    """Staged events are enough, however few, if the bus refuses to continue after them."""
     waiter.min_events = 10
     publish(bus, 1, 4)
     waiter.poke()
@@ -255,7 +255,7 @@ def test_files_whose_end_is_refused_land_first(
 def test_a_second_fetching_task_is_refused_and_a_sensor_is_not(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """A position belongs to the task that fetches, from its first commit on; any sensor may wait on it."""
+    """A second fetching task of a position is refused, and a sensor of any task is not."""
     publish(bus, 1, 2)
     waiter.poke()
     consumer.run_once()
@@ -270,7 +270,7 @@ def test_a_second_fetching_task_is_refused_and_a_sensor_is_not(
 def test_a_poke_of_another_sensor_meanwhile_doubles_nothing(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """Two listen at one place: both are delivered what comes, one stages it, and the batch holds it once."""
+    """Of two sensors that listen at once, one stages the events, and the batch holds each once."""
     waiter.bounds = Bounds(idle_seconds=1.0)
     waiter.poke()  # begins the position
 
@@ -291,7 +291,7 @@ def test_a_poke_of_another_sensor_meanwhile_doubles_nothing(
 def test_an_empty_fetch_after_a_poke_is_empty(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """A poke that heard nothing leaves nothing that a task could take for a part."""
+    """A poke without events leaves no file for the task."""
     waiter.poke()
     assert isinstance(consumer.run_once(), Empty)
 
@@ -300,7 +300,7 @@ def test_an_empty_fetch_after_a_poke_is_empty(
 def test_a_batch_that_a_sensor_filled_alone_knows_when_its_last_event_was_created(
     bus: Emulator, consumer: Consumer, waiter: Waiter, pokes: int
 ) -> None:
-    """The task receives nothing itself, so it reads the time from the last file that the sensor left."""
+    """A task without new events reads the last event's time from the sensor's last file."""
     last = datetime(2026, 1, 1, 12, tzinfo=UTC)
     for poke in range(pokes):
         times = [last + timedelta(minutes=minute) for minute in (1, 2, 3)]

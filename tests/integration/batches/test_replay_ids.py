@@ -1,4 +1,4 @@
-"""Replay ids that the bus refuses, places that get old, and what a user's choice makes of them."""
+"""Replay ids that the bus refuses, positions that get old, and the user's choice of a fallback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_the_default_asks_and_names_the_commands(bus: Emulator, consumer: Consumer) -> None:
-    """Without a choice nothing moves, and the message says how to choose."""
+    """By default a refused replay id moves nothing, and the error names the choices."""
     expire(bus, consumer)
     publish(bus, 6, 5)
     with pytest.raises(
@@ -35,7 +35,7 @@ def test_the_default_asks_and_names_the_commands(bus: Emulator, consumer: Consum
 def test_a_fallback_to_earliest_takes_what_is_left_and_says_what_is_lost(
     bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The batch after an expired id holds all that the bus still has; its loss window is in manifest, position and log."""
+    """A fallback to `earliest` fetches all that is left, and records a loss window everywhere."""
     old, before = expire(bus, consumer), consumer.position
     ids = publish(bus, 6, 5)
     consumer.replay_fallback = "earliest"
@@ -60,7 +60,7 @@ def test_a_fallback_to_earliest_takes_what_is_left_and_says_what_is_lost(
 def test_a_fallback_to_latest_takes_what_comes_from_then_on(
     bus: Emulator, consumer: Consumer
 ) -> None:
-    """Nothing is delivered of what the bus holds; the place is learned, so that the next run misses nothing."""
+    """A fallback to `latest` is pinned, so that the next run misses nothing."""
     expire(bus, consumer)
     publish(bus, 6, 5)
     consumer.replay_fallback = "latest"
@@ -74,14 +74,14 @@ def test_a_fallback_to_latest_takes_what_comes_from_then_on(
 
 
 def test_a_choice_stands_for_every_attempt_at_the_batch(bus: Emulator, consumer: Consumer) -> None:
-    """An attempt that fell back and died is continued by one that would have asked: one place, one loss window."""
+    """An attempt that fell back and died is continued at its replay point, with one loss window."""
     expire(bus, consumer)
     ids = publish(bus, 6, 5)
     consumer.replay_fallback = "earliest"
     staged = consumer.stage()
     assert isinstance(staged, Staged)
     staged.release()
-    (staged.folder.folder / layout.MANIFEST).unlink()  # as if it had died just before
+    (staged.folder.folder / layout.MANIFEST).unlink()  # as if the task had died just before
     consumer.replay_fallback = "fail"
     again = consumer.run_once()
     assert staged_ids(consumer, again) == ids
@@ -91,7 +91,7 @@ def test_a_choice_stands_for_every_attempt_at_the_batch(bus: Emulator, consumer:
 def test_batches_overlap_until_a_later_event_is_committed(
     bus: Emulator, consumer: Consumer
 ) -> None:
-    """What the bus may deliver again is marked for landing, and the mark goes with the first event newer than the fallback."""
+    """Batches are marked as overlapping until an event newer than the fallback is committed."""
     publish(bus, 1, 5)
     consumer.run_once()
     consumer.positions["orders"] = json.dumps(
@@ -112,7 +112,7 @@ def test_batches_overlap_until_a_later_event_is_committed(
 
 
 def test_a_refused_anchor_is_no_loss(bus: Emulator, consumer: Consumer) -> None:
-    """An anchor that is rubbish is left aside for the position it belongs to; no event is lost or paid for twice."""
+    """An invalid keepalive point is replaced by the position, and no event is lost or doubled."""
     publish(bus, 1, 5)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
@@ -136,7 +136,7 @@ def test_a_refused_anchor_is_no_loss(bus: Emulator, consumer: Consumer) -> None:
 def test_a_position_that_gets_old_warns(
     bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Long before the bus forgets a place each run says when that will be."""
+    """Each run warns of an old position long before its replay id expires."""
     publish(bus, 1, 5)
     consumer.run_once()
     record = json.loads(consumer.positions["orders"])
@@ -148,7 +148,7 @@ def test_a_position_that_gets_old_warns(
 
 
 def test_latest_without_a_keepalive_is_a_retry(bus: Emulator, consumer: Consumer) -> None:
-    """A first run that cannot learn where `latest` is does not pass for one that found nothing."""
+    """A first run at `latest` without a keepalive or event fails for a retry."""
     consumer.initial_replay = "latest"
     consumer.bounds = Bounds(idle_seconds=0.05, max_seconds=2.0)
     bus.pause_keepalives()
@@ -157,7 +157,7 @@ def test_latest_without_a_keepalive_is_a_retry(bus: Emulator, consumer: Consumer
 
 
 def test_three_silent_days_expire_nothing(bus: Emulator, consumer: Consumer) -> None:
-    """Hourly and rarer, with only keepalives in between: the next event is fetched, and nothing was refused."""
+    """Three days with only keepalives expire no replay id, and the next event is fetched."""
     publish(bus, 1, 1)
     consumer.run_once()
     for hours in (1, 20, 40, 60):

@@ -1,4 +1,4 @@
-"""Cleared runs, retries of what had committed, and backfills: their own batch or a refusal, never live events."""
+"""Cleared runs, retries after a commit, and backfills: their own batch or a refusal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_of(day: int, *, task: str = "land") -> Run:
 
 
 def run_days(bus: Emulator, consumer: Consumer, days: int) -> list[Staged]:
-    """One run a day, each with two events."""
+    """Run once a day, each time with two events."""
     done = []
     for day in range(1, days + 1):
         publish(bus, day * 10, 2)
@@ -46,7 +46,7 @@ def run_days(bus: Emulator, consumer: Consumer, days: int) -> list[Staged]:
 
 
 def clear(consumer: Consumer, day: int) -> None:
-    """What Airflow tells a task of a run that was cleared."""
+    """Return the request of a task of a cleared run."""
     consumer.cleared, consumer.run = True, replace(run_of(day), try_number=2)
 
 
@@ -54,7 +54,7 @@ def clear(consumer: Consumer, day: int) -> None:
 def test_a_cleared_run_lands_its_own_batch_again(
     bus: Emulator, consumer: Consumer, day: int
 ) -> None:
-    """Of the newest run or of an old one: the same batch is landed, the position stays, no event is delivered."""
+    """A cleared run, new or old, lands its own batch again; the position stays."""
     done = run_days(bus, consumer, 3)
     publish(bus, 40, 2)
     before = consumer.position
@@ -71,7 +71,7 @@ def test_a_cleared_run_lands_its_own_batch_again(
 
 
 def test_a_retry_of_what_had_committed_spends_nothing(bus: Emulator, consumer: Consumer) -> None:
-    """A try that died between its commit and its end is repeated with the same result, without Spark."""
+    """A retry after a commit has the same result, without Spark or a delivery."""
     (done,) = run_days(bus, consumer, 1)
     publish(bus, 40, 2)
     consumer.run = replace(run_of(1), try_number=2)
@@ -86,7 +86,7 @@ def test_a_retry_of_what_had_committed_spends_nothing(bus: Emulator, consumer: C
 def test_a_retry_without_a_batch_goes_on_as_its_first_try(
     bus: Emulator, consumer: Consumer
 ) -> None:
-    """Retries are no runs of the past: what the first try did not get, the second does."""
+    """A retry without a batch fetches what its first try did not."""
     run_days(bus, consumer, 1)
     publish(bus, 40, 2)
     consumer.run = replace(run_of(2), try_number=2)
@@ -96,7 +96,7 @@ def test_a_retry_without_a_batch_goes_on_as_its_first_try(
 
 
 def test_a_cleared_run_whose_batch_is_swept_is_refused(bus: Emulator, consumer: Consumer) -> None:
-    """Its events cannot be had from the staging area, and others must not be landed in their stead."""
+    """A cleared run whose batch was swept is refused."""
     done = run_days(bus, consumer, 3)
     done[0].folder.remove()
     publish(bus, 40, 2)
@@ -107,7 +107,7 @@ def test_a_cleared_run_whose_batch_is_swept_is_refused(bus: Emulator, consumer: 
 
 
 def test_a_cleared_run_that_is_the_newest_fetches(bus: Emulator, consumer: Consumer) -> None:
-    """A run that found nothing and was cleared is still the one whose time it is."""
+    """A cleared run without events fetches if it is the newest run."""
     run_days(bus, consumer, 1)
     consumer.run = run_of(2)
     assert isinstance(consumer.run_once(), Empty)
@@ -121,7 +121,7 @@ def test_a_cleared_run_that_is_the_newest_fetches(bus: Emulator, consumer: Consu
 def test_a_topic_that_was_moved_in_its_list_keeps_its_batch(
     bus: Emulator, consumer: Consumer
 ) -> None:
-    """A mapped task is known by its topic: another map index after the list was re-ordered makes no difference."""
+    """A mapped task finds its batch by its topic after the list was reordered."""
     publish(bus, 1, 2)
     consumer.run = replace(run_of(1), map_index=0)
     done = consumer.run_once()
@@ -134,7 +134,7 @@ def test_a_topic_that_was_moved_in_its_list_keeps_its_batch(
 
 
 def test_a_backfill_lands_what_its_interval_had(bus: Emulator, consumer: Consumer) -> None:
-    """The batch is found by its interval, whichever run had staged it."""
+    """A backfill lands the batch of its interval, whichever run had staged it."""
     done = run_days(bus, consumer, 2)
     publish(bus, 40, 2)
     consumer.backfill, consumer.run = True, replace(run_of(1), run="backfill__1")
@@ -148,7 +148,7 @@ def test_a_backfill_lands_what_its_interval_had(bus: Emulator, consumer: Consume
 def test_a_backfill_without_a_batch_is_refused(
     bus: Emulator, consumer: Consumer, days: int
 ) -> None:
-    """It eats no live event, be there a position or none yet."""
+    """A backfill without a batch is refused, with or without a position."""
     run_days(bus, consumer, days)
     publish(bus, 40, 2)
     positions = dict(consumer.positions)
@@ -160,7 +160,7 @@ def test_a_backfill_without_a_batch_is_refused(
 
 
 def test_two_that_land_one_batch_again_give_way(bus: Emulator, consumer: Consumer) -> None:
-    """A batch of the past is claimed like any other."""
+    """Of two reruns of one batch, the second gives way."""
     run_days(bus, consumer, 2)
     clear(consumer, 1)
     first = consumer.stage()
@@ -171,7 +171,7 @@ def test_two_that_land_one_batch_again_give_way(bus: Emulator, consumer: Consume
 
 
 def test_a_batch_of_an_epoch_left_behind_is_landed_again(bus: Emulator, consumer: Consumer) -> None:
-    """After a reset by hand an old run still lands its own batch, and the new position stays."""
+    """After a reset an old run lands its own batch again, and the new position stays."""
     (done,) = run_days(bus, consumer, 1)
     forgotten = consumer.positions.pop("orders")
     done.topic_folder.forget("9999-01-01T00:00:00+00:00")
@@ -183,7 +183,7 @@ def test_a_batch_of_an_epoch_left_behind_is_landed_again(bus: Emulator, consumer
 
 
 def test_a_position_forgotten_on_purpose_begins_anew(bus: Emulator, consumer: Consumer) -> None:
-    """Receipts from before do not make the next run look like one whose position was lost; it is marked to overlap."""
+    """A position that was forgotten begins again, marked to overlap, in spite of old receipts."""
     (done,) = run_days(bus, consumer, 1)
     consumer.positions.clear()
     with pytest.raises(PositionConflict, match=r"`airflow sfevents position forget orders"):
@@ -200,7 +200,7 @@ def test_a_position_forgotten_on_purpose_begins_anew(bus: Emulator, consumer: Co
 def test_a_run_that_committed_what_another_had_staged_owns_it_too(
     bus: Emulator, consumer: Consumer
 ) -> None:
-    """A batch staged in one run and landed in the next is landed again for either."""
+    """A batch that one run staged and another committed can be landed again by either."""
     publish(bus, 1, 2)
     consumer.run = run_of(1)
     staged = consumer.stage()

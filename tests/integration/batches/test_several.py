@@ -1,4 +1,4 @@
-"""Several on one consumer: first runs at once, a second Airflow, workers with staging areas of their own, a hand in between."""
+"""One consumer with several first runs, Airflows, staging areas, and manual changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_of_two_first_runs_one_gives_way(bus: Emulator, consumer: Consumer) -> None:
-    """While one begins the position another spends nothing, and leaves no second epoch."""
+    """A first run gives way, without a delivery, while another one begins the position."""
     publish(bus, 1, 2)
     area = StagingArea(UPath(consumer.root)).topic(bus.org.org_id, "orders", TOPIC)
     with area.claim_beginning(Holder.here(consumer.run, "now")), pytest.raises(BatchClaimed):
@@ -35,7 +35,7 @@ def test_of_two_first_runs_one_gives_way(bus: Emulator, consumer: Consumer) -> N
 
 
 def test_a_second_airflow_on_one_staging_area_is_told(bus: Emulator, consumer: Consumer) -> None:
-    """It has no position, and yet one has begun there: it takes nothing of what the first one staged."""
+    """A second Airflow on one staging area is refused, and takes no staged event."""
     publish(bus, 1, 2)
     first = consumer.stage()
     first.release()
@@ -48,7 +48,7 @@ def test_a_second_airflow_on_one_staging_area_is_told(bus: Emulator, consumer: C
 def test_a_batch_commits_to_where_it_landed(
     bus: Emulator, consumer: Consumer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Another worker's copy of the batch landed first and was shorter: the rest comes with the next batch."""
+    """A batch that landed shorter from another worker commits that end; the rest comes next."""
     ids = publish(bus, 1, 5)
     staged = consumer.stage()
     assert isinstance(staged, Staged)
@@ -78,7 +78,7 @@ def test_a_batch_commits_to_where_it_landed(
 def test_a_position_reset_meanwhile_keeps_spark_from_starting(
     bus: Emulator, consumer: Consumer, changed: dict[str, str], stands: str
 ) -> None:
-    """Between staging and landing the position is looked at once more."""
+    """A position that was reset after staging keeps Spark from starting."""
     publish(bus, 1, 2)
     staged = consumer.stage()
     assert isinstance(staged, Staged)

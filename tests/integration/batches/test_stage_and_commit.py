@@ -56,7 +56,7 @@ def test_each_run_takes_what_came_since(bus: Emulator, consumer: Consumer) -> No
 
 
 def test_position_is_kept_before_anything_is_asked_for(bus: Emulator, consumer: Consumer) -> None:
-    """The epoch is in the store at sequence 0 even when the first fetch brings nothing."""
+    """The position is stored with batch number 0 even if the first fetch has no event."""
     assert isinstance(consumer.run_once(), Empty)
     assert (consumer.position.sequence, consumer.position.start) == (0, "earliest")
 
@@ -74,7 +74,7 @@ def test_position_is_kept_before_anything_is_asked_for(bus: Emulator, consumer: 
 def test_each_bound_ends_a_batch_alone(
     bus: Emulator, consumer: Consumer, bounds: Bounds, ended_by: str, most: int
 ) -> None:
-    """The manifest says which bound it was, and the next batch takes the rest."""
+    """The manifest names the bound that ended the batch, and the next batch takes the rest."""
     ids = publish(bus, 1, 300)
     consumer.bounds = bounds
     first = consumer.run_once()
@@ -102,7 +102,7 @@ def test_a_staged_batch_is_adopted_and_not_fetched_again(bus: Emulator, consumer
 
 
 def test_a_landed_batch_is_only_committed(bus: Emulator, consumer: Consumer) -> None:
-    """A try that died between receipt and commit does not land again."""
+    """A batch with a receipt is committed without a second landing."""
     ids = publish(bus, 1, 5)
     before = consumer.stage()
     assert isinstance(before, Staged)
@@ -116,7 +116,7 @@ def test_a_landed_batch_is_only_committed(bus: Emulator, consumer: Consumer) -> 
 
 
 def test_committing_twice_moves_once(bus: Emulator, consumer: Consumer) -> None:
-    """A commit whose answer was lost may be repeated."""
+    """A commit that is repeated moves the position once."""
     publish(bus, 1, 5)
     staged = consumer.stage()
     assert isinstance(staged, Staged)
@@ -128,7 +128,7 @@ def test_committing_twice_moves_once(bus: Emulator, consumer: Consumer) -> None:
 
 
 def test_without_a_receipt_that_adds_up_nothing_moves(bus: Emulator, consumer: Consumer) -> None:
-    """A Spark job that succeeded without landing all of it has landed nothing."""
+    """The position stays if a successful Spark job has not landed all events."""
     publish(bus, 1, 5)
     staged = consumer.stage()
     assert isinstance(staged, Staged)
@@ -142,7 +142,7 @@ def test_without_a_receipt_that_adds_up_nothing_moves(bus: Emulator, consumer: C
 
 
 def test_a_second_one_gives_way(bus: Emulator, consumer: Consumer) -> None:
-    """While a batch is claimed another run spends nothing and is told who has it."""
+    """A second run of a batch gives way without a delivery, naming the lease holder."""
     publish(bus, 1, 5)
     holding = consumer.stage()
     delivered = bus.deliveries(TOPIC)
@@ -154,7 +154,7 @@ def test_a_second_one_gives_way(bus: Emulator, consumer: Consumer) -> None:
 
 
 def test_what_was_received_before_a_kill_is_kept(bus: Emulator, consumer: Consumer) -> None:
-    """A fetch ended from outside stages what came, and the next try goes on after it."""
+    """A stopped fetch stages its events, and the next try continues after them."""
     publish(bus, 1, 20)
     consumer.bounds = Bounds(idle_seconds=30)
 
@@ -177,7 +177,7 @@ def test_what_was_received_before_a_kill_is_kept(bus: Emulator, consumer: Consum
 
 
 def test_a_quiet_topic_goes_on_from_a_keepalive(bus: Emulator, consumer: Consumer) -> None:
-    """A position outlives retention: the next fetch starts at the last keepalive, and no batch is committed."""
+    """A quiet topic's next fetch starts at the last keepalive, and no batch is committed."""
     publish(bus, 1, 5)
     consumer.run_once()
     committed = consumer.position
@@ -195,7 +195,7 @@ def test_a_quiet_topic_goes_on_from_a_keepalive(bus: Emulator, consumer: Consume
 
 
 def test_first_run_at_latest_learns_its_place(bus: Emulator, consumer: Consumer) -> None:
-    """Nothing published between two runs falls through, though the first saw no event."""
+    """Events published after a first run at `latest` without events are fetched by the next one."""
     publish(bus, 1, 5)
     consumer.initial_replay = "latest"
     assert isinstance(consumer.run_once(), Empty)
@@ -206,7 +206,7 @@ def test_first_run_at_latest_learns_its_place(bus: Emulator, consumer: Consumer)
 
 
 def test_an_expired_replay_id_moves_nothing(bus: Emulator, consumer: Consumer) -> None:
-    """The bus does not know the place any more: one error that names it, and no fallback by itself."""
+    """An expired replay id is an error that names it, without a fallback."""
     publish(bus, 1, 5)
     consumer.run_once()
     committed = consumer.positions["orders"]
@@ -221,7 +221,7 @@ def test_an_expired_replay_id_moves_nothing(bus: Emulator, consumer: Consumer) -
 def test_an_expired_position_written_anew_begins_an_epoch(
     bus: Emulator, consumer: Consumer
 ) -> None:
-    """What the error says to do works: another epoch at sequence 0 takes what the bus still holds."""
+    """An expired position that is set as the error says begins an epoch with all that is left."""
     publish(bus, 1, 5)
     consumer.run_once()
     bus.clock.advance(hours=80)
@@ -246,7 +246,7 @@ def test_an_unknown_topic_begins_nothing(bus: Emulator, consumer: Consumer) -> N
 
 
 def test_a_lost_position_is_no_first_run(bus: Emulator, consumer: Consumer) -> None:
-    """With receipts in the staging area a missing position is refused, and nothing is delivered."""
+    """A missing position is refused if the staging area has receipts."""
     publish(bus, 1, 5)
     consumer.run_once()
     consumer.positions.clear()
@@ -258,7 +258,7 @@ def test_a_lost_position_is_no_first_run(bus: Emulator, consumer: Consumer) -> N
 
 
 def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
-    """A backup of the database that is behind the staging area must not land batches again under new numbers."""
+    """A position that is behind the staging area, such as a backup, is refused."""
     publish(bus, 1, 5)
     consumer.run_once()
     old = consumer.positions["orders"]
@@ -271,7 +271,7 @@ def test_an_old_position_is_refused(bus: Emulator, consumer: Consumer) -> None:
 
 
 def test_a_second_task_is_told_to_name_its_own_consumer(bus: Emulator, consumer: Consumer) -> None:
-    """Two tasks on one position would each get half of the events."""
+    """A second task on a position is refused, and asked for a consumer of its own."""
     publish(bus, 1, 5)
     consumer.run_once()
     consumer.run = Run(dag="orders", run="r2", task="other")
@@ -280,7 +280,7 @@ def test_a_second_task_is_told_to_name_its_own_consumer(bus: Emulator, consumer:
 
 
 def test_a_topic_twice_in_one_mapping_is_refused(bus: Emulator, consumer: Consumer) -> None:
-    """Two mapped tasks of one run on one topic: the second is told, and fetches nothing."""
+    """The second of two mapped tasks of one run on one topic is refused."""
     publish(bus, 1, 5)
     consumer.run = Run(dag="orders", run="r1", task="land", map_index=0)
     consumer.run_once()
@@ -293,7 +293,7 @@ def test_a_topic_twice_in_one_mapping_is_refused(bus: Emulator, consumer: Consum
 
 
 def test_old_batches_are_swept(bus: Emulator, consumer: Consumer) -> None:
-    """The staging area keeps the last batches only."""
+    """The staging area keeps only the last batches."""
     for number in range(4):
         publish(bus, number, 1)
         staged = consumer.stage()
@@ -306,7 +306,7 @@ def test_old_batches_are_swept(bus: Emulator, consumer: Consumer) -> None:
 
 
 def test_the_manifest_holds_no_secret(bus: Emulator, consumer: Consumer) -> None:
-    """Secrets stay in the connection."""
+    """A manifest holds no secret of the connection."""
     publish(bus, 1, 1)
     staged = consumer.run_once()
     assert isinstance(staged, Staged)
@@ -318,7 +318,7 @@ def test_the_manifest_holds_no_secret(bus: Emulator, consumer: Consumer) -> None
 
 
 def test_a_damaged_file_is_noticed_before_spark(bus: Emulator, consumer: Consumer) -> None:
-    """An adopted batch whose file does not hold what its manifest says is refused by name, and stays as it is."""
+    """A staged batch with a damaged file is refused by name, and stays as it is."""
     publish(bus, 1, 5)
     staged = consumer.stage()
     assert isinstance(staged, Staged)

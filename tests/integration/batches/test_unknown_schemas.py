@@ -1,4 +1,4 @@
-"""Events whose schema the service does not have: kept, noted, and asked for again."""
+"""Events whose schema the service does not have: kept, recorded, and requested again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bus(request: pytest.FixtureRequest) -> Iterator[Emulator]:
 
 
 def test_an_unknown_schema_does_not_stop_the_batch(bus: Emulator, consumer: Consumer) -> None:
-    """All events are staged; beside the schemas it is noted why one is not there."""
+    """Events of an unknown schema are staged, with the reason beside the schemas."""
     publish(bus, 1, 2)
     bus.publish_raw(TOPIC, b"\x02?", NOWHERE)
     publish(bus, 3, 2)
@@ -43,7 +43,7 @@ def test_an_unknown_schema_does_not_stop_the_batch(bus: Emulator, consumer: Cons
 
 
 def test_a_schema_is_asked_for_again_when_the_batch_is(bus: Emulator, consumer: Consumer) -> None:
-    """A try that adopts the batch gets what has become known since."""
+    """A try that reuses a batch requests its missing schema again."""
     bus.publish_raw(TOPIC, b"\x02?", NOWHERE)
     publish(bus, 1, 2)
     staged = consumer.stage()
@@ -57,12 +57,12 @@ def test_a_schema_is_asked_for_again_when_the_batch_is(bus: Emulator, consumer: 
 
 
 def asked_for(bus: Emulator) -> int:
-    """How often the service was asked for the schema that it does not have."""
+    """Return the number of requests for the schema that the service does not have."""
     return sum(call.rpc == "GetSchema" and call.subject == NOWHERE for call in bus.requests)
 
 
 def test_a_schema_that_comes_late_costs_no_stream(bus: Emulator, consumer: Consumer) -> None:
-    """The events stay staged while the schema is asked for again, and the batch is made by the same fetch."""
+    """A schema that comes late is requested again by the same fetch, with the stream open."""
     publish(bus, 1, 3)
     bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=2)
     staged = consumer.run_once()
@@ -71,7 +71,7 @@ def test_a_schema_that_comes_late_costs_no_stream(bus: Emulator, consumer: Consu
 
 
 def test_a_schema_that_cannot_be_had_just_now_is_a_retry(bus: Emulator, consumer: Consumer) -> None:
-    """At `max_seconds` the try fails and keeps the events; nothing is noted as unknown, nothing is delivered twice."""
+    """A schema unavailable until `max_seconds` fails the try, which keeps the events."""
     publish(bus, 1, 3)
     bus.fail_next("GetSchema", error_code="schema.api.unavailable", times=1000)
     bounds, consumer.bounds = consumer.bounds, replace(consumer.bounds, max_seconds=2.0)

@@ -1,4 +1,4 @@
-"""A triggerer that waits: it stages what comes and says so once it is enough; whatever becomes of it, nothing is paid for twice."""
+"""A triggerer's wait: it stages events until they are enough, and none is delivered twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def test_a_wait_ends_with_what_woke_it_staged(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """It costs one stream and no claim until the event comes; the task goes on after it, and each event is delivered once."""
+    """A wait costs one stream and no lease before its event, and the task continues after it."""
     coming = waiter.coming()
 
     async def run() -> Heard:
@@ -55,7 +55,7 @@ def test_a_wait_ends_with_what_woke_it_staged(
 def test_a_wait_for_more_lets_the_batch_go_between_two_bursts(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """While it waits for the rest nobody is kept out, and it goes on after what it has."""
+    """A wait for more events releases the lease between two bursts, and continues after them."""
     waiter.min_events = 5
     coming = waiter.coming()
 
@@ -84,7 +84,7 @@ def test_a_wait_for_more_lets_the_batch_go_between_two_bursts(
 
 
 async def cancelled(waiter: Waiter, coming: Coming, bus: Emulator, come: int) -> None:
-    """A wait that is cancelled as soon as so many events have left the bus: a timeout, a triggerer that ends, a deleted task."""
+    """Cancel a wait as soon as so many events have left the bus."""
     listening = asyncio.create_task(waiter.wait(coming))
     await until(lambda: bus.deliveries(TOPIC) == come)
     listening.cancel()
@@ -95,7 +95,7 @@ async def cancelled(waiter: Waiter, coming: Coming, bus: Emulator, come: int) ->
 def test_a_wait_that_ends_half_way_keeps_what_came(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """Four of ten events had come, the last a moment ago: they are staged, the batch is free, and the next one pays for the rest only."""
+    """A cancelled wait leaves its events staged and the lease released."""
     waiter.min_events = 10
     coming = waiter.coming()
     publish(bus, 1, 4)
@@ -113,7 +113,7 @@ def test_a_wait_that_ends_half_way_keeps_what_came(
 def test_a_wait_cancelled_twice_holds_nothing(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """Whoever does not even wait for the stream's end leaves a free batch, of which each event lands once."""
+    """A wait that is cancelled twice leaves no lease, and each event lands once."""
     waiter.min_events = 10
     coming = waiter.coming()
     ids = publish(bus, 1, 4)
@@ -136,7 +136,7 @@ def test_a_wait_cancelled_twice_holds_nothing(
 def test_two_waits_on_one_batch_double_nothing(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """Two triggerers hold the same trigger: both end, and the batch holds each event once."""
+    """Two triggerers with the same trigger both end, and the batch holds each event once."""
     waiter.min_events = 3
     coming = waiter.coming()
 
@@ -156,7 +156,7 @@ def test_two_waits_on_one_batch_double_nothing(
 def test_two_waits_in_one_triggerer_share_a_stream(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """What comes is delivered to both by one subscription, and staged by one of them."""
+    """Two waits in one triggerer share a subscription, and one of them stages the events."""
     waiter.min_events = 3
     coming = waiter.coming()
 
@@ -164,7 +164,7 @@ def test_two_waits_in_one_triggerer_share_a_stream(
         async with consumer.client(share_streams=True) as client:
             both = [asyncio.create_task(waiter.wait_with(client, coming)) for _ in range(2)]
             await until(lambda: bus.open_streams == 1)
-            await asyncio.sleep(0.1)  # the second one joins; should it be late, it finds the files
+            await asyncio.sleep(0.1)  # the second one joins; if it is late, it finds the files
             publish(bus, 1, 3)
             return await asyncio.gather(*both)
 
@@ -178,7 +178,7 @@ def test_two_waits_in_one_triggerer_share_a_stream(
 def test_a_wait_does_not_listen_while_somebody_is_at_work(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """It would be delivered what the other gets too; when he has committed, a worker has to look where the position is."""
+    """A wait does not subscribe while another process holds the lease, and ends at its commit."""
     coming = waiter.coming()
     publish(bus, 1, 2)
     holding = consumer.stage()
@@ -186,7 +186,9 @@ def test_a_wait_does_not_listen_while_somebody_is_at_work(
 
     async def run() -> Heard:
         listening = asyncio.create_task(waiter.wait(coming))
-        await asyncio.sleep(0.3)  # some looks; nothing to wait for, as nothing is to happen
+        await asyncio.sleep(
+            0.3
+        )  # some looks; there is no condition to wait for, as nothing may happen
         assert (listening.done(), len(bus.subscriptions)) == (False, streams)
         await asyncio.to_thread(holding.release)
         return await listening
@@ -199,7 +201,7 @@ def test_a_wait_does_not_listen_while_somebody_is_at_work(
 def test_a_batch_committed_meanwhile_is_for_a_worker_to_look_at(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """What the trigger says of an old batch is not believed of the next one."""
+    """A trigger's result for a batch that was committed meanwhile does not count for the next."""
     coming = waiter.coming()
     publish(bus, 1, 2)
     consumer.run_once()
@@ -213,7 +215,7 @@ def test_a_batch_committed_meanwhile_is_for_a_worker_to_look_at(
 def test_what_somebody_else_took_first_is_left_to_him(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """A task began to fetch while the wait was listening: the wait's own copy is dropped and counted, and it waits for what he makes of it."""
+    """Events that a task fetches at the same time are dropped by the wait, and counted."""
     coming = waiter.coming()
     fetching = replace(consumer, bounds=Bounds(idle_seconds=0.6))
 
@@ -237,7 +239,7 @@ def test_what_somebody_else_took_first_is_left_to_him(
 def test_a_wait_leaves_a_refused_replay_id_to_a_worker(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """It chooses nothing: a worker is told, who applies `replay_fallback`."""
+    """A triggerer's wait leaves a refused replay id to a worker, which applies the fallback."""
     expire(bus, consumer)
     with pytest.raises(ReplayIdRefused):
         asyncio.run(waiter.wait(waiter.coming()))
@@ -247,20 +249,20 @@ def test_a_wait_leaves_a_refused_replay_id_to_a_worker(
 
 
 def test_a_coming_batch_survives_a_triggers_arguments(waiter: Waiter) -> None:
-    """What a trigger is given is plain, and the same when it is read back."""
+    """A coming batch is plain JSON, and is equal after a round trip."""
     coming = waiter.coming()
     assert type(coming).from_dict(coming.to_dict()) == coming
     assert {type(value) for value in coming.to_dict().values()} == {str, int}
 
 
 class Blocking:
-    """What the event loop's own thread did to files below a folder, by Python's audit events."""
+    """File accesses below a folder by the event loop's own thread, from Python's audit events."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._thread: int | None = None
         self.seen: list[str] = []
-        sys.addaudithook(self._hook)  # for good: there is no taking it away
+        sys.addaudithook(self._hook)  # permanent: a hook cannot be removed
 
     def watch(self) -> None:
         self._thread = threading.get_ident()
@@ -280,7 +282,7 @@ class Blocking:
 def test_nothing_is_read_or_written_on_the_event_loop(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """A triggerer runs a thousand waits in one thread: none of them touches a file in it, from the first look to the last release."""
+    """A wait accesses no file on the event loop's thread, which a thousand waits share."""
     coming = waiter.coming()
     blocking = Blocking(str(consumer.root))
 
@@ -289,7 +291,7 @@ def test_nothing_is_read_or_written_on_the_event_loop(
         try:
             listening = asyncio.create_task(waiter.wait(coming))
             await until(lambda: bus.open_streams == 1)
-            await asyncio.sleep(0.4)  # a keepalive, for the anchor; asserted below
+            await asyncio.sleep(0.4)  # a keepalive, to be recorded; asserted below
             publish(bus, 1, 1)
             return await listening
         finally:

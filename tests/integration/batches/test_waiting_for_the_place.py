@@ -1,4 +1,4 @@
-"""Waits at `latest`, on quiet topics and at old places: where a batch goes on must be known, and stay good."""
+"""Waits at `latest`, on quiet topics and at old replay ids: the position stays valid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def at_latest(bus: Emulator, consumer: Consumer) -> Consumer:
-    """A first run that wants nothing of what the bus holds."""
+    """Return the request of a first run that skips what the bus holds."""
     publish(bus, 1, 3)
     consumer.initial_replay = "latest"
     return consumer
@@ -45,7 +45,7 @@ def anchor(waiter: Waiter) -> Anchor | None:
 def test_the_event_that_woke_a_wait_at_latest_is_in_the_batch(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """The wait pins `latest` to its first event and stages it, so the task's batch begins with that event."""
+    """A wait at `latest` pins and stages its first event, and the task's batch begins with it."""
     bus.pause_keepalives()
 
     async def run() -> tuple[list[str], Pending]:
@@ -66,7 +66,7 @@ def test_the_event_that_woke_a_wait_at_latest_is_in_the_batch(
 def test_a_wait_at_latest_keeps_others_out_until_a_keepalive_pins_it(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """A second subscription at `latest` would begin later; once the position is pinned, any task may continue from it."""
+    """A wait at `latest` holds the lease until a keepalive pins it; then any task may continue."""
     bus.pause_keepalives()
 
     async def run() -> None:
@@ -89,7 +89,7 @@ def test_a_wait_at_latest_keeps_others_out_until_a_keepalive_pins_it(
 def test_pokes_at_latest_miss_nothing_between_them(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """The first poke waits for a keepalive; what is published while nobody listens is found by the next."""
+    """Events published between two pokes at `latest` are found by the second."""
     assert not waiter.poke().enough
     ids = publish(bus, 4, 2)
     assert waiter.poke().enough
@@ -100,7 +100,7 @@ def test_pokes_at_latest_miss_nothing_between_them(
 def test_a_poke_at_latest_that_learned_nothing_is_a_retry(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """Without a keepalive the next `latest` would be a later one; that does not pass for an empty wait."""
+    """A poke at `latest` without a keepalive or event fails for a retry."""
     bus.pause_keepalives()
     waiter.bounds, waiter.learn_seconds = Bounds(idle_seconds=0.1), 0.2
     with pytest.raises(TransportError, match="would be missed"):
@@ -108,7 +108,7 @@ def test_a_poke_at_latest_that_learned_nothing_is_a_retry(
 
 
 def test_latest_needs_the_staging_area(bus: Emulator, at_latest: Consumer, waiter: Waiter) -> None:
-    """If the staging area cannot be written, nothing is requested at `latest`, and the error says why."""
+    """If the staging area cannot be written, a wait at `latest` fails before a request."""
     waiter.root = at_latest.root.with_name("not a folder")
     waiter.root.write_text("")
     with pytest.raises(StagingError, match="A file is where a folder must be"):
@@ -119,7 +119,7 @@ def test_latest_needs_the_staging_area(bus: Emulator, at_latest: Consumer, waite
 def test_an_event_that_pinned_latest_elsewhere_is_not_given_up(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """A task that cannot see the first event is refused; with the sensor's staging area it lands that event."""
+    """A task that cannot see the pinning event is refused, and lands it with the sensor's area."""
     bus.pause_keepalives()
     elsewhere = replace(waiter, root=at_latest.root.with_name("sensor's"))
 
@@ -142,7 +142,7 @@ def test_an_event_that_pinned_latest_elsewhere_is_not_given_up(
 def test_a_keepalive_that_pinned_latest_elsewhere_counts_everywhere(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """No event lies before it, so a task with another staging area fetches all; what the wait staged is counted."""
+    """A task with another area fetches all events after a keepalive's pin, and counts the extra."""
     elsewhere = replace(waiter, root=at_latest.root.with_name("sensor's"))
     assert not elsewhere.poke().enough
     ids = publish(bus, 4, 2)
@@ -157,7 +157,7 @@ def test_a_keepalive_that_pinned_latest_elsewhere_counts_everywhere(
 def test_three_silent_days_of_waiting_expire_nothing(
     bus: Emulator, consumer: Consumer, waiter: Waiter, parts: int
 ) -> None:
-    """Waits come and go, and hear only keepalives; the next event is fetched, nothing is refused, and nothing is paid for twice."""
+    """Three days of waits with only keepalives expire no replay id, and cost no extra delivery."""
     publish(bus, 1, 1)
     consumer.run_once()
     waiter.min_events = 10
@@ -184,7 +184,7 @@ async def one_keepalive(waiter: Waiter, coming: waiting.Coming, before: Anchor |
 def test_keepalives_are_written_down_hourly(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """The first at once, and no further one for a while, however many come."""
+    """A wait records the first of many keepalives, and no other within the hour."""
     coming = waiter.coming()
 
     async def run() -> None:
@@ -202,7 +202,7 @@ def test_keepalives_are_written_down_hourly(
 def test_an_old_position_is_renewed_by_a_poke(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """A poke is too short for most keepalives; from 12 hours on it waits for one, once."""
+    """A poke at a position older than 12 hours waits for a keepalive, once."""
     publish(bus, 1, 1)
     consumer.run_once()
     waiter.bounds = Bounds(idle_seconds=0.05)
@@ -220,7 +220,7 @@ def test_an_old_position_is_renewed_by_a_poke(
 def test_a_refused_anchor_costs_nothing(
     bus: Emulator, consumer: Consumer, waiter: Waiter, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An anchor that is rubbish is left aside for the end of the files it follows; those are kept."""
+    """An invalid keepalive point is replaced by the end of the files, which are kept."""
     publish(bus, 1, 1)
     consumer.run_once()
     waiter.min_events = 3
@@ -249,14 +249,14 @@ def test_a_refused_anchor_costs_nothing(
 def test_a_wait_whose_claim_at_latest_was_taken_over_pins_nothing(
     bus: Emulator, at_latest: Consumer, waiter: Waiter
 ) -> None:
-    """A wait that was thought dead finds another holder when its keepalive comes, and gives way."""
+    """A wait at `latest` whose lease was taken over gives way at its keepalive."""
     bus.pause_keepalives()
     folder = waiter.coming().folder(waiter.area)
 
     async def run() -> None:
         poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
-        number, holder = claims.holder_of(folder.folder) or pytest.fail("not claimed")
+        number, holder = claims.holder_of(folder.folder) or pytest.fail("no lease")
         path = folder.folder / f"claims/{number + 1:04d}.json"
         path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
         bus.resume_keepalives()
@@ -269,7 +269,7 @@ def test_a_wait_whose_claim_at_latest_was_taken_over_pins_nothing(
 
 
 def test_a_batch_begun_at_latest_is_one(bus: Emulator, at_latest: Consumer, waiter: Waiter) -> None:
-    """Staged in parts, before and after the keepalive, by waits and task: one chain, each event once."""
+    """A batch at `latest`, staged by waits and task around a keepalive, holds each event once."""
     waiter.min_events = 10
     waiter.poke()
     ids = publish(bus, 4, 2)

@@ -1,4 +1,4 @@
-"""Waits that cannot write, or not share, the staging area: they work, and say what that costs; and waits that are killed."""
+"""Waits that cannot write or share the staging area, or are killed, and their extra deliveries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def apart(waiter: Waiter) -> Waiter:
-    """A triggerer whose staging area cannot be written: a file is where its folders must be."""
+    """Make a triggerer's staging area unwritable, by a file instead of its folders."""
     root = waiter.consumer.root.with_name("apart")
     coming = waiter.coming()
     folder = root / coming.folder(waiter.area).folder.relative_to(waiter.consumer.root)
@@ -46,7 +46,7 @@ def _delivered(bus: Emulator, count: int) -> bool:
 
 
 async def awaited(bus: Emulator, waiter: Waiter, coming: Coming, count: int) -> Heard:
-    """A wait, and so many events one after another once it listens."""
+    """Run a wait, and publish so many events one after another once it listens."""
     listening = asyncio.create_task(waiter.wait(coming))
     await until(lambda: bus.open_streams == 1)
     for number in range(1, count + 1):
@@ -62,7 +62,7 @@ def test_what_cannot_be_staged_is_reported_all_the_same(
     apart: Waiter,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The log says what it costs, the worker believes it, and the task has every event delivered once more, and once only."""
+    """Events that a wait cannot stage are reported, and delivered to the task once more."""
     with caplog.at_level(logging.WARNING):
         heard = asyncio.run(awaited(bus, apart, waiter.coming(), 1))
     assert (heard.events, heard.staged) == (1, False)
@@ -76,7 +76,7 @@ def test_what_cannot_be_staged_is_reported_all_the_same(
 
 
 async def listened(bus: Emulator, waiter: Waiter, coming: Coming, *, until_enough: bool) -> Heard:
-    """A listener for three events that gives the first one a moment; the third comes when that is long over."""
+    """Run a listener for three events with a short `max_wait`; the third comes much later."""
     async with waiter.consumer.client() as client:
         plan, bounds = waiting.sight(coming, waiter.area).plan, Bounds(max_events=3)
         listening = asyncio.create_task(
@@ -105,7 +105,7 @@ async def listened(bus: Emulator, waiter: Waiter, coming: Coming, *, until_enoug
 def test_a_stream_is_not_left_for_another_one(
     bus: Emulator, waiter: Waiter, apart: Waiter, until_enough: bool, events: int, ended_by: str
 ) -> None:
-    """A watcher announces what came in time, staged or not; a wait for three stays, as it would have the first ones delivered anew."""
+    """A wait that can stage nothing stays on its stream until it has enough; a watcher does not."""
     heard = asyncio.run(listened(bus, apart, waiter.coming(), until_enough=until_enough))
     assert (heard.events, heard.staged, heard.ended_by) == (events, False, ended_by)
 
@@ -113,7 +113,7 @@ def test_a_stream_is_not_left_for_another_one(
 def test_a_wait_does_not_try_in_vain_for_ever(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """The batch can be claimed and no file be closed: found out once, then the wait stays on its stream until it has enough."""
+    """A wait that can close no file finds that out once, and stays on its stream."""
     coming = waiter.coming()
     attempts = coming.folder(waiter.area).folder / "attempts"
     attempts.parent.mkdir(parents=True)
@@ -135,7 +135,7 @@ def test_a_wait_does_not_try_in_vain_for_ever(
 def test_a_poke_that_can_stage_nothing_and_has_too_little_fails(
     bus: Emulator, waiter: Waiter, apart: Waiter
 ) -> None:
-    """Each further poke would have the same events delivered anew, for days."""
+    """A poke that can stage nothing and has too few events fails."""
     apart.min_events = 3
     publish(bus, 1, 2)
     with pytest.raises(StagingError, match="2 of 3 events came so far, and each poke"):
@@ -145,7 +145,7 @@ def test_a_poke_that_can_stage_nothing_and_has_too_little_fails(
 def test_files_that_only_the_triggerer_sees_are_believed(
     bus: Emulator, consumer: Consumer, waiter: Waiter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its staging area is another folder: enough, with a warning that names both the cost and the remedy."""
+    """Events that only the triggerer sees are enough, with a warning of cost and remedy."""
     triggerer = replace(waiter, root=consumer.root.with_name("triggerer"))
     heard = asyncio.run(awaited(bus, triggerer, waiter.coming(), 1))
     assert heard.staged
@@ -162,14 +162,14 @@ def test_files_that_only_the_triggerer_sees_are_believed(
 def test_only_enough_of_this_batch_is_believed(
     bus: Emulator, waiter: Waiter, change: dict[str, object]
 ) -> None:
-    """What a trigger said of something else, or that a worker should look, is no event."""
+    """A trigger's result counts only for this batch, and only if it has enough events."""
     heard = Heard(batch_id=waiter.coming().batch_id, events=5)
     assert waiter.find(heard).enough
     assert not waiter.find(replace(heard, **change)).enough  # type: ignore[arg-type]
 
 
 def test_a_damaged_file_is_no_event(bus: Emulator, consumer: Consumer, waiter: Waiter) -> None:
-    """What was staged and cut short afterwards is fetched again, and a wait does not count it."""
+    """Events of a damaged file are fetched again, and a wait does not count them."""
     ids = publish(bus, 1, 1)
     waiter.poke()
     (file,) = consumer.root.rglob("part-*.parquet")
@@ -194,12 +194,14 @@ given = json.loads(sys.argv[1])
 url, name, secret = given["login"]
 login = ClientCredentials(login_url=url, client_id=name, client_secret=Secret(secret))
 settings = Settings(login=login, endpoint=given["endpoint"], plaintext=True)
-request = BatchRequest(topic=given["topic"], consumer="orders", bounds=Bounds(idle_seconds=60), owns=False)
+bounds = Bounds(idle_seconds=60)
+request = BatchRequest(topic=given["topic"], consumer="orders", bounds=bounds, owns=False)
 
 async def run():
     async with PubSubClient(settings) as client:
         store = MappingStore(given["positions"], "orders")
-        await poke(request, 10, client, StagingArea(UPath(given["root"])), lambda _: store, asyncio.Event())
+        area = StagingArea(UPath(given["root"]))
+        await poke(request, 10, client, area, lambda _: store, asyncio.Event())
 
 asyncio.run(run())
 """
@@ -231,7 +233,7 @@ sys.exit(any(loud))
 
 
 def test_arrow_is_imported_beside_the_event_loop() -> None:
-    """It takes a third of a second, which a thousand other triggers would wait for."""
+    """Arrow is imported in a thread, because the import takes a third of a second."""
     environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     subprocess.run([sys.executable, "-c", _WAIT], env=environment, check=True, timeout=60)
 
@@ -240,7 +242,7 @@ def test_arrow_is_imported_beside_the_event_loop() -> None:
 def test_a_killed_poke_costs_what_was_in_memory(
     bus: Emulator, consumer: Consumer, waiter: Waiter
 ) -> None:
-    """What it received is in a closed file within seconds, of events that came long before `min_events`; only the rest is paid again."""
+    """After a killed poke only the events of the last seconds are delivered again."""
     waiter.coming()  # begins the position
     login = consumer.settings.login
     assert isinstance(login, ClientCredentials)

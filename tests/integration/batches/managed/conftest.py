@@ -1,4 +1,4 @@
-"""A consumer, and who waits for it, of an emulated managed subscription."""
+"""A consumer of an emulated managed subscription, and its sensor or triggerer."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def test_salesforce_keeps_the_place(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """Each run takes what came since; the end of its batch is committed at the service, and nothing is delivered twice."""
+    """Each run's batch end is committed to Salesforce, and no event is delivered twice."""
     define(bus)
     first = publish(bus, 1, 25)
     one = consumer.run_once()
@@ -44,7 +44,7 @@ def test_salesforce_keeps_the_place(bus: Emulator, consumer: ManagedConsumer) ->
 
 @pytest.mark.full
 def test_a_keepalive_renews_the_place(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """While nothing comes, a keepalive's replay id is committed to Salesforce and put into the position: nothing expires."""
+    """Without events, a keepalive's replay id is committed to Salesforce and to the position."""
     define(bus)
     publish(bus, 1, 3)
     consumer.run_once()
@@ -62,7 +62,7 @@ def test_a_keepalive_renews_the_place(bus: Emulator, consumer: ManagedConsumer) 
 def test_the_batch_lands_though_its_end_was_not_kept(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """A commit without an answer fails nothing; what is delivered again then is known, and left out."""
+    """A batch lands although its commit had no answer, and redelivered events are left out."""
     define(bus)
     first = publish(bus, 1, 5)
     with commits_lost(bus):
@@ -79,7 +79,7 @@ def test_the_batch_lands_though_its_end_was_not_kept(
 def test_what_comes_again_does_not_count_for_the_bounds(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """With room for three events a batch holds three new ones, however many of the batch before come first."""
+    """Redelivered events do not count for a batch's bounds."""
     define(bus)
     ids = publish(bus, 1, 20)
     consumer.bounds = Bounds(max_events=12, idle_seconds=0.3)
@@ -90,7 +90,7 @@ def test_what_comes_again_does_not_count_for_the_bounds(
 
 
 def test_a_lost_stream_ends_the_batch(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """The next stream would deliver all of it anew; so the batch ends, and its end is committed on a stream of its own."""
+    """A lost stream ends the batch, and its end is committed on a stream of its own."""
     define(bus)
     ids = publish(bus, 1, 30)
     bus.fail_next("ManagedSubscribe", status="UNAVAILABLE", after=10)
@@ -106,7 +106,7 @@ def test_a_lost_stream_ends_the_batch(bus: Emulator, consumer: ManagedConsumer) 
 def test_a_task_stages_nothing_once_another_has_written_the_position(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """Salesforce's place may then be beyond the batch; so the task gives way before its first file."""
+    """A task gives way before its first file if another task has written the position."""
     define(bus)
     publish(bus, 1, 3)
     consumer.run_once()
@@ -124,7 +124,7 @@ def test_a_task_stages_nothing_once_another_has_written_the_position(
 
 @pytest.mark.full
 def test_where_the_service_takes_late_commits_nothing_is_paid_twice(tmp_path: Path) -> None:
-    """A place that was delivered on an earlier stream is committed before anything is fetched, so that nothing comes again."""
+    """A late commit before the fetch, where Salesforce accepts it, prevents extra deliveries."""
     with managed_bus(commit_reach="subscription") as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
@@ -139,7 +139,7 @@ def test_where_the_service_takes_late_commits_nothing_is_paid_twice(tmp_path: Pa
 def test_a_first_run_at_latest_has_a_place_at_once(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """`latest` is a moment: a keepalive's place, or the end of the first file, is committed, so that a restart misses nothing."""
+    """A first run at `latest` commits a keepalive or the end of its first file at once."""
     define(bus, default_replay="LATEST")
     publish(bus, 1, 3)
     assert isinstance(consumer.run_once(), Empty)
@@ -151,7 +151,7 @@ def test_a_first_run_at_latest_has_a_place_at_once(
 
 @pytest.mark.full
 def test_an_expired_place_brings_all_that_is_left(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """With errorRecoveryReplay EARLIEST nothing the bus still holds is missed."""
+    """After an expired replay id, errorRecoveryReplay EARLIEST brings all that the bus holds."""
     define(bus)
     publish(bus, 1, 5)
     consumer.run_once()
@@ -162,7 +162,7 @@ def test_an_expired_place_brings_all_that_is_left(bus: Emulator, consumer: Manag
 
 @pytest.mark.full
 def test_a_cleared_place_brings_all_again(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """STOP clears the place. The last batch's events are known when they come first; others are left to landing."""
+    """After a STOP, redelivered events are known if they come first; landing sorts out others."""
     define(bus)
     publish(bus, 1, 5)
     consumer.run_once()
@@ -186,7 +186,7 @@ def test_a_cleared_place_brings_all_again(bus: Emulator, consumer: ManagedConsum
     ],
 )
 def test_killed_between_any_two_steps(bus: Emulator, consumer: ManagedConsumer, step: str) -> None:
-    """Wherever the process dies: every event is staged once, in order, and the batches chain."""
+    """After a kill at any step, every event is staged once, in order, and the batches chain."""
     define(bus)
     first = publish(bus, 1, 4)
     consumer.run_once()
@@ -199,7 +199,7 @@ def test_killed_between_any_two_steps(bus: Emulator, consumer: ManagedConsumer, 
         assert staged.adopted == (step in AFTER_MANIFEST and not found[len(second) :])
     assert found == second + third
     assert consumer.position.events_total == len(first + second + third)
-    assert consumer.committed >= third[-1]  # or a keepalive's place after it
+    assert consumer.committed >= third[-1]  # or a later keepalive's replay id
 
 
 AFTER_MANIFEST = {steps.MANIFEST_WRITTEN, steps.MANAGED_COMMIT_NEXT, steps.MANAGED_COMMITTED}

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.emulator import Emulator
 
-FOR_EVER = replace(PATIENT, slot_seconds=36_000.0)  # a test that waits it out does not end
+FOR_EVER = replace(PATIENT, slot_seconds=36_000.0)  # a test that waits for all of it never ends
 
 
 @asynccontextmanager
 async def occupied(consumer: ManagedConsumer) -> AsyncIterator[None]:
-    """Another client has the slot, and keeps it."""
+    """Let another client occupy the managed subscription."""
     async with consumer.client() as other, other.managed(NAME, TOPIC) as holding:
         listening = holding.deliveries(1)
         await anext(listening)
@@ -40,21 +40,21 @@ async def occupied(consumer: ManagedConsumer) -> AsyncIterator[None]:
 
 
 def tries(consumer: ManagedConsumer) -> int:
-    """How often somebody has asked for the slot."""
+    """Return the number of streams that were requested."""
     return sum(call.rpc == "ManagedSubscribe" for call in consumer.bus.requests)
 
 
 async def ended(
     consumer: ManagedConsumer, work: Callable[[asyncio.Event], Awaitable[object]]
 ) -> str:
-    """What work says that is ended while it waits for the slot."""
+    """Run work that is stopped while it waits for the other client; return its error."""
     async with occupied(consumer):
         consumer.timeouts = FOR_EVER
         stopping = asyncio.Event()
         before = tries(consumer)
         working = asyncio.ensure_future(work(stopping))
         await until(lambda: tries(consumer) > before)
-        await asyncio.sleep(0.1)  # so that it is told, mostly
+        await asyncio.sleep(0.1)  # usually enough for the refusal to arrive
         stopping.set()
         with pytest.raises(Stopped) as caught:
             await working
@@ -63,14 +63,14 @@ async def ended(
 
 
 def test_a_fetch_is_ended(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """It waits for another's slot as for anything else: until somebody ends it."""
+    """A fetch that waits for another client of the subscription can be stopped."""
     define(bus)
     assert "ended while it fetched" in asyncio.run(ended(consumer, consumer.stage_until))
 
 
 @pytest.mark.full
 def test_a_poke_is_ended(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """So does a sensor."""
+    """A sensor that waits for another client of the subscription can be stopped."""
     define(bus)
     waiter = ManagedWaiter(consumer=consumer)
     assert "ended while it waited" in asyncio.run(ended(consumer, waiter.poke_until))
@@ -79,7 +79,7 @@ def test_a_poke_is_ended(bus: Emulator, consumer: ManagedConsumer) -> None:
 def test_the_commit_of_a_batch_that_is_staged_is_given_up(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """An adopted batch whose end is not committed waits for the slot, too; it stays staged, and Spark is not started."""
+    """A reused batch stays staged, without Spark, if the wait for its commit is stopped."""
     define(bus)
     ids = publish(bus, 1, 4)
     with commits_lost(bus):
@@ -91,7 +91,7 @@ def test_the_commit_of_a_batch_that_is_staged_is_given_up(
 
 @pytest.mark.full
 def test_a_commit_that_is_made_up_for_is_given_up(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """Before a fetch, the last batch's end may be owed to Salesforce; the wait for that is ended like any other."""
+    """The wait to commit the last batch's end, before a fetch, can be stopped."""
     define(bus)
     ids = publish(bus, 1, 4)
     with commits_lost(bus):
@@ -103,7 +103,7 @@ def test_a_commit_that_is_made_up_for_is_given_up(bus: Emulator, consumer: Manag
 
 
 def test_ended_after_the_last_event(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """A task that is ended between its manifest and Spark starts no Spark; the next try adopts the batch."""
+    """A task that is stopped after its manifest starts no Spark; the next try reuses the batch."""
     define(bus)
     ids = publish(bus, 1, 4)
 

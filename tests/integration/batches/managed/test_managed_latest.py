@@ -1,4 +1,4 @@
-"""A managed subscription whose defaultReplay is LATEST: `latest` is a moment, and until something is committed the next stream has another."""
+"""A managed subscription with defaultReplay LATEST, before its first replay id is committed."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 def bus() -> Iterator[Emulator]:
     with managed_bus(
         keepalive_seconds=60.0, slot_hold_seconds=0.0
-    ) as emulator:  # no keepalive makes a place
+    ) as emulator:  # no keepalive gives a replay id
         define(emulator, default_replay="LATEST")
         yield emulator
 
 
 def asks(stream: Subscription) -> bool:
-    """Whether it is there for events, and not for a commit alone."""
+    """True if the stream requests events, and does not only commit."""
     return stream.open and stream.max_outstanding > 0
 
 
 def while_listening(
     bus: Emulator, work: Callable[[], Awaitable[object]], count: int
 ) -> tuple[list[str], object]:
-    """Publish so many events once the work listens; their replay ids, and what became of the work."""
+    """Publish so many events once the work listens; return their replay ids and the outcome."""
 
     async def run() -> tuple[list[str], object]:
         working = asyncio.ensure_future(work())
@@ -56,7 +56,7 @@ def while_listening(
 
 
 def refuse_commit(bus: Emulator) -> None:
-    """The next stream, which is one to commit what a dead task could not, is refused for good."""
+    """Refuse the next stream permanently: it would commit what a dead task could not."""
     bus.fail_next(
         "ManagedSubscribe",
         error_code="managed.subscription.fetch.request.invalid",
@@ -72,7 +72,7 @@ def all_that_is_left(consumer: ManagedConsumer) -> list[str]:
 
 
 BEFORE_A_PLACE = {steps.PART_CLOSED, steps.MANAGED_COMMIT_NEXT, steps.MANAGED_COMMITTED}
-"""Killed there for the first time, nobody knows of a place, and the next try is to commit one first."""
+"""Steps whose first kill leaves no committed replay id: the next try has to commit one first."""
 
 
 @pytest.mark.full
@@ -92,7 +92,7 @@ BEFORE_A_PLACE = {steps.PART_CLOSED, steps.MANAGED_COMMIT_NEXT, steps.MANAGED_CO
 def test_killed_in_a_first_run(
     bus: Emulator, consumer: ManagedConsumer, step: str, nth: int
 ) -> None:
-    """From the first closed file on nothing is lost and nothing doubled, whether or not Salesforce has been told of a place."""
+    """A kill after a first run's first closed file neither loses nor doubles an event."""
     first, _ = while_listening(
         bus, lambda: asyncio.to_thread(kill_at, consumer, step, nth), count=3
     )
@@ -109,7 +109,7 @@ def test_killed_in_a_first_run(
 
 @pytest.mark.full
 def test_killed_before_anything_is_kept(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """Then the first run has not begun yet: `latest` is that of the next try, and what it hears it keeps."""
+    """After a kill before the first closed file, the next try's `latest` begins the position."""
     while_listening(bus, lambda: asyncio.to_thread(kill_at, consumer, steps.DELIVERED), count=3)
     ids, staged = while_listening(bus, lambda: consumer.stage_until(asyncio.Event()), count=2)
     assert isinstance(staged, Staged)
@@ -117,7 +117,7 @@ def test_killed_before_anything_is_kept(bus: Emulator, consumer: ManagedConsumer
 
 
 def test_no_commit_is_taken(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """A batch that landed though Salesforce took none of its places is gone on from by our own record; one event is paid for to give it a place."""
+    """A batch whose commits Salesforce refused is continued by the position, for one delivery."""
 
     def lose() -> None:
         bus.drop_connections("rst_stream")
@@ -150,7 +150,7 @@ def test_no_commit_is_taken(bus: Emulator, consumer: ManagedConsumer) -> None:
 def test_a_stream_lost_by_its_first_commit_is_not_replaced(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """Another one would begin at a later `latest`, and the batch would have a hole; so it ends there, and the next goes on by our record."""
+    """A stream lost by its first commit ends the batch, and the next one follows the position."""
     consumer.bounds = Bounds(idle_seconds=0.5, max_seconds=20)
     between: list[str] = []
 

@@ -40,7 +40,7 @@ def refused(consumer: ManagedConsumer) -> str:
 def test_a_subscription_that_loses_silently_is_refused(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """ErrorRecoveryReplay LATEST is accepted only where the user says so; nothing is delivered before."""
+    """A subscription with errorRecoveryReplay LATEST is refused unless the user accepts it."""
     define(bus, error_recovery_replay="LATEST")
     ids = publish(bus, 1, 2)
     assert "errorRecoveryReplay LATEST" in refused(consumer)
@@ -52,7 +52,7 @@ def test_a_subscription_that_loses_silently_is_refused(
 def test_a_subscription_of_another_topic_is_refused(
     bus: Emulator, consumer: ManagedConsumer
 ) -> None:
-    """Its events would land under a name that is not theirs."""
+    """A managed subscription of another topic is refused."""
     bus.define_event("Other__e", {"A__c": "Text"})
     bus.define_managed_subscription(
         NAME, "/event/Other__e", default_replay="EARLIEST", error_recovery_replay="EARLIEST"
@@ -63,7 +63,7 @@ def test_a_subscription_of_another_topic_is_refused(
 
 
 def test_one_that_is_not_there_is_named(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """By name and by id; the org says so, long before the Pub/Sub API would."""
+    """A missing managed subscription is named in the error, by its name or its id."""
     assert "the org has none with this developer name" in refused(consumer)
     consumer.managed = "18x000000000001AAA"
     assert "the org has none with this id" in refused(consumer)
@@ -71,7 +71,7 @@ def test_one_that_is_not_there_is_named(bus: Emulator, consumer: ManagedConsumer
 
 @pytest.mark.full
 def test_the_id_does_as_well_as_the_name(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """Operators may be given either."""
+    """A managed subscription may be given by its id."""
     config = define(bus)
     ids = publish(bus, 1, 2)
     consumer.managed = config.id
@@ -81,7 +81,7 @@ def test_the_id_does_as_well_as_the_name(bus: Emulator, consumer: ManagedConsume
 def test_a_second_consumer_is_refused(
     bus: Emulator, consumer: ManagedConsumer, tmp_path: Path
 ) -> None:
-    """There is one place; each of two would miss what the other gets."""
+    """A second consumer of a managed subscription is refused, as each would miss events."""
     config = define(bus)
     publish(bus, 1, 2)
     consumer.run_once()
@@ -90,13 +90,13 @@ def test_a_second_consumer_is_refused(
 
 
 def test_a_stopped_one_is_refused(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """With what to do, and what STOP has done to its place."""
+    """A stopped subscription is refused, with the remedy and the effect of STOP."""
     define(bus, state="STOP")
     assert "has state STOP" in refused(consumer)
 
 
 def test_stopped_while_it_delivers(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """What came until then is a batch, which lands; then the task fails with the reason."""
+    """A subscription stopped during a fetch leaves a batch that lands; then the task fails."""
     define(bus)
     ids = publish(bus, 1, 3)
     consumer.bounds = Bounds(idle_seconds=10)
@@ -118,7 +118,7 @@ def test_stopped_while_it_delivers(bus: Emulator, consumer: ManagedConsumer) -> 
 
 @pytest.mark.full
 def test_deleted_before_the_commit(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """The batch lands whatever becomes of its commit."""
+    """A batch lands although its subscription was deleted before the commit."""
     define(bus)
     ids = publish(bus, 1, 3)
     with at_step(steps.MANAGED_COMMIT_NEXT, lambda: bus.delete_managed_subscription(NAME)):
@@ -128,7 +128,7 @@ def test_deleted_before_the_commit(bus: Emulator, consumer: ManagedConsumer) -> 
 
 @pytest.mark.full
 def test_a_new_one_is_waited_for(tmp_path: Path) -> None:
-    """The Pub/Sub API hears of a new subscription after minutes; that is waited out, and then said."""
+    """A subscription that the Pub/Sub API does not know yet is waited for, and then an error."""
     with managed_bus(managed_propagation_seconds=120.0) as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         bus.managed.create(NAME, TOPIC, default_replay="EARLIEST", error_recovery_replay="EARLIEST")
@@ -149,7 +149,7 @@ def test_a_new_one_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_another_client_has_the_slot(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """A taken slot is waited for, up to the slot timeout; then the task fails, to be retried, and names possible holders."""
+    """A task waits for the subscription's other client, then fails and names possible ones."""
     define(bus)
     ids = publish(bus, 1, 2)
 
@@ -176,7 +176,7 @@ def test_another_client_has_the_slot(bus: Emulator, consumer: ManagedConsumer) -
 
 @pytest.mark.full
 def test_a_stream_without_commits_is_opened_anew(tmp_path: Path) -> None:
-    """The service closes it by its own clock; what was staged is not staged again, and the fetch goes on."""
+    """A stream that the service closes for lack of commits is opened again without a repetition."""
     with managed_bus(commit_deadline_seconds=0.4, keepalive_seconds=30) as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
@@ -196,7 +196,7 @@ def test_a_stream_without_commits_is_opened_anew(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_the_last_place_is_committed_again_in_time(tmp_path: Path) -> None:
-    """However long nothing is to be committed, the service keeps the stream open."""
+    """The last replay id is committed again in time, so that the service keeps the stream open."""
     with managed_bus(commit_deadline_seconds=1.5, keepalive_seconds=0.2) as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
@@ -224,7 +224,7 @@ def test_the_last_place_is_committed_again_in_time(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_wait_with_something_staged_keeps_its_stream(tmp_path: Path) -> None:
-    """A keepalive's place may not be committed then, as events lie before it; the last batch's end is, again, in time."""
+    """A wait with staged events repeats the last batch's end to keep its stream open."""
     with managed_bus(commit_deadline_seconds=10.0, keepalive_seconds=0.2) as bus:
         consumer = ManagedConsumer(bus=bus, root=tmp_path / "staging")
         define(bus)
@@ -257,7 +257,7 @@ def test_a_wait_with_something_staged_keeps_its_stream(tmp_path: Path) -> None:
 
 
 def test_coalesced_answers_settle_all_commits(bus: Emulator, consumer: ManagedConsumer) -> None:
-    """Several commits have one answer; each of them is known to be settled, and a refused one why."""
+    """One answer to several commits settles all of them, and says why one was refused."""
     define(bus)
     ids = publish(bus, 1, 5)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def asked(bus: Emulator) -> int:
-    """API requests so far; each counts against the org's."""
+    """Return the number of API requests so far; each counts against the org's limit."""
     return sum(call.rpc == "rest" for call in bus.requests)
 
 
@@ -34,7 +34,7 @@ def refused(waiter: ManagedWaiter) -> str:
 def test_pokes_ask_for_the_setup_now_and_then(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
-    """A sensor that pokes each minute asks the org every quarter of an hour, and then sees what was changed."""
+    """A sensor that pokes each minute reads the subscription's setup every quarter of an hour."""
     define(bus)
     for _ in range(3):
         assert not waiter.poke().enough
@@ -46,26 +46,26 @@ def test_pokes_ask_for_the_setup_now_and_then(
     assert "errorRecoveryReplay LATEST" in refused(waiter)
     assert asked(bus) == 2
     bus.set_managed_subscription(NAME, error_recovery_replay="EARLIEST")
-    assert not waiter.poke().enough  # what was not fit is not kept
+    assert not waiter.poke().enough  # an unsuitable setup is not cached
 
 
 def test_a_task_that_fetches_asks_each_time(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
-    """What it goes by is of now: a subscription that could lose events since a minute ago is refused."""
+    """A fetching task reads the subscription's setup each time, and refuses a lossy one."""
     define(bus)
     publish(bus, 1, 1)
     assert waiter.poke().enough
     bus.set_managed_subscription(NAME, error_recovery_replay="LATEST")
     with pytest.raises(ConfigurationError, match="errorRecoveryReplay LATEST"):
         consumer.stage()
-    assert "errorRecoveryReplay LATEST" in refused(waiter)  # an answer of now is everybody's
+    assert "errorRecoveryReplay LATEST" in refused(waiter)  # all share a fresh answer
 
 
 def test_a_poke_notices_that_it_was_stopped_or_deleted(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
-    """The service refuses the stream at once; from then on the org is asked again, and tells what to do."""
+    """A poke reads the setup again once the service refuses the stream, and names the remedy."""
     define(bus)
     assert not waiter.poke().enough
     bus.set_managed_subscription(NAME, state="STOP")

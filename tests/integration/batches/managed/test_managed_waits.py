@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def test_a_sensor_hands_over(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
-    """What it heard is the first file of the batch; delivered once more, since only a batch is committed, it is left out."""
+    """A sensor's events are the batch's first file, and are left out when they come again."""
     define(bus)
     assert not waiter.poke().enough
     ids = publish(bus, 1, 4)
@@ -38,7 +38,7 @@ def test_a_sensor_hands_over(
 def test_a_sensor_at_latest_commits_what_it_heard(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
-    """Until something is committed the service would begin at another `latest`, and what came between is missed."""
+    """A sensor at `latest` commits its first event to Salesforce, so that none is missed."""
     define(bus, default_replay="LATEST")
 
     async def run() -> list[str]:
@@ -57,7 +57,7 @@ def test_a_sensor_at_latest_commits_what_it_heard(
 def test_a_sensor_finds_the_slot_taken(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
-    """Whoever has it hears what comes: the answer is "not yet", and no failure."""
+    """A sensor whose subscription another client uses reports "not yet", and no failure."""
     define(bus)
 
     async def run() -> str:
@@ -77,7 +77,7 @@ def test_a_sensor_finds_the_slot_taken(
 def test_who_waits_makes_way(
     bus: Emulator, consumer: ManagedConsumer, waiter: ManagedWaiter
 ) -> None:
-    """A triggerer's wait holds the one slot; it lets go of it for a task that has claimed the batch."""
+    """A triggerer's wait leaves the managed subscription to a task that holds the lease."""
     define(bus)
     coming = waiter.coming()
     assert coming.managed == NAME
