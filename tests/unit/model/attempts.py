@@ -1,4 +1,4 @@
-"""Ends of an attempt, and the check of its claim."""
+"""Ends of an attempt, and the check of its lease."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ ENOUGH = "enough is pending"
 
 
 def killed(world: World, me: Worker) -> World:
-    """The world after a SIGKILL: the claim stays, the memory is gone, the Spark job continues."""
+    """The world after a SIGKILL: the lease stays, the memory is lost, the Spark job continues."""
     return world._replace(kills=world.kills - 1).worker(_tried_again(me, "killed"))
 
 
 def holds_claim(rules: Rules, world: World, me: Worker) -> bool:
-    """Tell whether `Claim.check` passes: no claim has a higher number."""
+    """Return whether `Claim.check` passes: no lease has a higher number."""
     claims = world.areas[me.area].claims(me.key)
     return not rules.keeps(broken.CHECK) or (bool(claims) and claims[-1].number == me.claim)
 
 
 def checked(rules: Rules, world: World, me: Worker, after: Worker) -> Step:
-    """`Claim.check`; without its claim the attempt fails."""
+    """`Claim.check`; without its lease the attempt fails."""
     if holds_claim(rules, world, me):
-        return "checks its claim", world.worker(after)
-    return failed(world, me, "finds its claim taken over")
+        return "checks its lease", world.worker(after)
+    return failed(world, me, "finds its lease taken over")
 
 
 def failed(world: World, me: Worker, why: str) -> Step:
@@ -45,7 +45,7 @@ def ended(world: World, me: Worker, outcome: str) -> Step:
 
 
 def goes_on(world: World, me: Worker) -> Step:
-    """A wait has enough: the operator of its run follows, if there is one."""
+    """The world once a wait has enough: the operator of its run follows, if there is one."""
     if not me.then:
         return ended(world, me, ENOUGH)
     area = released(world.areas[me.area], me)
@@ -54,7 +54,7 @@ def goes_on(world: World, me: Worker) -> Step:
 
 
 def released(area: Area, me: Worker) -> Area:
-    """The area without this attempt's claim."""
+    """The area without this attempt's lease."""
     claims = area.claims(me.key)
     if not any(one.by == me.me for one in claims):
         return area
@@ -63,7 +63,7 @@ def released(area: Area, me: Worker) -> Area:
 
 
 def stands(text: str) -> str:
-    """A position in few words."""
+    """A position, described in few words for the story."""
     if not text:
         return "none"
     one = position(text)

@@ -1,4 +1,4 @@
-"""Claims on a batch, in the order of `staging.claims.take`."""
+"""Leases on a batch, in the order of `staging.claims.take`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 def _claim(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     claims = world.areas[me.area].claims(me.key)
     if not claims:
-        yield "finds no claim", world.worker(me._replace(at="create", claim=1))
+        yield "finds no lease", world.worker(me._replace(at="create", claim=1))
         return
     last = claims[-1]
     after = world.worker(me._replace(at="create", claim=last.number + 1))
     found = decisions.verdict(world, rules, last, stopped=False)
     if found is not Verdict.ALIVE:
-        yield f"finds claim {last.number}: {found.value}", after
+        yield f"finds lease {last.number}: {found.value}", after
         return
-    yield failed(world, me, f"gives way to claim {last.number}")
+    yield failed(world, me, f"gives way to lease {last.number}")
     if world.pauses and decisions.verdict(world, rules, last, stopped=True) is Verdict.DEAD:
-        label = f"takes the stopped holder of claim {last.number} for dead"
+        label = f"takes the stopped holder of lease {last.number} for dead"
         yield label, after._replace(pauses=world.pauses - 1)
 
 
@@ -36,12 +36,12 @@ def _create(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     area = world.areas[me.area]
     claims = area.claims(me.key)
     if rules.exclusive_create and any(one.number >= me.claim for one in claims):
-        yield "is not the first to create the claim", world.worker(me._replace(at="claim"))
+        yield "is not the first to create the lease", world.worker(me._replace(at="claim"))
         return
     others = tuple(one for one in claims if one.number != me.claim)
     claimed = area.put_claims(me.key, (*others, Claim(me.claim, me.me)))
     at = "ask again" if me.key == BEGINNING else _once_claimed(me)
-    label = f"creates claim {me.claim} on {named(me.key)}"
+    label = f"creates lease {me.claim} on {named(me.key)}"
     yield label, world.area(me.area, claimed).worker(me._replace(at=at))
 
 
@@ -54,14 +54,14 @@ def _once_claimed(me: Worker) -> str:
 def claimed_at_once(
     rules: Rules, world: World, me: Worker, key: Key
 ) -> Iterator[tuple[str, World, int]]:
-    """Take a batch in one step; with the claim's number, or 0 if the batch is held."""
+    """Take a batch's lease in one step; return its number, or 0 if another attempt holds it."""
     area = world.areas[me.area]
     claims = area.claims(key)
     number = claims[-1].number + 1 if claims else 1
     taken = world.area(me.area, area.put_claims(key, (*claims, Claim(number, me.me))))
     found = decisions.verdict(world, rules, claims[-1], stopped=False) if claims else Verdict.FREE
     if found is not Verdict.ALIVE:
-        yield f"creates claim {number} on {named(key)}", taken, number
+        yield f"creates lease {number} on {named(key)}", taken, number
         return
     yield f"finds {named(key)} held", world, 0
     if world.pauses and decisions.verdict(world, rules, claims[-1], stopped=True) is Verdict.DEAD:
@@ -70,7 +70,7 @@ def claimed_at_once(
 
 
 def named(key: Key) -> str:
-    """A batch in words."""
+    """A batch, described for the story."""
     return "the beginning" if key == BEGINNING else f"batch {key[0]}-{key[1]}"
 
 

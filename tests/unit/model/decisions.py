@@ -71,7 +71,7 @@ def begun(
 
 @remember
 def pinned(store: str, replay_id: str, by: str, area: str) -> str:
-    """The position with a replay id in the place of `latest`, as text."""
+    """The position with a replay id instead of `latest`, as text."""
     return record.pin(position(store), replay_id, by=by, staging_id=area).to_json()
 
 
@@ -95,7 +95,7 @@ def taken(store: str, area: str) -> str:
 
 @remember
 def fallen_back(store: str, choice: str) -> str:
-    """The position after the bus refused its replay id, as text; empty: the user has not chosen."""
+    """The position after its replay id was refused, as text; empty: `replay_fallback` is `fail`."""
     try:
         lost = fallback.choose(position(store), choice, ReplayIdRefused("refused"), _WHERE)
     except ReplayIdRefused:
@@ -105,7 +105,7 @@ def fallen_back(store: str, choice: str) -> str:
 
 @remember
 def same_but_hint(found: str, base: str) -> bool:
-    """Tell whether the store holds the record that a task goes by."""
+    """Return whether the store holds the record that a task decides by."""
     found_, base_ = (position(one) if one else None for one in (found, base))
     return position_writes._without_hint(found_) == position_writes._without_hint(base_)
 
@@ -121,7 +121,7 @@ def elsewhere(store: str, area: str) -> str:
 
 
 def with_origin(world: World, index: int, text: str) -> World:
-    """The world once an area knows how a position's epoch began; a second time changes nothing."""
+    """The world once an area knows the beginning of an epoch; a repetition changes nothing."""
     area, first = world.areas[index], position(text)
     if any(one.epoch == first.epoch for one in area.origins):
         return world
@@ -138,7 +138,7 @@ def with_origin(world: World, index: int, text: str) -> World:
 def part(claim: int, ordinal: int, start: str, events: tuple[int, ...]) -> Part:
     """A closed file.
 
-    :param events: their places.
+    :param events: their numbers on the bus.
     """
     return Part(
         path=f"attempts/{claim:04d}/part-{ordinal:010d}.parquet",
@@ -289,13 +289,13 @@ def kept_files(start: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 @remember
 def is_batch_after(store: str, staged: str) -> bool:
-    """Tell whether a batch begins at the position's replay id, as `check_before_landing` does."""
+    """Return whether a batch begins at the position's replay id, as `check_before_landing` does."""
     return position(store).replay_id == manifest(staged).position_start
 
 
 @remember
 def has_landed(staged: str, landed: str) -> bool:
-    """Tell whether a batch's receipt proves that it landed."""
+    """Return whether a batch's receipt proves that it landed."""
     try:
         restart.require_landed(manifest(staged), receipt(landed) if landed else None, "")
     except NotLanded:
@@ -308,7 +308,8 @@ def moved(store: str, staged: str, by: tuple[int, int], area: str, keeps: bool) 
     """The position after a batch, as text; empty: refused.
 
     :param by: run and life of the task.
-    :param keeps: otherwise the position moves to the batch's end, wherever it stands.
+    :param keeps: the package's rule holds; otherwise the position moves to the batch's end from
+        anywhere.
     """
     try:
         after = record.advance(
@@ -324,15 +325,15 @@ def moved(store: str, staged: str, by: tuple[int, int], area: str, keeps: bool) 
 
 @remember
 def is_done(store: str, staged: str) -> bool:
-    """Tell whether the position is at the batch's end or past it."""
+    """Return whether the position is at the batch's end or past it."""
     one, batch = position(store), manifest(staged)
     return record.is_committed(one, batch) or record.is_past(one, batch)
 
 
 def verdict(world: World, rules: Rules, claim: Claim, *, stopped: bool) -> Verdict:
-    """An observer's verdict on a claim's holder.
+    """An observer's verdict on a lease holder.
 
-    :param stopped: the holder is alive without a sign of it: a frozen machine, a lost network.
+    :param stopped: the holder is alive without a lease heartbeat: a frozen machine, a lost network.
     """
     alive = any(one.me == claim.by and one.at != "done" for one in world.workers)
     if not rules.keeps(broken.CLAIM):

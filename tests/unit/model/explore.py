@@ -47,7 +47,7 @@ class Explored(NamedTuple):
 
 
 def holds(explored: Explored, at_least: int) -> None:
-    """Check that no world is wrong, and that the model has not shrunk unnoticed."""
+    """Check that no world is wrong, and that the model has not become smaller unnoticed."""
     assert not explored.fault, str(explored)
     assert explored.worlds >= at_least, str(explored)
 
@@ -160,7 +160,7 @@ def reset(world: World) -> World:
 
 
 def _let_run(rules: Rules, world: World) -> tuple[list[str], str]:
-    """Let runs without kills follow until nothing is left to do; with the fault then."""
+    """Let runs without kills follow until no work is left; return the fault then."""
     story: list[str] = []
     while world.late:
         world = writing.visible(world, 0)

@@ -86,7 +86,7 @@ def _receive(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 def _close_or_end(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     if me.memory:
-        # A file may be closed at any time, since its age closes it, too.
+        # A file may be closed at any time, because its age closes it, too.
         label, changed, after = closed(world, me)
         at = "keep first" if rules.managed and managed.is_pinning_file(after) else "fetch"
         yield label, changed.worker(after._replace(at=at))
@@ -102,7 +102,7 @@ def _nothing_came(world: World, me: Worker) -> Iterator[Step]:
     if world.keepalives:
         yield kept_alive(world, me)
     if unpinned(me):
-        yield failed(world, me, "has heard nothing that would pin latest")
+        yield failed(world, me, "has received nothing that would pin latest")
     else:
         yield ended(world, me, "nothing came")
 
@@ -165,7 +165,7 @@ def _overwrite(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _staged(rules: Rules, me: Worker, text: str) -> Worker:
-    """The worker with the batch's manifest, which a twin may have written."""
+    """The worker with the batch's manifest, which another attempt may have written."""
     counts = manifest(text).end == manifest(me.text).end or not rules.keeps(broken.CARRY_END)
     beyond = me.beyond if counts else ()
     after = me._replace(text=text, beyond=beyond, base="")
@@ -175,7 +175,7 @@ def _staged(rules: Rules, me: Worker, text: str) -> Worker:
 
 
 def _carry(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Claim the next batch for the events beyond this one; if it is held, they are dropped."""
+    """Take the next batch's lease for the events beyond this one; if it is held, drop them."""
     key = (me.key[0], me.key[1] + 1)
     for label, changed, number in claiming.claimed_at_once(rules, world, me, key):
         after = me._replace(at="carry look", key=key, claim=number, start=str(me.claim))

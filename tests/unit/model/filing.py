@@ -44,7 +44,7 @@ def kept_alive(world: World, me: Worker) -> Step:
     """A keepalive, which the bus sends while it has no event to send."""
     text = of_keepalive(me.since, world.keepalives)
     changed = world._replace(keepalives=world.keepalives - 1)
-    return f"hears keepalive {text}", changed.worker(me._replace(at="note", text=text))
+    return f"receives keepalive {text}", changed.worker(me._replace(at="note", text=text))
 
 
 def heard(me: Worker) -> int:
@@ -90,11 +90,11 @@ def _with_pinning_event(world: World, me: Worker) -> World:
 def anchored(world: World, me: Worker, after: str) -> tuple[str, World]:
     """Write a keepalive's replay id beside the batches.
 
-    :param after: replay point that it was heard after.
+    :param after: replay point that the keepalive followed.
     """
     stands = position(me.seen)
     anchor = Anchor(
         epoch=stands.epoch, sequence=stands.sequence, replay_id=me.text, seen_at="", after=after
     )
     changed = world.area(me.area, world.areas[me.area]._replace(anchor=anchor))
-    return f"writes anchor {me.text}, after {after}", changed
+    return f"writes keepalive point {me.text}, after {after}", changed

@@ -61,7 +61,7 @@ def _due(
 
 @remember
 def _windows(store: str, gone: int) -> frozenset[int]:
-    """Places in the recorded loss windows of a position."""
+    """Numbers of the events in the recorded loss windows of a position."""
     stands = position(store) if store else None
     windows = (*stands.losses, *([stands.loss] if stands.loss else [])) if stands else ()
     found: set[int] = set()
@@ -72,7 +72,7 @@ def _windows(store: str, gone: int) -> frozenset[int]:
 
 
 Rows = tuple[tuple[int, ...], ...]
-"""Places of events, file by file or batch by batch."""
+"""Numbers of events, file by file or batch by batch."""
 
 
 def _by_batch(files: tuple[File, ...]) -> Rows:

@@ -1,8 +1,8 @@
 """A Spark job, effect by effect, in the order of `spark.landing` and `spark.publish`.
 
-Renames are atomic, as on disks and HDFS. With one staging area a batch has one manifest for good.
-Then the fence finds nothing and is not asked, and an effect in the attempt's own folder is one
-step with the one before it; that spares three quarters of the steps.
+Renames are atomic, as on disks and HDFS. With one staging area a batch has one permanent manifest.
+Then the fence finds nothing and is not asked, and an effect in the attempt's own folder is one step
+with the one before it; that spares three quarters of the steps.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _clean(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _give_way(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """Something went wrong. Where that may have left files in the tables, say so first."""
+    """Fail; if that may have left files in the tables, record it first."""
     gone = world.table.contents(job.attempt) is None
     quiet = gone or not job.left_overs or bool(world.table.mark(_batch_id(job)))
     after = world.job(index, job._replace(at="go"))
@@ -365,7 +365,7 @@ def _forms(text: str) -> str:
 
 
 def _to_write(rules: Rules, world: World, job: Job) -> tuple[File, ...]:
-    """The batch's files without what stands in the tables from other batches."""
+    """The batch's files without events that are in the tables from other batches."""
     others = (one.rows for one in world.table.files if one.batch_id != _batch_id(job))
     known = frozenset(world.bus[place - 1] for rows in others for place in rows)
     looks, replaces = rules.keeps(broken.IDENTITY), rules.keeps(broken.REPLACE)

@@ -1,6 +1,6 @@
-"""A managed subscription, whose place Salesforce keeps, in the order of `batches.managed_supply`.
+"""A managed subscription, in the order of `batches.managed_supply`: Salesforce keeps a replay id.
 
-The commit at Salesforce follows the manifest, not the landing. Only tasks read by it here.
+The commit to Salesforce follows the manifest, not the landing. Only tasks read by it here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def _supply(rules: Rules, world: World, me: Worker) -> ByManaged:
-    """The package's supply of the coming batch; only its reading methods are called."""
+    """The package's event source of the coming batch; only its reading methods are called."""
     coming = Coming.after(position(me.seen), "orders")
     if not rules.keeps(broken.LAST_PLACE):
         coming = replace(coming, staging_since=1)
@@ -55,7 +55,7 @@ def _supply(rules: Rules, world: World, me: Worker) -> ByManaged:
 
 
 def kept_alive(world: World, me: Worker) -> World:
-    """The world once Salesforce keeps a keepalive's place; recorded here if it pins `latest`."""
+    """The world once Salesforce keeps a keepalive's replay id, which may pin `latest` here."""
     changed = world._replace(kept_place=place(me.text))
     return _confirmed(changed, me, me.key, me.text) if unpinned(me) else changed
 
@@ -66,7 +66,7 @@ def _confirmed(world: World, me: Worker, key: Key, replay_id: str) -> World:
 
 
 def _slot_is_taken(world: World, me: Worker) -> bool:
-    """Tell whether another worker has the only stream that a managed subscription may have."""
+    """Return whether another worker has the only stream that a managed subscription may have."""
     return any(one.managed for one in world.workers if one.slot != me.slot)
 
 
@@ -85,7 +85,7 @@ def with_first_event(rules: Rules, world: World, me: Worker) -> World:
 
 
 def _may_begin(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Salesforce's place may be beyond the batch if another task has written the position."""
+    """Check the position: if another task wrote it, Salesforce's replay id may be too late."""
     if decisions.same_but_hint(world.read(me.me), me.seen):
         yield (
             "finds the position as it was, and begins a file",
@@ -100,17 +100,17 @@ def _own(parts: tuple[Part, ...], me: Worker) -> tuple[Part, ...]:
 
 
 def is_pinning_file(me: Worker) -> bool:
-    """Tell whether the file just closed holds the event that pinned the position."""
+    """Return whether the file just closed holds the event that pinned the position."""
     return len(me.kept) == 1 and me.kept[0].start == LATEST
 
 
 def to_take(me: Worker, text: str, goal: str) -> Worker:
-    """The worker about to name its area in the position, and then to commit a batch's end."""
+    """The worker about to record its area in the position, and then to commit a batch's end."""
     return me._replace(at="take", text=text, goal=goal)
 
 
 def _make_up(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Commit what an earlier attempt could not."""
+    """Commit the replay id that an earlier attempt could not commit."""
     owed = _supply(rules, world, me)._owed()
     after = me._replace(at="place")
     if owed and _slot_is_taken(world, me):
@@ -128,7 +128,7 @@ def _make_up(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _place(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Read by Salesforce's place, unless that might be beyond what this area holds."""
+    """Read after Salesforce's replay id, unless that might be beyond what this area holds."""
     supply = _supply(rules, world, me)
     plan = Fetch(start=me.start, kept=me.kept)
     if me.since == UNKNOWN:
@@ -136,7 +136,10 @@ def _place(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     if rules.keeps(broken.NO_PLACE) and supply._has_no_place(plan):
         offered = "" if world.kept_place == UNKNOWN else f"{world.kept_place + 1:02x}"
         after = me._replace(at="fetch", offered=offered or "01")
-        yield "does not know Salesforce's place, and goes by the position", world.worker(after)
+        yield (
+            "does not know Salesforce's replay id, and reads after the position",
+            world.worker(after),
+        )
         return
     if _slot_is_taken(world, me):
         yield failed(world, me, "finds the slot taken")
@@ -148,7 +151,7 @@ def _place(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     for before in redelivery.may_come_again(supply._before()):
         known |= _events(before.manifest.parts)
     after = me._replace(at="fetch", since=start, known=known, managed=True)
-    yield f"reads after Salesforce's place, {start}", world.worker(after)
+    yield f"reads after Salesforce's replay id, {start}", world.worker(after)
 
 
 def _events(parts: tuple[Part, ...]) -> frozenset[int]:
@@ -156,7 +159,7 @@ def _events(parts: tuple[Part, ...]) -> frozenset[int]:
 
 
 def _take(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Name this area in the position, before Salesforce keeps a place that is staged here alone."""
+    """Record this area in the position, before Salesforce keeps the end of its batch."""
     after = me._replace(at="keep")
     named = position(me.seen).staging_id == staging_id(me.area)
     if not rules.keeps(broken.TAKE_AREA) or (named and not rules.keeps(broken.SAME_AREA)):
@@ -173,7 +176,7 @@ def _take(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _keep(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Commit the batch's end at Salesforce."""
+    """Commit the batch's end to Salesforce."""
     batch = world.areas[me.area].batch(me.key)
     staged = manifest(batch.manifest)
     after = me._replace(
@@ -192,11 +195,11 @@ def _keep(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     yield f"commits {keeps} at Salesforce", changed.worker(after)
     if world.refusals:
         refused = world._replace(refusals=world.refusals - 1).worker(after)
-        yield "is refused by Salesforce, and lands all the same", refused
+        yield "is refused by Salesforce, and lands nevertheless", refused
 
 
 def _keep_first(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Commit the event that pinned `latest`: Salesforce has no place yet."""
+    """Commit the event that pinned `latest`: Salesforce has no replay id yet."""
     end = me.kept[0].end
     changed = _confirmed(world, me, me.key, end)._replace(kept_place=place(end))
     yield f"commits {end} at Salesforce", changed.worker(me._replace(at="fetch"))

@@ -1,7 +1,7 @@
 """Opening of a position, in the order of `batches.past` and `batches.opening`.
 
 An epoch at `latest` is a draft until its first keepalive or event (`writing.to_pin`). A task that
-drafts reads the store again under the batch's claim. The model leaves out its second claim on the
+drafts reads the store again under the batch's lease. The model leaves out its second lease, on the
 beginning.
 """
 
@@ -79,7 +79,7 @@ def _ask_again(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _go_on(world: World, me: Worker, found: str) -> Step:
-    """Continue with the batch after the position; it may be claimed already."""
+    """Continue with the batch after the position; another attempt may hold its lease already."""
     key = decisions.next_key(found)
     same = bool(me.claim) and key == me.key
     area = world.areas[me.area] if same else released(world.areas[me.area], me)
@@ -132,7 +132,7 @@ def _begun(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _turned_to_batch(me: Worker) -> Worker:
-    """A task claims the batch; a wait looks first for another holder."""
+    """The task takes the batch's lease; a wait looks for another holder first."""
     return me._replace(at="sight" if me.enough else "claim", claim=0)
 
 

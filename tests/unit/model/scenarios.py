@@ -65,7 +65,7 @@ def run(slot: str, *, tries: int = 0, area: int = 0) -> Worker:
 
 
 def retry(slot: str, *, of: Worker, tries: int = 0, area: int = 0) -> Worker:
-    """The next try of a run whose earlier one may still be at work."""
+    """The next try of a run; an earlier one may still run."""
     return Worker(slot=slot, run=of.run, life=2, tries=tries, area=area)
 
 
@@ -97,12 +97,12 @@ def killed_at(rules: Rules, world: World, slot: str, at: str) -> World:
 
 
 def at_work(rules: Rules, first: World) -> World:
-    """The world once its first worker has the batch and is about to fetch."""
+    """The world once its first worker holds the batch's lease and is about to fetch."""
     return driven(rules, first, first.workers[0].slot, "fetch")
 
 
 def each_paid_once(world: World) -> str:
-    """Without a fault each event is delivered once, and the position moves over each batch once."""
+    """Check that each event was delivered once, and each batch moved the position once."""
     if any(times > 1 for times in world.delivered):
         return f"deliveries: {world.delivered}"
     moved = len(world.moves) - len(set(world.moves))

@@ -71,7 +71,7 @@ ELSEWHERE = world(A, run("B", area=1), areas=2, bus="a", later="b", kills=1)
         ),
         pytest.param(
             rules.BEGIN_ONCE,
-            Rules().without(rules.ONE_BEGINNING),  # which would stand in for it
+            Rules().without(rules.ONE_BEGINNING),  # which would replace it
             world(A, B, bus="a", begun=False),
             nothing_more,
             "the position does not come to the end",
@@ -129,7 +129,7 @@ ELSEWHERE = world(A, run("B", area=1), areas=2, bus="a", later="b", kills=1)
 def test_a_broken_rule_is_noticed(
     rule: str, surroundings: Rules, first: World, at_the_end: Check, fault: str, last_step: str
 ) -> None:
-    """The story of the fault ends with the step that makes it."""
+    """The exploration finds the fault of a left-out rule, and its story ends with that step."""
     found = explore(surroundings.without(rule), first, at_the_end)
     assert fault in found.fault, str(found)
     assert last_step in found.story[-1], str(found)
@@ -152,14 +152,14 @@ def test_events_beyond_a_batch_follow_the_manifest_that_counts() -> None:
 
 
 def test_a_position_that_is_not_read_again_pays_for_a_swept_batch() -> None:
-    """A task that waited for a claim while others committed would fetch a swept batch again."""
+    """A task that waited for a lease while others committed would fetch a swept batch again."""
     surroundings = Rules(max_events=1, keep_batches=0).without(rules.REREAD)
     found = explore(surroundings, world(A, B, C), each_paid_once)
     assert found.fault == "deliveries: (2, 1)", str(found)
 
 
 def test_without_exclusive_create_two_at_once_are_not_kept_apart() -> None:
-    """On a store without exclusive create, two tasks at once both hold the batch."""
+    """On a store without exclusive create, two tasks at once both hold the lease."""
     found = explore(Rules(exclusive_create=False), world(A, B, bus="a"), each_paid_once)
     assert found.fault, str(found)
-    assert sum("creates claim 1" in step for step in found.story) == 2, str(found)
+    assert sum("creates lease 1" in step for step in found.story) == 2, str(found)

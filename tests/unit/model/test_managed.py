@@ -1,4 +1,4 @@
-"""A managed subscription: Salesforce's place may be beyond what has landed."""
+"""A managed subscription: Salesforce's replay id may be beyond what has landed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ OTHER_FORM, COMMITS_REFUSED = _other_form_landed(), _commits_refused()
     ],
 )
 def test_a_killed_task_loses_nothing(surroundings: Rules, first: World, at_least: int) -> None:
-    """A task is killed at any step, also between staged and landed: each event lands once."""
+    """A task that is killed at any step, also between staged and landed, lands each event once."""
     holds(explore(surroundings, first), at_least)
 
 
@@ -99,13 +99,13 @@ def test_a_killed_task_loses_nothing(surroundings: Rules, first: World, at_least
 def test_two_areas_by_turns_or_at_once_lose_nothing(
     surroundings: Rules, first: World, at_least: int
 ) -> None:
-    """Salesforce's place is not used by the area that did not stage what is before it."""
+    """An area does not use Salesforce's replay id unless it has staged the events before it."""
     holds(explore(surroundings, first), at_least)
 
 
 @pytest.mark.parametrize("rule", [rules.NO_PLACE, rules.TAKE_AREA])
 def test_a_broken_rule_of_managed_is_noticed(rule: str) -> None:
-    """Without a rule of managed subscriptions the batch of a lost pod is missed."""
+    """Without a rule of managed subscriptions, the events of a lost pod's batch are missed."""
     first = world(A, ELSEWHERE, run("C"), areas=2, bus="abc", kills=1)
     found = explore(ONE_EVENT.without(rule), first)
     assert "past what has not landed" in found.fault, str(found)
@@ -123,7 +123,7 @@ def test_a_broken_rule_of_managed_is_noticed(rule: str) -> None:
 def test_a_broken_rule_of_two_areas_is_noticed(
     broken: set[str], surroundings: Rules, first: World
 ) -> None:
-    """Without a rule, Salesforce's place is beyond what has landed, and an event is missed."""
+    """Without a rule, Salesforce's replay id is beyond what has landed, and an event is missed."""
     found = explore(surroundings.without(*broken), first)
     assert "past what has not landed" in found.fault, str(found)
 
@@ -165,5 +165,5 @@ def test_the_check_before_the_first_file_stands_in_for_the_later_ones() -> None:
     ],
 )
 def test_managed_and_more_runs(surroundings: Rules, first: World, at_least: int) -> None:
-    """More runs of two areas by turns: each event lands once."""
+    """More runs of two areas in turns land each event once."""
     holds(explore(surroundings, first), at_least)

@@ -64,7 +64,7 @@ ONE_HOST = Rules(one_host=True)
 def test_without_a_fault_each_event_is_paid_for_once_and_each_move_made_once(
     surroundings: Rules, first: World, at_the_end: Check, at_least: int
 ) -> None:
-    """Of runs at once one lands a batch and the others give way, in any order of their steps."""
+    """Of runs at once, one lands a batch and the others give way, in any order of their steps."""
     holds(explore(surroundings, first, at_the_end), at_least)
 
 
@@ -143,7 +143,7 @@ def test_without_a_fault_each_event_is_paid_for_once_and_each_move_made_once(
     ],
 )
 def test_killed_anywhere_and_tried_again(surroundings: Rules, first: World, at_least: int) -> None:
-    """Task or Spark is killed anywhere: each event lands once, no closed file is paid again."""
+    """After a kill of task or Spark job each event lands once, and no closed file comes again."""
     holds(explore(surroundings, first), at_least)
 
 
@@ -157,13 +157,13 @@ def test_killed_anywhere_and_tried_again(surroundings: Rules, first: World, at_l
     ],
 )
 def test_a_task_that_was_thought_dead_wakes_up(first: World, at_least: int) -> None:
-    """A stale writer loses nothing, doubles nothing, and the position comes to the end."""
+    """A stale writer loses and doubles no event, and the position comes to the end."""
     holds(explore(Rules(), first), at_least)
 
 
 @pytest.mark.parametrize("rule", [rules.CHECK, rules.ADVANCE])
 def test_one_guard_stands_in_for_another(rule: str) -> None:
-    """Unchecked claims, or a position that moves from anywhere, do no harm alone."""
+    """Unchecked leases, or a position that moves from anywhere, do no harm alone."""
     holds(explore(Rules().without(rule), world(A, B, bus="a", pauses=1)), 2_500)
 
 
@@ -209,5 +209,5 @@ def test_events_beyond_a_batch_beside_other_files_do_no_harm() -> None:
     ],
 )
 def test_two_faults(surroundings: Rules, first: World, at_least: int) -> None:
-    """Two faults in every combination: each event lands once."""
+    """Two faults in every combination land each event once."""
     holds(explore(surroundings, first), at_least)

@@ -1,6 +1,6 @@
 """Rules that the package does not follow: without each there is a fault, and with it there is none.
 
-Once the package follows one, it leaves `rules.NOT_YET`, and its world goes to the tests that hold.
+Once the package follows one, it leaves `rules.NOT_YET`, and its world moves to the tests that hold.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MISSED = "past what has not landed"
 def test_with_the_rule_each_event_lands_once(
     rule: str, surroundings: Rules, first: World, at_least: int
 ) -> None:
-    """With the rule each event lands once, and the position comes to the end."""
+    """With a rule that the package does not follow, each event lands once, to the end."""
     holds(explore(surroundings.including(rule), first), at_least)
 
 
@@ -71,7 +71,7 @@ def test_with_the_rule_each_event_lands_once(
     ],
 )
 def test_without_it_there_is_a_fault(surroundings: Rules, first: World, fault: str) -> None:
-    """Without the rule an event is doubled or missed, or a position gets stuck."""
+    """Without that rule an event is doubled or missed, or a position gets stuck."""
     found = explore(surroundings, first)
     assert fault in found.fault, str(found)
 

@@ -34,12 +34,12 @@ FIRST_RUNS = world(
 
 
 def test_a_retry_elsewhere_fetches_the_batch_again() -> None:
-    """A task or its Spark job is killed, and the next run has another area: all lands once."""
+    """After a kill of task or Spark job, a run with another area lands every event once."""
     holds(explore(ONE_BY_ONE, KILLED), 10_000)
 
 
 def test_a_landing_that_does_not_look_for_others_finds_the_record_of_left_overs() -> None:
-    """A landing learns of files that a failed one left by its record alone, too."""
+    """A record alone shows a landing the files that a failed one left."""
     holds(explore(ONE_BY_ONE.without(rules.LIST_FIRST), KILLED), 8_000)
 
 
@@ -105,7 +105,7 @@ def test_what_follows_the_pinned_latest_lands_from_any_area(
 def test_a_keepalive_in_the_position_passes_no_event(
     surroundings: Rules, first: World, at_least: int
 ) -> None:
-    """A batch that begins at a keepalive or after a loss window misses nothing else."""
+    """A batch that begins at a keepalive or after a loss window misses no other event."""
     holds(explore(surroundings, first), at_least)
 
 
@@ -149,5 +149,5 @@ def test_a_write_that_is_visible_late_loses_nothing() -> None:
     ],
 )
 def test_two_areas_and_more_at_once(surroundings: Rules, first: World, at_least: int) -> None:
-    """Two forms of a batch land at once, or one was killed: each event lands once."""
+    """Two forms of a batch that land at once, or after a kill, land each event once."""
     holds(explore(surroundings, first), at_least)

@@ -1,4 +1,4 @@
-"""Waits before, beside and after tasks: each event lands once and is paid for once."""
+"""Waits before, beside and after tasks: each event lands once and is delivered once."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ STALE = Rules(one_host=True, max_events=1, keep_batches=0)
 def test_what_a_wait_has_heard_is_not_paid_for_again(
     surroundings: Rules, first: World, at_least: int
 ) -> None:
-    """A task continues after a wait's events; beside a task a wait asks for nothing."""
+    """A task continues after a wait's events, and a wait requests nothing beside a task."""
     holds(explore(surroundings, first, each_paid_once), at_least)
 
 
@@ -121,7 +121,7 @@ def test_what_a_wait_has_heard_is_not_paid_for_again(
     ],
 )
 def test_a_wait_is_killed_anywhere(surroundings: Rules, first: World, at_least: int) -> None:
-    """A wait or its task is killed anywhere: each event lands once, none is paid twice."""
+    """After a kill of a wait or its task each event lands once, and none is delivered twice."""
     holds(explore(surroundings, first), at_least)
 
 
@@ -155,7 +155,7 @@ def test_waits_at_once(surroundings: Rules, first: World, at_least: int) -> None
 
 
 def test_a_wait_that_was_thought_dead_wakes_up() -> None:
-    """A wait whose batch was taken over stages nothing that counts twice."""
+    """A wait whose lease was taken over stages no event that counts twice."""
     first = world(A, C, bus="", later="a", keepalives=1, pauses=1)
     holds(explore(Rules(), first), 2_000)
 
@@ -172,7 +172,7 @@ def test_pins_guard_what_a_wait_reads_again() -> None:
 
 
 def test_an_anchor_behind_a_damaged_file_does_not_count() -> None:
-    """The anchor that followed a damaged file is left out with it: its events are fetched again."""
+    """A keepalive point after a damaged file does not count, and the file's events come again."""
     first = world(wait("A", enough=2, then=True), bus="", later="ab", keepalives=1, damages=1)
     holds(explore(ONE_HOST, first), 1_000)
 
@@ -217,7 +217,7 @@ def test_an_anchor_behind_a_damaged_file_does_not_count() -> None:
 def test_a_broken_rule_of_waiting_is_noticed(
     rule: str, surroundings: Rules, first: World, at_the_end: Check, fault: str
 ) -> None:
-    """Without a rule of waiting, an event is lost or paid for twice."""
+    """Without a rule of waiting, an event is lost or delivered twice."""
     found = explore(surroundings.without(rule), first, at_the_end)
     assert fault in found.fault, str(found)
 
@@ -271,5 +271,5 @@ def test_a_broken_rule_of_waiting_is_noticed(
     ],
 )
 def test_waits_and_two_faults(surroundings: Rules, first: World, at_least: int) -> None:
-    """More waits, kills, stops and keepalives in every combination: each event lands once."""
+    """Waits, kills, stops and keepalives in every combination land each event once."""
     holds(explore(surroundings, first), at_least)

@@ -1,8 +1,8 @@
 """A wait, in the order of `batches.waiting`: a sensor's poke on a worker, or a watcher.
 
-A wait never commits. It stages its events as the first file of the coming batch, under a claim
-that it takes when the first event has come. A keepalive goes beside the batches without a claim,
-and into the position under one. At `latest` the wait claims before it subscribes, and pins the
+A wait never commits. It stages its events as the first file of the coming batch, under a lease that
+it takes when the first event has come. A keepalive goes beside the batches without a lease, and
+into the position under one. At `latest` the wait takes the lease before it subscribes, and pins the
 position.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _sight(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Look for a holder of the batch, which would be delivered the same events."""
+    """Look for a lease holder, which would have the same events delivered."""
     claims = world.areas[me.area].claims(me.key)
     after = me._replace(at="plan")
     if not claims or not rules.keeps(broken.STAND_BACK):
@@ -42,12 +42,12 @@ def _sight(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         return
     found = decisions.verdict(world, rules, claims[-1], stopped=False)
     if found is not Verdict.ALIVE:
-        yield f"sees no holder (claim {claims[-1].number}: {found.value})", world.worker(after)
+        yield f"sees no holder (lease {claims[-1].number}: {found.value})", world.worker(after)
         return
-    yield failed(world, me, f"stands back: claim {claims[-1].number} is at work")
+    yield failed(world, me, f"stands back: lease {claims[-1].number} is held")
     if world.pauses and decisions.verdict(world, rules, claims[-1], stopped=True) is Verdict.DEAD:
         yield (
-            f"takes the stopped holder of claim {claims[-1].number} for dead",
+            f"takes the stopped holder of lease {claims[-1].number} for dead",
             world.worker(after)._replace(pauses=world.pauses - 1),
         )
 
@@ -79,7 +79,7 @@ def _listening(me: Worker, batch: Batch, plan: restart.Fetch) -> Worker:
 
 
 def _look_again(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Under the claim: more may be staged now than when the wait began to listen."""
+    """Read the batch again under the lease: more may be staged than when listening began."""
     if not rules.keeps(broken.LOOK_AGAIN):
         yield "does not look again", world.worker(me._replace(at="listen"))
         return
@@ -131,7 +131,7 @@ def _note(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         return
     there = world.areas[me.area].anchor
     if there and there.epoch == me.key[0] and there.sequence >= me.key[1]:
-        yield "finds an anchor of a later position", world.worker(me._replace(at="let go"))
+        yield "finds a keepalive point of a later position", world.worker(me._replace(at="let go"))
         return
     follows = me.kept[-1].end if me.kept and rules.keeps(broken.ANCHOR_AFTER) else me.start
     label, changed = anchored(world, me, follows)
@@ -140,7 +140,7 @@ def _note(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _keep(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
-    """Read the position for a keepalive, and claim the batch."""
+    """Read the position for a keepalive, and take the batch's lease."""
     found = world.read(me.me)
     here = (me.key, position(me.seen).start)
     if not found or (decisions.next_key(found), position(found).start) != here:

@@ -2,7 +2,7 @@
 
 `opening` has the steps to the position, `fetching` those of the fetch. Between two steps anything
 may happen: a kill, a step of another process. So a step has at most one visible effect, and reads
-at most one file or record, unless more of them come to the same.
+at most one file or record, unless more of them have the same effect.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _check_commit(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     by, area = (me.run, me.life), staging_id(me.area)
     text = decisions.moved(me.seen, me.text, by, area, rules.keeps(broken.ADVANCE))
     if not text:
-        yield failed(world, me, "refused: the batch does not begin where the position stands")
+        yield failed(world, me, "refused: the batch does not begin at the position")
         return
     yield checked(rules, world, me, me._replace(at="set", text=text))
 

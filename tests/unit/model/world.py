@@ -1,8 +1,8 @@
 """State of the model: bus, position store, staging areas, tables, tasks and waits. Plain values.
 
 The package's files and records are text here, parsed and written by the package's own classes. An
-event has a place on the bus (1, 2, ...), which is its replay id as well, and an identity: an event
-that is published twice has two places and one identity.
+event has a number on the bus (1, 2, ...), which is its replay id as well, and an identity: an event
+that is published twice has two numbers and one identity.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.marks import Anchor, Origin
 
 Key = tuple[str, int]
-"""Epoch and sequence of a batch."""
+"""Epoch and batch number of a batch."""
 
 BEGINNING: Key = ("", 0)
-"""Stands for the beginning of a position, which a first run claims like a batch."""
+"""Key of the beginning of a position, whose lease a first run takes like a batch's."""
 
 LATEST = "latest"
 
 UNKNOWN = -1
-"""Stands for a place: `latest` has not been pinned, or no place was committed at Salesforce."""
+"""Number for a missing one: `latest` is not pinned, or no replay id was committed to Salesforce."""
 
 _PRESETS = {"earliest": 0, LATEST: UNKNOWN}
 
 remember = lru_cache(maxsize=None)
-"""Pure functions of few arguments are asked millions of times."""
+"""Cache of pure functions of few arguments, which are called millions of times."""
 
 
 class Claim(NamedTuple):
-    """One numbered claim.
+    """One numbered lease.
 
-    :param by: slot and life of the attempt that has it.
+    :param by: slot and life of the attempt that holds it.
     """
 
     number: int
@@ -63,9 +63,9 @@ class Batch(NamedTuple):
 class Area(NamedTuple):
     """One staging area, of one consumer and topic.
 
-    :param beginning: claims on the beginning of the position.
+    :param beginning: leases on the beginning of the position.
     :param first: the first record, written once, of the epoch that begins here.
-    :param anchor: a keepalive's replay id, and what it follows.
+    :param anchor: a keepalive's replay id, and the replay point that it follows.
     """
 
     origins: tuple[Origin, ...] = ()
@@ -94,7 +94,7 @@ class Area(NamedTuple):
 
 
 class File(NamedTuple):
-    """A file of a table: the places of its events, and their batch."""
+    """A file of a table: the numbers of its events, and their batch."""
 
     name: str
     batch_id: str
@@ -144,23 +144,23 @@ class Worker(NamedTuple):
     :param slot: names the task; `life` counts its attempts.
     :param run: its run's number; a retry has the run of the try before.
     :param at: the step it takes next.
-    :param tries: how often it may still be tried again.
+    :param tries: number of retries left.
     :param landed: the newest batch that had landed when it looked.
     :param seen: the position's text as last read, or as drafted.
-    :param drafts: `seen` is in no store yet, since `latest` has no replay id.
-    :param key: the batch it works on, or `BEGINNING`; `claim` is the number of its claim there.
-    :param start: what the batch begins after; `since`: it has received all up to there.
-    :param memory: places of the events in no closed file yet; `beyond`: of those past the batch.
+    :param drafts: `seen` is in no store yet, because `latest` has no replay id.
+    :param key: the batch it works on, or `BEGINNING`; `claim` is the number of its lease there.
+    :param start: number after which the batch begins; `since`: it has received all up to there.
+    :param memory: numbers of the events in no closed file yet; `beyond`: of those past the batch.
     :param kept: the chain so far, of earlier attempts and of this one.
-    :param staged: places that were in closed files when it looked.
-    :param managed: it reads by the place that Salesforce keeps.
-    :param known: places that a managed subscription may deliver again, and that are then dropped.
-    :param goal: the step after the batch's end was committed at Salesforce.
-    :param offered: replay id to commit at Salesforce instead of the batch's end.
+    :param staged: numbers of the events that were in closed files when it looked.
+    :param managed: it reads after the replay id that Salesforce keeps.
+    :param known: numbers that a managed subscription may deliver again, and that are then dropped.
+    :param goal: the step after the batch's end was committed to Salesforce.
+    :param offered: replay id to commit to Salesforce instead of the batch's end.
     :param text: the text it is about to write, or the manifest it works on.
-    :param base: the record that the store has to hold still before `text` is written.
+    :param base: the record that the store must still hold before `text` is written.
     :param further: the step after a record is written.
-    :param outcome: how its last attempt ended.
+    :param outcome: end of its last attempt, in words.
     :param enough: for a wait: the number of events that end it; 0: it is a task.
     :param then: the operator of its run follows the wait.
     """
@@ -199,7 +199,7 @@ class Worker(NamedTuple):
 
     @property
     def optional(self) -> bool:
-        """Tell whether the worker continues if the record cannot be written."""
+        """Return whether the worker continues if the record cannot be written."""
         return self.further in ("kept", "noted")
 
 
@@ -212,7 +212,7 @@ class Job(NamedTuple):
     :param to_move: targets of the files it has still to move; `to_remove` likewise.
     :param others: attempts whose folders it clears away at the end.
     :param left_overs: the tables may hold files of the batch that this landing will not have.
-    :param text: the mark that it is about to write, or gives way to.
+    :param text: the mark that it is about to write, or that makes it give way.
     """
 
     by: tuple[str, int]
@@ -229,18 +229,18 @@ class Job(NamedTuple):
 
 
 class World(NamedTuple):
-    """Everything.
+    """State of everything in the model.
 
     :param bus: identities of the events published, in order; `later`: of those that may still be.
-    :param delivered: how often each was delivered.
+    :param delivered: number of deliveries of each event.
     :param store: the position's text, as most readers see it; empty: there is none.
     :param late: writes that only their writer can read back so far, with the writer.
     :param ticks: a clock that moves only where a time is recorded.
     :param moves: batches over which the position was moved, in order.
-    :param kept_place: the place that Salesforce keeps for a managed subscription.
-    :param gone: events up to this place have left the bus.
-    :param kills: and the fields until `refusals`: how many of each may still happen.
-    :param beginning: each event after this place has to land; `latest` counts from the pin.
+    :param kept_place: the replay id that Salesforce keeps for a managed subscription.
+    :param gone: events up to this number have left the bus.
+    :param kills: and the fields until `refusals`: number of each fault that may still happen.
+    :param beginning: each event after this number has to land; `latest` counts from the pin.
     """
 
     bus: tuple[str, ...]
@@ -271,17 +271,17 @@ class World(NamedTuple):
         return next((text for writer, text in self.late if writer == reader), self.store)
 
     def area(self, index: int, area: Area) -> World:
-        """The world with another area in its place."""
+        """The world with another area instead of this one."""
         return self._replace(areas=(*self.areas[:index], area, *self.areas[index + 1 :]))
 
     def worker(self, worker: Worker) -> World:
-        """The world with this worker in the place of the one of its slot."""
+        """The world with this worker instead of the one of its slot."""
         return self._replace(
             workers=tuple(worker if one.slot == worker.slot else one for one in self.workers)
         )
 
     def job(self, index: int, job: Job | None) -> World:
-        """The world with another job in its place, or none."""
+        """The world with another job instead of this one, or without it."""
         between = (job,) if job else ()
         return self._replace(jobs=(*self.jobs[:index], *between, *self.jobs[index + 1 :]))
 
@@ -308,19 +308,19 @@ def landed(text: str) -> Mark:
 
 @remember
 def place(replay_id: str) -> int:
-    """Place of a replay id on the bus; `earliest` is before the first event, `latest` has none."""
+    """Number of a replay id on the bus; `earliest` is before the first event, `latest` has none."""
     if replay_id in _PRESETS:
         return _PRESETS[replay_id]
     return int(replay_id[:2], 16)
 
 
 def of_keepalive(place: int, number: int) -> str:
-    """A keepalive's replay id: another one than that of the event before it, at the same place."""
+    """A keepalive's replay id: different from that of the event before it, with its number."""
     return f"{place:02x}{number:02x}"
 
 
 def places(part: Part) -> range:
-    """The events of a staged file."""
+    """The numbers of a staged file's events."""
     end = place(part.end)
     return range(end - part.events + 1, end + 1)
 

@@ -1,6 +1,6 @@
 """Writes of a position, step by step, in the order of `batches.position_writes` and `stores.write`.
 
-A write checks the claim, finds the record as it was, sets the new one, and reads it back. Between
+A write checks the lease, finds the record as it was, sets the new one, and reads it back. Between
 these steps anything may happen. A write may be late: its writer reads it back, other readers still
 see the old record, and once visible it replaces the record that is there by then.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def to_write(me: Worker, base: str, text: str, further: str) -> Worker:
-    """The worker about to write a record, if the store holds `base` still.
+    """The worker about to write a record, if the store still holds `base`.
 
     :param further: the step after it.
     """
@@ -29,7 +29,7 @@ def to_write(me: Worker, base: str, text: str, further: str) -> Worker:
 
 
 def to_pin(me: Worker, replay_id: str, by: str, further: str) -> Worker:
-    """The worker about to put a replay id in the place of `latest`."""
+    """The worker about to replace `latest` by a replay id."""
     text = decisions.pinned(me.seen, replay_id, by, staging_id(me.area))
     base = me.base or ("" if me.drafts else me.seen)
     return to_write(me, base, text, further)
@@ -67,7 +67,7 @@ def pinned(world: World, text: str) -> World:
 def _unchanged(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     found = world.read(me.me)
     if not holds_claim(rules, world, me):
-        yield _gives_way(world, me, "finds its claim taken over")
+        yield _gives_way(world, me, "finds its lease taken over")
     elif rules.keeps(broken.UNCHANGED) and not decisions.same_but_hint(found, me.base):
         yield _gives_way(world, me, f"finds another position ({stands(found)})")
     else:
@@ -102,7 +102,7 @@ def _written(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 
 
 def _holds_pin(rules: Rules, text: str) -> bool:
-    """Tell whether the file to come starts at `latest`, since it holds the pinning event."""
+    """Return whether the next file starts at `latest`, because it holds the pinning event."""
     return rules.keeps(broken.HOLDS_PIN) and position(text).pinned_by == EVENT
 
 
