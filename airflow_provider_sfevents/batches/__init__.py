@@ -1,3 +1,3 @@
-"""One batch from position to commit: what a restart finds, does, and leaves."""
+"""A batch from position to commit: staging, fetching, waiting, recovery, reruns and commit."""
 
 from __future__ import annotations

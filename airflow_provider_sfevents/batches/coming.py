@@ -88,7 +88,7 @@ class Coming:
         return self.topic_folder(area).batch(self.epoch, self.sequence)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON, without a secret."""
+        """Return the fields as plain JSON, without a secret."""
         return asdict(self)
 
     @classmethod

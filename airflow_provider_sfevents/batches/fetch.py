@@ -300,7 +300,7 @@ class BatchFetch:
             await keep_schemas(self._folder, client, missing)
         except TransportError as error:
             self._schemas_due_at = time.monotonic() + SCHEMA_SECONDS
-            log.warning("Fetching on without a schema; it is requested again: %s", error)
+            log.warning("The fetch continues without a schema for now: %s", error)
             return
         self._schemas |= missing
 

@@ -268,12 +268,12 @@ def warn_of_other_area(position: Position, staging_id: str, where: str) -> None:
     ):
         return
     events = events_elsewhere(position, staging_id)
-    counted = f"at least {events} of them" if events else "what there is of it"
+    counted = f"at least {events} of them" if events else "if there are any"
     log.warning(
-        "%s was last worked on with staging area %s, and this task works with %s. What is staged "
-        "there of batch %s-%d is delivered once more, %s, and counts a second time against the "
-        "org's daily allowance. Give all workers one staging area (`staging`, an object store or "
-        "a folder that all mount).",
+        "%s was last worked on with staging area %s, and this task works with %s. Events of batch "
+        "%s-%d that are staged there are delivered once more, %s, and count a second time against "
+        "the org's daily allowance. Give all workers one staging area (`staging`, an object store "
+        "or a folder that all mount).",
         where,
         position.staged_in if events else position.staging_id,
         staging_id,

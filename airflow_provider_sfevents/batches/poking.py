@@ -81,7 +81,9 @@ async def find(
     open_store: Callable[[str], PositionStore],
     told: Heard | None = None,
 ) -> Pending:
-    """Look at position and staging area, on a worker; the bus is not read.
+    """Look at position and staging area, on a worker, without listening to the bus.
+
+    Only the read access to the topic is checked online.
 
     :param open_store: returns the position store of an org id.
     :param told: result of a triggerer's wait; it counts if this worker does not see its files.

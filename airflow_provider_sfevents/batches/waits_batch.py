@@ -245,4 +245,4 @@ class WaitsBatch:
                 if self.folder.read_manifest() is None and not self.folder.parts():
                     position_writes.keep_keepalive(store, position, replay_id, claim)
         except BatchClaimed as claimed:
-            log.debug("Keepalive not recorded; the task that works on the batch does: %s", claimed)
+            log.debug("Keepalive not recorded; the lease holder records its own: %s", claimed)
