@@ -217,7 +217,7 @@ class SfEventsHook(BaseHook):
 
         return run_async_in_thread(ask)
 
-    def org_limits(self) -> dict[str, Allowance]:
+    def limits(self) -> dict[str, Allowance]:
         """Read the org's allowances, by the names of its REST resource `limits`.
 
         For example `DailyDeliveredPlatformEvents`.
