@@ -69,7 +69,7 @@ class Reached:
         return look(self.folder, begun.epoch, 1) if begun else None
 
     def last_begun(self) -> Position | None:
-        """Return the newest epoch's first position, which has the instance and owner of a lost one."""
+        """Return the newest epoch's first position: it names instance and owner of a lost one."""
         origins = self.folder.origins()
         if not origins:
             return None
