@@ -1,6 +1,7 @@
 """What runs in Spark: reading a batch, landing it, reading what landed. No Airflow, no gRPC.
 
-For users' own jobs: `read_batch`, `read_undecodable`, `event_types`, `write_receipt`, `read_table`, `read_quarantine`.
+For users' own jobs: `read_batch`, `read_undecodable`, `event_types`, `write_receipt`, `read_table`, `read_quarantine`,
+`read_ledger`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.read import (
         event_types,
         read_batch,
+        read_ledger,
         read_quarantine,
         read_table,
         read_undecodable,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "event_types",
     "read_batch",
+    "read_ledger",
     "read_quarantine",
     "read_table",
     "read_undecodable",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,15 @@ from airflow_provider_sfevents.spark import landing_steps, publish
 from airflow_provider_sfevents.spark.drift import drift_report
 from airflow_provider_sfevents.spark.fence import LEFT_OVERS, Fence, OtherFormLanded, older, twins
 from airflow_provider_sfevents.spark.identities import DAYS_AROUND_RECEIPT, Comparison, dates_around
+from airflow_provider_sfevents.spark.ledger import LandedTable, LedgerRow, new_schemas
 from airflow_provider_sfevents.spark.staged import ensure_unchanged
 from airflow_provider_sfevents.spark.tables.interface import Attempt
-from airflow_provider_sfevents.spark.tables.schema_records import SchemaRecords
+from airflow_provider_sfevents.spark.tables.merged_ledger import OtherFormError
 from airflow_provider_sfevents.spark.writing import AttemptWriter, reading_session
 from airflow_provider_sfevents.staging.manifest import Receipt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
 
     from pyspark.sql import SparkSession
 
@@ -64,7 +66,7 @@ class LandingAttempt:
         self._step = step
         self._root = tables.root
         self._batch_id = batch.manifest.batch_id
-        self._fence = Fence(files, self._root, batch)
+        self._fence = Fence(files, self._root, tables.ledger, batch)
         # Whether the tables may hold files of this batch that this landing will not have.
         self._left_overs = False
 
@@ -89,14 +91,14 @@ class LandingAttempt:
                 raise
             return self._receipt(self._given_way(now))
 
-    def _given_way(self, landed: publish.Landed) -> publish.Landed:
+    def _given_way(self, landed: LedgerRow) -> LedgerRow:
         self._tables.ensure_holds(landed)
         if self._fence.is_other_form(landed):
             logger.warning(
                 "Batch %s has landed already in another form, staged at %s and ending at %s; this one, staged at %s, changes nothing and "
                 "its receipt says what has landed. What lies beyond that belongs to the next batch.",
                 self._batch_id,
-                landed.staged_at,
+                landed.staged_at.isoformat(),
                 landed.end,
                 self._batch.manifest.created_at,
             )
@@ -117,7 +119,7 @@ class LandingAttempt:
     def _others(self) -> list[str]:
         return [name for name in self._fence.attempts_there() if name != self._fence.attempt]
 
-    def _land(self) -> publish.Landed:
+    def _land(self) -> LedgerRow:
         writer = AttemptWriter(
             reading_session(self._spark),
             self._files,
@@ -152,7 +154,7 @@ class LandingAttempt:
             "landed. Run the task again."
         )
 
-    def _publish(self, writer: AttemptWriter) -> publish.Landed:
+    def _publish(self, writer: AttemptWriter) -> LedgerRow:
         self._fence.check()
         others = self._others()
         before = self._fence.landed()
@@ -162,52 +164,72 @@ class LandingAttempt:
         looks_for_others = self._left_overs
         # What changed when the batch landed first, landing it again does not see.
         said = before.drift if before else ()
-        drift = (*said, *(change for change in self._record() if change not in said))
-        landed = self._to_landed(writer, drift)
-        for name in older(others, self._fence.attempt):
-            self._step(landing_steps.CLEAR, name)
-            self._files.remove(f"{self._fence.attempts}/{name}")
-        self._tables.publish(
-            Attempt(
-                folder=self._fence.folder,
-                written=writer.written,
-                landed=landed,
-                left_overs=looks_for_others,
-                before=None if has_died or before is None else before.files,
-                dates=None if has_died else self._dates_it_may_have(before, writer),
-                step=self._step,
-                fence=self._before_effect,
-            )
+        schemas = new_schemas(
+            self._batch.plan, self._batch.manifest.org_id, self._fence.view().schemas
         )
+        changes = self._record({one.schema_id for one in schemas})
+        drift = (*said, *(change for change in changes if change not in said))
+        landed = replace(self._to_landed(writer), drift=drift, schemas=schemas)
+        if before is not None:
+            landed = replace(landed, revision=before.revision + 1)
+        attempt = Attempt(
+            folder=self._fence.folder,
+            written=writer.written,
+            landed=landed,
+            left_overs=looks_for_others,
+            before=None if has_died or before is None else before.files,
+            dates=None if has_died else self._dates_it_may_have(before, writer),
+            step=self._step,
+            fence=self._before_effect,
+        )
+        try:
+            self._overtake(older(others, self._fence.attempt), landed)
+            self._tables.publish(attempt)
+        except OtherFormError as other:
+            self._fence.check()
+            raise NotLanded(
+                f"Another landing of batch {self._batch_id}, at another form of it, has begun meanwhile; this landing gives way to it. "
+                "Run the task again."
+            ) from other
         self._step(landing_steps.CLEAN, self._batch_id)
         self._clean((*others, LEFT_OVERS))
         return landed
 
+    def _overtake(self, outdated: Iterable[str], landed: LedgerRow) -> None:
+        """Keep attempts at older forms from landing, and take over the claim of an attempt at another form that is no more.
+
+        :raises OtherFormError: another form has landed meanwhile.
+        """
+        outdated = list(outdated)
+        for name in outdated:
+            self._step(landing_steps.CLEAR, name)
+            self._files.remove(f"{self._fence.attempts}/{name}")
+        claimed_by = self._fence.view().claimed_by
+        if outdated or claimed_by not in {None, landed.staged_at}:
+            self._tables.ledger.claim(landed)
+
     def _dates_it_may_have(
-        self, before: publish.Landed | None, writer: AttemptWriter
+        self, before: LedgerRow | None, writer: AttemptWriter
     ) -> Mapping[str, Sequence[str]]:
         """Dates by table on which rows of this batch may be, where no attempt has died.
 
-        Without a mark there are none, unless a user has deleted the mark: then those rows are of about the same time.
+        Without a row in the ledger there are none, unless a user has deleted the row: then the table's rows are of about the same time.
         """
         if before is not None:
             return before.dates
         around = publish.dates_of(writer.written).items()
         return {table: dates_around(dates, DAYS_AROUND_RECEIPT) for table, dates in around}
 
-    def _record(self) -> tuple[Mapping[str, Any], ...]:
-        """Record columns and schemas; what has changed in them.
+    def _record(self, new_schema_ids: AbstractSet[str]) -> tuple[Mapping[str, Any], ...]:
+        """Record columns; what has changed in them.
 
         :raises ColumnsMoved: another landing has recorded columns since this batch was planned.
         """
-        schemas = SchemaRecords(self._files, self._root)
-        seen = schemas.new(self._batch)
-        drift = drift_report(self._batch.plan, {one.schema_id for one in seen})
+        drift = drift_report(self._batch.plan, new_schema_ids)
         self._types.keep(self._batch.plan.evolutions)
-        schemas.keep(seen, self._batch_id, f"{self._fence.folder}/schemas.json")
         for change in drift:
             logger.info("%s", change.text())
-        # As the mark will give it back.
+        # As the ledger will give it back.
         return tuple(json.loads(json.dumps(change.to_dict())) for change in drift)
 
     def _before_effect(self) -> None:
@@ -252,41 +274,55 @@ class LandingAttempt:
                 "max_quarantined to land them in quarantine."
             )
 
-    def _to_landed(
-        self, writer: AttemptWriter, drift: tuple[Mapping[str, Any], ...]
-    ) -> publish.Landed:
+    def _to_landed(self, writer: AttemptWriter) -> LedgerRow:
         manifest = self._batch.manifest
         rows = writer.rows()
-        return publish.Landed(
+        return LedgerRow(
             batch_id=self._batch_id,
-            attempt=self._fence.attempt,
-            events=manifest.events,
-            quarantined=rows.pop(publish.QUARANTINE, 0),
-            duplicates=len(writer.left_out),
-            tables=rows,
-            files=self._tables.files(writer.written, self._batch_id),
             org_id=manifest.org_id,
             topic=manifest.topic,
             consumer=manifest.consumer,
-            written_at=_now(),
-            staged_at=manifest.created_at,
+            epoch=manifest.epoch,
+            batch_number=manifest.sequence,
+            staged_at=self._fence.staged_at,
+            landed_at=datetime.now(UTC),
+            attempt=self._fence.attempt,
             start=manifest.start,
             end=manifest.end,
-            drift=drift,
-            dates=publish.dates_of(writer.written),
+            ended_by=manifest.ended_by,
+            events=manifest.events,
+            quarantined=rows.get(publish.QUARANTINE, 0),
+            duplicates=len(writer.left_out),
+            tables=tuple(self._landed_table(writer, name) for name in sorted(rows)),
+            losses=manifest.losses,
         )
 
-    def _receipt(self, landed: publish.Landed) -> Receipt:
+    def _landed_table(self, writer: AttemptWriter, name: str) -> LandedTable:
+        written = [path for path in writer.written if publish.table_of(path) == name]
+        plan = self._batch.plan
+        schemas = next((one.schemas for one in plan.types if one.name == name), plan.names)
+        earliest, latest = writer.times(name)
+        return LandedTable(
+            name=name,
+            rows=writer.rows()[name],
+            dates=tuple(publish.dates_of(written).get(name, ())),
+            earliest=earliest,
+            latest=latest,
+            files=self._tables.files(written, self._batch_id),
+            schema_ids=tuple(sorted(schemas)),
+        )
+
+    def _receipt(self, landed: LedgerRow) -> Receipt:
         return Receipt(
             batch_id=landed.batch_id,
             events=landed.events,
-            tables={self._tables.label(name): rows for name, rows in landed.tables.items()},
+            tables={self._tables.label(name): rows for name, rows in landed.rows.items()},
             quarantined=landed.quarantined,
             duplicates=landed.duplicates,
             written_at=_now(),
             writer=WRITER,
             application_id=str(self._spark.sparkContext.applicationId),
-            end=landed.end or self._batch.manifest.end,
+            end=landed.end,
             drift=[dict(change) for change in landed.drift],
         )
 

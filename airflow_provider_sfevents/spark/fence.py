@@ -9,7 +9,8 @@ manifest, and the rules are:
    by which the position would move past rows that are gone.
 2. While none has landed, an attempt gives way to an attempt at a newer form.
 3. An attempt removes the folders of older forms' attempts before it moves its first file, and looks for what they may have left in
-   the tables after its last one. The mark that says "landed" is renamed out of the attempt's folder.
+   the tables after its last one. The ledger's row that says "landed" is renamed out of the attempt's folder (Parquet), or written by
+   a MERGE that fails once a newer form has claimed the batch, which it does when it removes the folders (`tables.merged_ledger`).
 4. An attempt that fails, or gives way, and may have left files in the tables leaves the folder `left-overs` in its own one's place:
    whoever comes next looks for them, too.
 
@@ -28,12 +29,15 @@ from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import NotLanded, StagingError
 from airflow_provider_sfevents.spark import publish
+from airflow_provider_sfevents.spark.ledger import LedgerView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.ledger import LedgerRow
     from airflow_provider_sfevents.spark.staged import StagedBatch
+    from airflow_provider_sfevents.spark.tables.interface import Ledger
 
 LEFT_OVERS = "left-overs"
 """Stands among the attempts' folders: files of an attempt that is no more may be in the tables. Older than every attempt."""
@@ -41,22 +45,28 @@ LEFT_OVERS = "left-overs"
 _ATTEMPT = re.compile(r"(?P<stamp>\d{8}T\d{12})-[0-9a-f]{32}")
 
 
-def stamp(staged_at: str) -> str:
-    """A manifest's time as part of a name; names sort as times do. Empty for what has no time.
+def stamp(created_at: str) -> str:
+    """A manifest's time as part of a name; names sort as times do.
 
     :raises StagingError: it is no time.
     """
-    if not staged_at:
-        return ""
+    return staged_at(created_at).strftime("%Y%m%dT%H%M%S%f")
+
+
+def staged_at(created_at: str) -> datetime:
+    """A manifest's time, in UTC.
+
+    :raises StagingError: it is no time.
+    """
     try:
-        return datetime.fromisoformat(staged_at).astimezone(UTC).strftime("%Y%m%dT%H%M%S%f")
+        return datetime.fromisoformat(created_at).astimezone(UTC)
     except ValueError as error:
-        raise StagingError(f"The manifest's created_at={staged_at!r} is no time.") from error
+        raise StagingError(f"The manifest's created_at={created_at!r} is no time.") from error
 
 
-def new_attempt(staged_at: str) -> str:
+def new_attempt(created_at: str) -> str:
     """A name for the folder of an attempt that no other attempt has."""
-    return f"{stamp(staged_at)}-{uuid4().hex}"
+    return f"{stamp(created_at)}-{uuid4().hex}"
 
 
 def older(attempts: Iterable[str], attempt: str) -> list[str]:
@@ -77,24 +87,28 @@ def twins(attempts: Iterable[str], attempt: str) -> list[str]:
 class OtherFormLanded(Exception):  # noqa: N818 - what happened; no error, and only for who lands
     """The batch has landed in another form than this attempt's."""
 
-    def __init__(self, landed: publish.Landed) -> None:
-        super().__init__(f"Batch {landed.batch_id} has landed in its form of {landed.staged_at}.")
+    def __init__(self, landed: LedgerRow) -> None:
+        super().__init__(
+            f"Batch {landed.batch_id} has landed in its form of {landed.staged_at.isoformat()}."
+        )
         self.landed = landed
 
 
 class Fence:
-    """What one attempt looks at before it changes anything.
+    """Looks of one attempt before it changes anything.
 
     :param root: of the tables.
     """
 
-    def __init__(self, files: Files, root: str, batch: StagedBatch) -> None:
+    def __init__(self, files: Files, root: str, ledger: Ledger, batch: StagedBatch) -> None:
         self._files = files
+        self._ledger = ledger
         self._batch = batch
+        self.staged_at = staged_at(batch.manifest.created_at)
         self.attempt = new_attempt(batch.manifest.created_at)
         self.attempts = f"{root}/{publish.LANDING}/{batch.manifest.batch_id}"
         self.folder = f"{self.attempts}/{self.attempt}"
-        self._landed = f"{root}/{publish.landed_name(batch.manifest.batch_id)}"
+        self._seen: tuple[object, LedgerView] = None, LedgerView()
 
     def check(self) -> None:
         """Look around; to be done right before each effect.
@@ -105,21 +119,25 @@ class Fence:
         landed = self.landed()
         if landed and self.is_other_form(landed):
             raise OtherFormLanded(landed)
-        if landed and landed.staged_at:
+        if landed:
             return
         if under_way := newer(self.attempts_there(), self.attempt):
             raise self._outdated(f"{self.attempts}/{under_way[0]}")
 
-    def is_other_form(self, landed: publish.Landed) -> bool:
-        """Whether it was landed from another manifest than this attempt's, as far as it says."""
-        ours = stamp(self._batch.manifest.created_at)
-        return stamp(landed.staged_at) not in ("", ours)
+    def is_other_form(self, landed: LedgerRow) -> bool:
+        """Tell whether it was landed from another manifest than this attempt's."""
+        return landed.staged_at != self.staged_at
 
-    def landed(self) -> publish.Landed | None:
-        """What `_landed` says of this batch."""
-        if not self._files.exists(self._landed):
-            return None
-        return publish.Landed.from_json(self._files.read_text(self._landed), self._landed)
+    def landed(self) -> LedgerRow | None:
+        """The batch's row in the ledger."""
+        return self.view().row
+
+    def view(self) -> LedgerView:
+        """What the ledger says of this batch; it is read anew if the ledger has changed."""
+        version = self._ledger.version()
+        if version != self._seen[0]:
+            self._seen = version, self._ledger.view(self._batch.manifest.batch_id)
+        return self._seen[1]
 
     def attempts_there(self) -> list[str]:
         """Names of the attempts whose folders are there, this one's too."""

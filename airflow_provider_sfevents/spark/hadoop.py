@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -40,6 +41,18 @@ _TAKEN = (
 """What a store raises where somebody was quicker; the last one is S3's answer to a condition."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer:
+    """Contents of a Parquet file by its footer.
+
+    :param low: smallest value of a column; None: it has no value, or was not asked for; `high` its largest.
+    """
+
+    rows: int
+    low: int | None = None
+    high: int | None = None
+
+
 class Files:
     """What landing does to files, by URL. Every method raises `StagingError` when the file system refuses."""
 
@@ -61,15 +74,23 @@ class Files:
             return bool(fs.exists(path))
 
     def row_counts(self, urls: Iterable[str]) -> dict[str, int | None]:
-        """Rows of Parquet files, by their footers; None where there is no such file.
+        """Rows of Parquet files, by their footers; None where there is no such file."""
+        found = self.footers(urls).items()
+        return {url: None if one is None else one.rows for url, one in found}
+
+    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
+        """Read footers of Parquet files; None where there is no such file.
 
         Several at a time: at a store that is far away it is the way that takes long.
+
+        :param column: whose range is wanted: one of the first, of integers.
         """
         wanted = list(urls)
         with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-            return dict(zip(wanted, pool.map(self._row_count, wanted), strict=True))
+            found = pool.map(lambda url: self._footer(url, column), wanted)
+            return dict(zip(wanted, found, strict=True))
 
-    def _row_count(self, url: str) -> int | None:
+    def _footer(self, url: str, column: str) -> Footer | None:
         from py4j.protocol import Py4JJavaError
 
         with _named(url):
@@ -83,18 +104,20 @@ class Files:
                 return None
             reader = self._java(f"{_PARQUET}.ParquetFileReader.open")(file)
             try:
-                return int(reader.getRecordCount())
+                low, high = _range(reader, column) if column else (None, None)
+                return Footer(rows=int(reader.getRecordCount()), low=low, high=high)
             finally:
                 reader.close()
 
     def read_text(self, url: str) -> str:
+        return self.read_bytes(url).decode()
+
+    def read_bytes(self, url: str) -> bytes:
         with _named(url):
             path, fs = self._at(url)
             stream = fs.open(path)
             try:
-                return bytes(
-                    self._java("org.apache.commons.io.IOUtils.toByteArray")(stream)
-                ).decode()
+                return bytes(self._java("org.apache.commons.io.IOUtils.toByteArray")(stream))
             finally:
                 stream.close()
 
@@ -125,7 +148,7 @@ class Files:
         mode = str(said.toString(nio.Files.getPosixFilePermissions(file.getParent(), links)))
         nio.Files.setPosixFilePermissions(file, said.fromString(mode.replace("x", "-")))
 
-    def create(self, url: str, text: str, temporary: str) -> bool:
+    def create(self, url: str, content: str | bytes, temporary: str) -> bool:
         """Make a file that is not there yet; whether it was this call that made it.
 
         :param temporary: another place in the same folder, for disks: what is linked from there is whole at once.
@@ -138,13 +161,13 @@ class Files:
             local = self._is_local(url)
             try:
                 if local:
-                    self.write_in_place(temporary, text)
+                    self.write_in_place(temporary, content)
                     made, target = self._at(temporary)[0], path
                     link = self._java("java.nio.file.Files.createLink")
                     link(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
                 else:
                     stream = self._begin(fs, path)
-                    stream.write(bytearray(text.encode()))
+                    stream.write(_raw(content))
                     stream.close()
             except Py4JJavaError as error:
                 if error.java_exception.getClass().getName() not in _TAKEN:
@@ -161,12 +184,12 @@ class Files:
             return fs.createFile(path).opt(_CONDITIONAL, "true").build()
         return fs.create(path, False)
 
-    def write_in_place(self, url: str, text: str) -> None:
+    def write_in_place(self, url: str, content: str | bytes) -> None:
         """Write a file where nobody reads it yet; its folder is made if need be."""
         with _named(url):
             path, fs = self._at(url)
             stream = fs.create(path, True)
-            stream.write(bytearray(text.encode()))
+            stream.write(_raw(content))
             stream.close()
 
     def make_folder(self, url: str) -> None:
@@ -286,6 +309,21 @@ class Files:
         from py4j.java_gateway import is_instance_of
 
         return bool(is_instance_of(self._gateway, thing, kind))
+
+
+def _raw(content: str | bytes) -> bytearray:
+    return bytearray(content.encode() if isinstance(content, str) else content)
+
+
+def _range(reader: Any, column: str) -> tuple[int | None, int | None]:
+    """Smallest and largest value of a column, by the statistics of a footer."""
+    found: list[int] = []
+    for block in reader.getFooter().getBlocks():
+        chunk = next(one for one in block.getColumns() if one.getPath().toDotString() == column)
+        statistics = chunk.getStatistics()
+        if statistics is not None and statistics.hasNonNullValue():
+            found += [int(statistics.genericGetMin()), int(statistics.genericGetMax())]
+    return (min(found), max(found)) if found else (None, None)
 
 
 def _store_of(url: str) -> str:

@@ -8,27 +8,25 @@ So do its rows in files of other writers (`tables.foreign_files`).
 
 Two landings of one manifest put an event in files of one name, so that a reader never finds it in two. An event may be in two for a
 moment where it changes its file: from quarantine to a table, or when a form of the batch that never landed had left files behind
-(`fence`), from which another form's differ. Until those are removed the batch is not in `_landed`, or not in this form.
+(`fence`), from which another form's differ. Until those are removed the batch is not in the ledger, or not in this form.
 
-`_landed/<batch id>.json` says that all of this is done. It is written into the attempt's folder before the first move, and in the
-end only renamed: an attempt whose folder another one has cleared away can no longer say that it has landed. Folders that begin with
-an underscore are no tables.
+The ledger's file of the batch says that all of this is done (`tables.file_ledger`). It is written into the attempt's folder before
+the first move, and in the end only renamed: an attempt whose folder another one has cleared away can no longer say that it has
+landed. Folders that begin with an underscore are no event tables.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
-LANDED = "_landed"
 LANDING = "_landing"
 QUARANTINE = "_quarantine"
 
@@ -60,53 +58,15 @@ class Replacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Landed:
-    """That a batch has landed, as `_landed/<batch id>.json` keeps it beside the tables.
+class Mark:
+    """A file that says that a batch has landed.
 
-    :param attempt: which landing wrote it.
-    :param tables: rows by event type.
-    :param files: relative to the table root.
-    :param duplicates: events that were left out.
-    :param staged_at: when the manifest was written that it was landed from: which form of the batch this is. Empty in marks of
-        releases that did not tell forms apart.
-    :param start: of that manifest, as is `end`.
-    :param drift: what changed in the tables' columns with it (`drift.Drift.to_dict`).
-    :param dates: ISO-8601, by table: the event dates of its rows, quarantine's too.
+    :param target: relative to the table root.
     """
 
     batch_id: str
-    attempt: str
-    events: int
-    tables: Mapping[str, int]
-    quarantined: int
-    files: tuple[str, ...]
-    org_id: str
-    topic: str
-    consumer: str
-    written_at: str
-    duplicates: int = 0
-    staged_at: str = ""
-    start: str = ""
-    end: str = ""
-    drift: tuple[Mapping[str, Any], ...] = ()
-    dates: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """One line, so that Spark and DuckDB read the folder as it is."""
-        return json.dumps({"version": 1, **asdict(self)})
-
-    @classmethod
-    def from_json(cls, text: str, where: str) -> Landed:
-        """:raises StagingError: the text is nothing that a landing wrote."""
-        try:
-            value = json.loads(text)
-            value.pop("version")
-            listed = {"files": tuple(value["files"]), "drift": tuple(value.get("drift", ()))}
-            return cls(**{**value, **listed})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise StagingError(
-                f"{where} does not say what has landed: {error}. Delete it and run the task again, which lands the batch again."
-            ) from error
+    target: str
+    content: bytes
 
 
 class FileMoves(Protocol):
@@ -118,13 +78,9 @@ class FileMoves(Protocol):
 
     def remove(self, url: str) -> None: ...
 
-    def write_in_place(self, url: str, text: str) -> None: ...
+    def write_in_place(self, url: str, content: bytes) -> None: ...
 
     def row_counts(self, urls: Iterable[str]) -> Mapping[str, int | None]: ...
-
-
-def landed_name(batch_id: str) -> str:
-    return f"{LANDED}/{batch_id}.json"
 
 
 def file_name(batch_id: str, split: int) -> str:
@@ -199,7 +155,7 @@ def publish(
     moves: Iterable[Move],
     standing: Callable[[], Iterable[str]],
     replacements: Iterable[Replacement],
-    landed: Landed,
+    mark: Mark,
     step: landing_steps.Step,
     fence: Callable[[], None],
 ) -> None:
@@ -209,21 +165,23 @@ def publish(
 
     :param standing: lists the tables' files; asked after the moves.
     :param replacements: files of other writers that hold rows of the batch.
+    :param mark: moved into its place last.
     :param step: called before each effect.
     :param fence: called right before each effect; raises where this landing must not go on.
     :raises StagingError: one of the other writers' files has changed meanwhile.
     """
     moves = tuple(moves)
     # All folders before the first move: whoever may not make them should find out while nothing can be seen.
-    for folder in sorted({LANDED, *(move.target.rpartition("/")[0] for move in moves)}):
+    targets = [mark.target, *(move.target for move in moves)]
+    for folder in sorted({target.rpartition("/")[0] for target in targets}):
         files.make_folder(f"{root}/{folder}")
-    mark = f"{attempt_folder}/landed.json"
-    files.write_in_place(mark, landed.to_json())
+    source = f"{attempt_folder}/landed.parquet"
+    files.write_in_place(source, mark.content)
     for move in moves:
         step(landing_steps.MOVE, move.target)
         fence()
         files.move(f"{attempt_folder}/{move.source}", f"{root}/{move.target}")
-    for path in left_overs(standing(), moves, landed.batch_id):
+    for path in left_overs(standing(), moves, mark.batch_id):
         step(landing_steps.REMOVE, path)
         fence()
         files.remove(f"{root}/{path}")
@@ -231,9 +189,9 @@ def publish(
         step(landing_steps.REMOVE, one.path)
         fence()
         _replace(files, root, attempt_folder, one)
-    step(landing_steps.LANDED, landed.batch_id)
+    step(landing_steps.LANDED, mark.batch_id)
     fence()
-    files.move(mark, f"{root}/{landed_name(landed.batch_id)}")
+    files.move(source, f"{root}/{mark.target}")
 
 
 def _replace(files: FileMoves, root: str, attempt_folder: str, one: Replacement) -> None:

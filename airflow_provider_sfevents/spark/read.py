@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
-from airflow_provider_sfevents.spark import envelope, publish
+from airflow_provider_sfevents.spark import envelope, ledger, publish
 from airflow_provider_sfevents.spark.decoding import has_accelerator
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.hadoop import Files
@@ -106,7 +106,6 @@ def read_table(
     *,
     landed_only: bool = False,
     table_format: str | None = None,
-    landing_folder: str = "",
 ) -> DataFrame:
     """Read a landed table; for Parquet with the columns of all its files.
 
@@ -114,10 +113,9 @@ def read_table(
     :param landed_only: leave out a batch whose landing is not complete: of which parts may already be visible (Parquet), or which is in
         some of its tables only (Delta, Iceberg).
     :param table_format: default: what lies below the root; by name it has to be given.
-    :param landing_folder: the same as the landing's.
     :raises ConfigurationError: there is no such table.
     """
-    tables = _opened(spark, root, event_type, table_format, landing_folder)
+    tables = _opened(spark, root, event_type, table_format)
     return _landed(tables, event_type) if landed_only else tables.read(event_type)
 
 
@@ -127,7 +125,6 @@ def read_quarantine(
     *,
     landed_only: bool = False,
     table_format: str | None = None,
-    landing_folder: str = "",
 ) -> DataFrame:
     """Read the events that could not be decoded when they landed, of all tables below a root.
 
@@ -139,16 +136,21 @@ def read_quarantine(
         publish.QUARANTINE,
         landed_only=landed_only,
         table_format=table_format,
-        landing_folder=landing_folder,
     )
 
 
-def _opened(
-    spark: SparkSession, root: str, table: str, table_format: str | None, landing_folder: str
-) -> Tables:
+def read_ledger(spark: SparkSession, root: str, *, table_format: str | None = None) -> DataFrame:
+    """Read the ledger `_batches`: one row for each batch that has landed.
+
+    :param root: as of `read_table`, as is `table_format`.
+    """
+    return _opened(spark, root, ledger.TABLE, table_format).ledger.rows()
+
+
+def _opened(spark: SparkSession, root: str, table: str, table_format: str | None) -> Tables:
     files = Files(spark)
     found = table_format or _format_of(files, root, table)
-    return open_tables(spark, files, root, found, landing_folder=landing_folder, reading=True)
+    return open_tables(spark, files, root, found, reading=True)
 
 
 def _format_of(files: Files, root: str, table: str) -> str:
@@ -165,8 +167,9 @@ def _format_of(files: Files, root: str, table: str) -> str:
 
 def _landed(tables: Tables, table: str) -> DataFrame:
     """Rows of the batches that have landed."""
-    # What has landed is listed before the table's files: a batch landing meanwhile is missing as a whole.
-    landed = tables.spark.read.schema(_LANDED_SQL).json(f"{tables.root}/{publish.LANDED}/*.json")
+    # The ledger is read before the table's files are listed: a batch that lands meanwhile is missing as a whole.
+    ids = tables.ledger.rows().select(envelope.BATCH_ID).toArrow()
+    landed = tables.spark.createDataFrame(ids if ids.num_rows else [], _LANDED_SQL)
     rows = tables.read(table)
     return rows.join(landed, on=envelope.BATCH_ID, how="left_semi").select(
         *map(quoted, rows.columns)

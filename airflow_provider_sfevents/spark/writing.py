@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
@@ -62,6 +63,7 @@ class AttemptWriter:
         self._left_out: frozenset[int] = frozenset()
         self._lacking: list[int] = []
         self._written: dict[str, dict[str, int]] = {}
+        self._times: dict[str, tuple[int, int]] = {}
 
     def first_reason(self) -> str:
         """Why the first event of the quarantine that was written does not decode."""
@@ -81,6 +83,13 @@ class AttemptWriter:
     def left_out(self) -> frozenset[int]:
         """Ordinals of the events that were written at first and are not any more."""
         return self._left_out
+
+    def times(self, table: str) -> tuple[datetime | None, datetime | None]:
+        """Smallest and largest event time of a table's rows."""
+        found = [at for path in self._written[table] for at in self._times.get(path, ())]
+        if not found:
+            return None, None
+        return _instant(min(found)), _instant(max(found))
 
     def rows(self) -> dict[str, int]:
         """By table, those without rows left out."""
@@ -165,14 +174,17 @@ class AttemptWriter:
 
     def _counted(self, paths: list[str]) -> dict[str, int]:
         """Rows of files that were just written."""
-        found = self._files.row_counts(f"{self._folder}/{path}" for path in paths)
+        urls = (f"{self._folder}/{path}" for path in paths)
+        found = self._files.footers(urls, envelope.EVENT_TIME)
         counts: dict[str, int] = {}
-        for path, (url, rows) in zip(paths, found.items(), strict=True):
-            if rows is None:
+        for path, (url, footer) in zip(paths, found.items(), strict=True):
+            if footer is None:
                 raise StagingError(
                     f"{url} was removed right after it was written: another attempt is at work on this batch. Run the task again."
                 )
-            counts[path] = rows
+            counts[path] = footer.rows
+            if footer.low is not None and footer.high is not None:
+                self._times[path] = footer.low, footer.high
         return counts
 
     def _splits_lacking(self) -> list[int]:
@@ -182,6 +194,10 @@ class AttemptWriter:
         for path, rows in self.written.items():
             decoded[publish.split_of(path)] += rows
         return [split.index for split in splits if decoded[split.index] != split.events]
+
+
+def _instant(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
 
 
 def reading_session(spark: SparkSession) -> SparkSession:

@@ -100,7 +100,9 @@ def test_landed_and_landed_again_on_s3(
     assert store.keys("salesforce/Order__e/") == files
     assert table(store, files) == here.expected()
     assert here.bus.deliveries(ORDERS) == 300
-    assert store.keys("salesforce/_landed/") == [f"salesforce/_landed/{first['batch_id']}.json"]
+    assert store.keys("salesforce/_batches/") == [
+        f"salesforce/_batches/{first['batch_id']}-r2.parquet"
+    ]
     assert store.keys("salesforce/_landing/") == []
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
+from airflow_provider_sfevents.spark import ledger
 from airflow_provider_sfevents.spark.java import find_java
 from airflow_provider_sfevents.spark.preflight import quick_start
 from airflow_provider_sfevents.spark.splits import SPLIT_BYTES
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sfevents.spark.landing_steps import Step
+    from airflow_provider_sfevents.spark.ledger import LedgerRow
 
 EPOCH = "0f3c"
 BATCH_ID = "0f3c-1"
@@ -294,14 +297,34 @@ def _replay_id(ordinal: int) -> bytes:
 
 @dataclass
 class Lake:
-    """A folder of tables, as anybody sees it who reads files."""
+    """A folder of tables, as a reader of files sees it."""
 
     root: Path
 
+    def landed(self, batch_id: str) -> LedgerRow:
+        """Read a batch's row of the ledger."""
+        files = sorted((self.root / ledger.TABLE).glob("*.parquet"))
+        rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+        row = ledger.view_of(rows, batch_id).row
+        assert row is not None
+        return row
+
     def files(self) -> list[str]:
-        """Every file, hidden ones too, relative to the root; what is recorded of columns and schemas is not counted among them."""
+        """Every file, hidden ones too, relative to the root.
+
+        Records of columns are left out, and names in the ledger come without their revision.
+        """
         paths = [path.relative_to(self.root) for path in self.root.rglob("*") if path.is_file()]
-        return sorted(str(path) for path in paths if path.parts[0] not in {"_types", "_schemas"})
+        names = (str(path) for path in paths if path.parts[0] != "_types")
+        return sorted(re.sub(r"-r\d+\.parquet$", ".parquet", name) for name in names)
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file but those of the ledger, by its path."""
+        return {
+            path: (self.root / path).read_bytes()
+            for path in self.files()
+            if not path.startswith(f"{ledger.TABLE}/")
+        }
 
     def rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
         """What DuckDB finds in a table, in the batches' order."""

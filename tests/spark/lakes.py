@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_sfevents.spark import landing_steps, read_table
+from airflow_provider_sfevents.spark import landing_steps, ledger, read_ledger, read_table
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.ledger import LedgerRow
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Tables:
     """Tables of a format somewhere, as anybody sees them who reads tables.
 
-    :param folder: where marks are.
+    :param folder: where the record of columns is.
     """
 
     spark: Any
@@ -64,8 +65,19 @@ class Tables:
         history = self.sql("describe history {}", name)
         return int(history.where("operation in ('MERGE', 'DELETE', 'WRITE')").count())
 
-    def marks(self) -> list[str]:
-        return sorted(path.name for path in (self.folder / "_landed").iterdir())
+    def landed(self) -> dict[str, LedgerRow]:
+        """Rows of the ledger, by batch."""
+        rows = read_ledger(self.spark, self.table, table_format=self.table_format)
+        found = map(LedgerRow.from_values, rows.toArrow().to_pylist())
+        return {row.batch_id: row for row in found}
+
+    def forget(self, batch_id: str) -> None:
+        """Take a batch's row out of the ledger, as if its landing had been killed before it was written."""
+        if self.table_format == "parquet":
+            [file] = (self.folder / ledger.TABLE).glob(f"{batch_id}-*.parquet")
+            file.unlink()
+        else:
+            self.sql(f"delete from {{}} where batch_id = '{batch_id}'", ledger.TABLE)  # noqa: S608
 
     def under_way(self) -> bool:
         return (self.folder / "_landing").exists()

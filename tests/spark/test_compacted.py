@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +12,6 @@ from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.hadoop import Files
 from airflow_provider_sfevents.spark.landing import Order, land
-from airflow_provider_sfevents.spark.publish import Landed
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from tests.spark.conftest import at
@@ -157,8 +155,7 @@ def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
     for manifest in batches(staging):
         land_in(spark, lake, manifest)
     there = compact(lake)
-    mark = json.loads((lake.root / "_landed/0f3c-2.json").read_text())
-    landed = Landed.from_json(json.dumps(mark), "there")
+    landed = lake.landed("0f3c-2")
     attempt = Attempt(
         folder=f"{lake.root}/_landing/0f3c-2/a",
         written={f"{DATE}/staged_split=0/part-0.parquet": 2},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -64,8 +63,8 @@ def test_events_delivered_again_in_another_epoch_land_once(
     assert receipt.tables == {f"{lake.root}/Order__e": 1}
     written = Receipt.from_json((staging.batch / layout.RECEIPT).read_text(), "landed.json")
     assert written.duplicates == 2
-    landed = json.loads((lake.root / f"_landed/{LATER}-1.json").read_text())
-    assert (landed["duplicates"], landed["tables"]) == (2, {"Order__e": 1})
+    landed = lake.landed(f"{LATER}-1")
+    assert (landed.duplicates, landed.rows) == (2, {"Order__e": 1})
     whole = [("a", "0f3c-1"), ("b", "0f3c-1"), ("c", "0f3c-1"), ("d", f"{LATER}-1")]
     assert ids(lake) == whole
     assert land_in(first).duplicates == 0
@@ -82,7 +81,7 @@ def test_a_publishers_retry_lands_once(staging: Staging, lake: Lake, land_in: La
     assert [path.rpartition("/")[2] for path in lake.files()] == [
         "0f3c-1-00000.parquet",
         "0f3c-1-00001.parquet",
-        "0f3c-1.json",
+        "0f3c-1.parquet",
     ]
 
 
@@ -193,7 +192,7 @@ def test_a_batch_of_nothing_but_duplicates_lands_as_nothing(
     receipt = land_in(staging.write(**orders(staging, "a", "b"), epoch=LATER))
 
     assert (receipt.events, receipt.duplicates, receipt.tables) == (2, 2, {})
-    assert lake.files() == sorted([*before, f"_landed/{LATER}-1.json"])
+    assert lake.files() == sorted([*before, f"_batches/{LATER}-1.parquet"])
 
 
 def test_what_lands_while_it_is_compared_is_compared_with_too(

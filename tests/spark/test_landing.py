@@ -46,7 +46,7 @@ def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, la
         "Order__e/event_date=2026-11-01/0f3c-1-00001.parquet",
         "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
         "Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
-        "_landed/0f3c-1.json",
+        "_batches/0f3c-1.parquet",
     ]
     assert lake.ordinals("Order__e") == [0, 1, 2, 3, 4, 5]
     assert lake.ordinals("Alert__e") == [6, 7]
@@ -251,7 +251,7 @@ def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
     ]
 
 
-def test_mark_and_receipt_say_what_changed_in_the_tables_columns(
+def test_ledger_and_receipt_say_what_changed_in_the_tables_columns(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
     """It still does when the batch is landed again, and nothing changes any more."""
@@ -262,13 +262,13 @@ def test_mark_and_receipt_say_what_changed_in_the_tables_columns(
     for _ in range(2):
         receipt = land_in(spark, lake, manifest)
 
-        said = json.loads((lake.root / "_landed/0f3c-2.json").read_text())["drift"]
+        said = lake.landed("0f3c-2").drift
         assert [one["column"] for one in said if one["what"] == "added"] == ["Size__c"]
-        assert receipt.drift == said
+        assert receipt.drift == [*said]
 
 
 def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> None:
-    """With the batch that brought it first, in a folder that readers of JSON take for a table."""
+    """A schema stands in the ledger's row of the batch that brought it first, however often that lands."""
     import duckdb
 
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
@@ -278,8 +278,9 @@ def test_every_schema_is_kept_once(spark: Any, staging: Staging, lake: Lake) -> 
         land_in(spark, lake, manifest)
 
     with duckdb.connect() as connection:
-        found = connection.read_json(f"{lake.root}/_schemas/*.json")
-        rows = found.order("schema_id").select("schema_id", "event_type", "batch_id")
+        found = connection.read_parquet(f"{lake.root}/_batches/*.parquet")
+        schemas = found.select("unnest(schemas, recursive := true), batch_id")
+        rows = schemas.order("schema_id").select("schema_id", "event_type", "batch_id")
         assert rows.fetchall() == [
             ("order", "Order__e", "0f3c-1"),
             ("order2", "Order__e", "0f3c-2"),
@@ -290,7 +291,7 @@ def test_an_empty_batch_lands_as_nothing(spark: Any, staging: Staging, lake: Lak
     """It gets its receipt all the same."""
     receipt = land_in(spark, lake, staging.write([]))
 
-    assert lake.files() == ["_landed/0f3c-1.json"]
+    assert lake.files() == ["_batches/0f3c-1.parquet"]
     assert (receipt.events, receipt.tables) == (0, {})
 
 
@@ -299,13 +300,13 @@ def test_landing_again_makes_the_same_files(spark: Any, staging: Staging, lake: 
     events = [*(staging.order(n, day=n % 3) for n in range(3000)), ("order", b"spoilt")]
     manifest = staging.write(events, per_part=1500, row_group_size=100)
     land_in(spark, lake, manifest)
-    tables = [path for path in lake.files() if not path.startswith("_landed/")]
+    tables = [path for path in lake.files() if not path.startswith("_batches/")]
     first = {path: (lake.root / path).read_bytes() for path in tables}
 
     land_in(spark, lake, manifest)
 
     assert {path: (lake.root / path).read_bytes() for path in tables} == first
-    assert lake.files() == [*tables[:-1], "_landed/0f3c-1.json", tables[-1]]
+    assert lake.files() == [*tables[:-1], "_batches/0f3c-1.parquet", tables[-1]]
     assert len(tables) == 7
 
 
@@ -328,10 +329,10 @@ def test_a_batch_that_became_another_replaces_what_it_landed_before(
     assert lake.files() == [
         "Order__e/event_date=2026-11-01/0f3c-11-00000.parquet",
         "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
-        "_landed/0f3c-1.json",
-        "_landed/0f3c-11.json",
+        "_batches/0f3c-1.parquet",
+        "_batches/0f3c-11.parquet",
     ]
-    assert json.loads((lake.root / "_landed/0f3c-1.json").read_text())["tables"] == {"Order__e": 3}
+    assert lake.landed("0f3c-1").rows == {"Order__e": 3}
 
 
 def test_a_staged_file_of_many_dates_lands_as_one_file_for_each(

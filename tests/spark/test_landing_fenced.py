@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import threading
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,25 +64,25 @@ OLDER_FILES = [
     "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
     "Order__e/event_date=2026-11-01/0f3c-1-00002.parquet",
     "Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
-    "_landed/0f3c-1.json",
+    "_batches/0f3c-1.parquet",
 ]
 
 
 def assert_older(lake: Lake) -> None:
     assert lake.files() == OLDER_FILES
     assert lake.ordinals("Order__e") == [0, 1, 2]
-    assert json.loads((lake.root / "_landed/0f3c-1.json").read_text())["staged_at"] == OLDER
+    assert lake.landed("0f3c-1").staged_at == datetime.fromisoformat(OLDER)
 
 
 def assert_newer(lake: Lake) -> None:
     assert lake.files() == [
         "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
         "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
-        "_landed/0f3c-1.json",
+        "_batches/0f3c-1.parquet",
     ]
     assert lake.ordinals("Order__e") == [0, 1]
-    said = json.loads((lake.root / "_landed/0f3c-1.json").read_text())
-    assert (said["staged_at"], said["start"]) == (NEWER, "earliest")
+    said = lake.landed("0f3c-1")
+    assert (said.staged_at, said.start) == (datetime.fromisoformat(NEWER), "earliest")
 
 
 def kill() -> None:
@@ -115,11 +115,11 @@ def test_the_form_that_has_landed_stays(
     landed, other = (forms.older, forms.newer) if first == "older" else (forms.newer, forms.older)
     steps: list[str] = []
     assert_says(land(spark, landed), landed)
-    before = {path: (lake.root / path).read_bytes() for path in lake.files()}
+    before = lake.contents()
 
     receipt = land(spark, other, lambda name, _about: steps.append(name))
 
-    assert {path: (lake.root / path).read_bytes() for path in lake.files()} == before
+    assert lake.contents() == before
     assert steps == [landing_steps.RECEIPT_NEXT, landing_steps.RECEIPT_WRITTEN]
     assert receipt_beside(other) == receipt
     assert_says(receipt, landed)

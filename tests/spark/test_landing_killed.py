@@ -39,7 +39,7 @@ WHOLE = [
     "Order__e/event_date=2026-11-01/0f3c-1-00000.parquet",
     "Order__e/event_date=2026-11-02/0f3c-1-00000.parquet",
     "Order__e/event_date=2026-11-02/0f3c-1-00001.parquet",
-    "_landed/0f3c-1.json",
+    "_batches/0f3c-1.parquet",
     "_quarantine/event_date=2026-11-02/0f3c-1-00001.parquet",
 ]
 

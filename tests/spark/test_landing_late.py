@@ -25,6 +25,10 @@ pytestmark = [
 NEWER = "2026-11-02T06:40:00.5+00:00"
 
 
+def tables_of(contents: dict[str, bytes]) -> dict[str, bytes]:
+    return {path: there for path, there in contents.items() if not path.startswith("_land")}
+
+
 @pytest.mark.parametrize(
     "moment", [pytest.param("receipt", marks=pytest.mark.full), "swept", "later batches"]
 )
@@ -47,14 +51,11 @@ def test_a_twin_that_wakes_up_late_changes_nothing(
             land(spark, Order(manifest_url=again, table=str(lake.root)))
         if moment != "receipt":
             shutil.rmtree(batch)
-        after.update({path: (lake.root / path).read_bytes() for path in lake.files()})
+        after.update(lake.contents())
 
     land(spark, order, at(landing_steps.MOVE, meanwhile))
 
-    tables = [path for path in lake.files() if not path.startswith("_land")]
-    assert {path: (lake.root / path).read_bytes() for path in tables} == {
-        path: content for path, content in after.items() if not path.startswith("_land")
-    }
+    assert tables_of(lake.contents()) == tables_of(after)
     assert len(lake.rows("Order__e", "event_id")) == (3 if moment == "later batches" else 2)
     assert (batch / layout.RECEIPT).exists() == (moment == "receipt")
 

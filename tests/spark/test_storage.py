@@ -36,7 +36,7 @@ def refused(spark: Any, staging: Staging, lake: Lake) -> str:
     [
         ".",
         "_landing",
-        "_landed",
+        "_batches",
         "Order__e",
         pytest.param("_quarantine", marks=pytest.mark.full),
         pytest.param("Order__e/event_date=2026-11-01", marks=pytest.mark.full),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +57,7 @@ def test_a_first_landing_is_one_commit_for_each_table(anywhere: Tables, staging:
     }
     assert (receipt.events, receipt.quarantined) == (6, 1)
     assert [anywhere.commits(name) for name in ("Order__e", "Alert__e", "_quarantine")] == [1, 1, 1]
-    assert anywhere.marks() == ["0f3c-1.json"]
+    assert [*anywhere.landed()] == ["0f3c-1"]
     assert not anywhere.under_way()
 
 
@@ -149,7 +148,7 @@ def test_columns_are_added_and_never_dropped(tables: Tables, staging: Staging) -
         "000001.json",
         "000002.json",
     ]
-    said = json.loads((tables.folder / "_landed/0f3c-2.json").read_text())["drift"]
+    said = tables.landed()["0f3c-2"].drift
     assert [(one["what"], one["column"]) for one in said if one["what"] == "added"] == [
         ("added", "Size__c")
     ]
@@ -235,7 +234,7 @@ def test_a_table_at_snapshot_isolation_is_refused(
 
 
 def test_too_many_bad_events_land_nothing(tables: Tables, staging: Staging) -> None:
-    """No table, no mark, no record of columns."""
+    """No table, no ledger, no record of columns."""
     with pytest.raises(NotLanded, match="which is all of them"):
         tables.land(staging.write([("order", b"")]))
 

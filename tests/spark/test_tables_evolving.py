@@ -74,9 +74,8 @@ def staging(staging: Staging) -> Staging:
 
 
 def said(tables: Tables, batch_id: str) -> list[tuple[str, str]]:
-    """What the mark of a batch reports as changed."""
-    drift = json.loads((tables.folder / f"_landed/{batch_id}.json").read_text())["drift"]
-    return sorted((one["what"], one.get("column", "")) for one in drift)
+    """Changes of columns by the ledger's row of a batch."""
+    return sorted((one["what"], one.get("column", "")) for one in tables.landed()[batch_id].drift)
 
 
 def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, staging: Staging) -> None:
@@ -144,8 +143,8 @@ def test_a_table_lives_through_all_that_a_schema_does(any_tables: Tables, stagin
     assert {("new_table", ""), ("quarantined", ""), ("changed", "Number__c__boolean")}.issubset(
         said(tables, "0f3c-3")
     )
-    seen = tables.spark.read.json(f"{tables.folder}/_schemas")
-    assert sorted((row.schema_id, row.batch_id) for row in seen.collect()) == [
+    seen = [(one.schema_id, key) for key, row in tables.landed().items() for one in row.schemas]
+    assert sorted(seen) == [
         ("alert", "0f3c-3"),
         ("v1", "0f3c-1"),
         ("v2", "0f3c-1"),
@@ -162,7 +161,6 @@ def test_a_table_without_a_record_of_its_columns_is_landed_into(
     alert = staging.event("alert", CreatedDate=FIRST_DAY_MS, CreatedById="005A", At__c=1)
     tables.land(staging.write([staging.order(1), alert]))
     shutil.rmtree(tables.folder / "_types")
-    shutil.rmtree(tables.folder / "_schemas")
 
     changed = staging.event("order3", CreatedDate=FIRST_DAY_MS, CreatedById="005A", Number__c=1.5)
     tables.land(staging.write([staging.order(2), changed, alert], sequence=2))
@@ -205,11 +203,11 @@ def test_a_field_that_is_named_like_a_column_of_the_landing_keeps_its_values(
 def test_landed_batches_and_quarantine_are_read_alike_in_every_format(
     any_tables: Tables, staging: Staging
 ) -> None:
-    """A batch without its mark is left out of both; by path the format is seen."""
+    """A batch without a row in the ledger is left out of both; by path the format is seen."""
     tables = any_tables
     for sequence in (1, 2):
         tables.land(staging.write([staging.order(sequence), ("order", b"")], sequence=sequence))
-    (tables.folder / "_landed/0f3c-2.json").unlink()
+    tables.forget("0f3c-2")
     root = tables.table
 
     landed = read_table(tables.spark, root, "Order__e", landed_only=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,11 +186,11 @@ def test_an_older_form_is_overtaken_between_two_commits(tables: Tables, forms: F
         (0, "2026-11-01"),
         (1, "2026-11-02"),
     ]
-    assert json.loads((tables.folder / "_landed/0f3c-1.json").read_text())["staged_at"] == NEWER
+    assert tables.landed()["0f3c-1"].staged_at == datetime.fromisoformat(NEWER)
 
 
-def test_a_mark_alone_does_not_count_as_landed(tables: Tables, forms: Forms) -> None:
-    """Somebody has set the table back: the other form must not take the mark's word."""
+def test_a_row_of_the_ledger_alone_does_not_count_as_landed(tables: Tables, forms: Forms) -> None:
+    """A table was set back: the other form checks what the ledger says."""
     tables.land(forms.older)
     tables.sql("truncate table {}")
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.changes.marks import Mark
     from airflow_provider_sfevents.spark.changes.source import Progress
-    from airflow_provider_sfevents.spark.tables.merging import Dialect
+    from airflow_provider_sfevents.spark.tables.interface import Dialect
 
 TOMBSTONES, RESYNC, KEPT, HELD = "tombstones", "resync", "kept", "held"
 SEEN, ENTITIES, UNAPPLIED, PROGRESS = "seen", "entities", "unapplied", "applied_through"

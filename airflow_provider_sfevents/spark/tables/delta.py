@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import publish
+from airflow_provider_sfevents.spark import ledger, publish
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables import coordinates, naming
 from airflow_provider_sfevents.spark.tables.sessions import (
@@ -109,9 +109,8 @@ class DeltaByPath:
 
     def names(self) -> list[str]:
         found = self._files.names(self._root)
-        tables = [
-            name for name in found if name == publish.QUARANTINE or not name.startswith(("_", "."))
-        ]
+        own = {publish.QUARANTINE, ledger.TABLE}
+        tables = [name for name in found if name in own or not name.startswith(("_", "."))]
         return [name for name in tables if self.exists(name)]
 
     def version(self, table: str) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.landing_steps import Step
-    from airflow_provider_sfevents.spark.publish import Landed
+    from airflow_provider_sfevents.spark.ledger import LedgerRow, LedgerView
 
 Standing = dict[str, frozenset[str]]
 """What of a table may hold rows of other batches: names of files by folder, or the table's version. Empty: nothing does. Equal: nothing
@@ -25,9 +25,9 @@ class Attempt:
 
     :param folder: URL of the attempt's own, in which everything lies as Parquet: `<table>/event_date=<date>/staged_split=<n>/`.
     :param written: rows by file, relative to the folder.
-    :param landed: what the mark will say.
+    :param landed: the ledger's row; its revision counts from the row that is there.
     :param left_overs: whether other tables, too, may hold rows of this batch.
-    :param before: files of the batch by its mark, if it has landed before and no attempt has died
+    :param before: files of the batch by the ledger, if it has landed before and no attempt has died
         since; paths relative to the root of the tables.
     :param dates: ISO-8601, by table: event dates on which rows of the batch may be; None: any dates, since an attempt has died.
     :param step: called before each effect.
@@ -36,7 +36,7 @@ class Attempt:
 
     folder: str
     written: Mapping[str, int]
-    landed: Landed
+    landed: LedgerRow
     left_overs: bool
     before: tuple[str, ...] | None
     dates: Mapping[str, Sequence[str]] | None
@@ -44,15 +44,81 @@ class Attempt:
     fence: Callable[[], None]
 
 
+class Dialect(Protocol):
+    """What the formats differ in.
+
+    :param using: the format's name in SQL.
+    :param partition: what tables are made with: a column or a transform of one; empty for none.
+    :param properties: of the tables that are made.
+    """
+
+    using: str
+    partition: str
+    properties: Mapping[str, str]
+
+    def label(self, table: str) -> str: ...
+
+    def identifier(self, table: str) -> str:
+        """A table's name in SQL."""
+        ...
+
+    def exists(self, table: str) -> bool: ...
+
+    def names(self) -> list[str]:
+        """Tables of this format that are there."""
+        ...
+
+    def version(self, table: str) -> str:
+        """Another one after each commit."""
+        ...
+
+    def check_table(self, table: str) -> None:
+        """:raises ConfigurationError: a table that is there is set up so that landing in it would not be safe."""
+        ...
+
+
+class Ledger(Protocol):
+    """The table `_batches` beside the event tables (`spark.ledger`).
+
+    :param label: name in messages.
+    """
+
+    label: str
+
+    def version(self) -> object:
+        """Equal if nothing has changed; without a Spark job where the format allows that."""
+        ...
+
+    def view(self, batch_id: str) -> LedgerView:
+        """Read what concerns a batch."""
+        ...
+
+    def claim(self, row: LedgerRow) -> None:
+        """Keep older forms of a batch, whose folders have been removed, from landing.
+
+        :raises merged_ledger.OtherFormError: another form has landed.
+        """
+        ...
+
+    def rows(self) -> DataFrame:
+        """Read all rows, once for each batch."""
+        ...
+
+
 class Tables(Protocol):
     """Tables of one format in one place, one for each event type and one for quarantine.
 
-    `root` is the URL of the folder for what is no table: attempts, marks of what has landed, columns' types. `spark` is the session in
-    which the tables are read; it skips no file.
+    `root` is the URL of the folder for what is no table: attempts, columns' types. `spark` is the session in which the tables are
+    read; it skips no file.
     """
 
     root: str
     spark: SparkSession
+
+    @property
+    def ledger(self) -> Ledger:
+        """What has landed in the tables."""
+        ...
 
     def label(self, table: str) -> str:
         """What a table is called in receipts and messages."""
@@ -76,18 +142,19 @@ class Tables(Protocol):
         ...
 
     def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:
-        """What the mark is to name: the files that readers find, relative to the root; none where only the format knows."""
+        """Files that readers find, relative to the root; none where only the format knows."""
         ...
 
     def publish(self, attempt: Attempt) -> None:
-        """Bring everything in, replacing what is there of the batch, and say so by the mark; killed anywhere, the next one makes it whole.
+        """Bring everything in, replacing what is there of the batch, and write the ledger's row; killed anywhere, the next one makes it whole.
 
         :raises StagingError: the tables do not hold the batch afterwards.
+        :raises merged_ledger.OtherFormError: another form has landed or claimed the batch meanwhile.
         """
         ...
 
-    def ensure_holds(self, landed: Landed) -> None:
-        """Make sure that the tables hold what a mark says.
+    def ensure_holds(self, landed: LedgerRow) -> None:
+        """Make sure that the tables hold what the ledger says.
 
         :raises NotLanded: they do not; somebody has changed them.
         """

@@ -6,7 +6,7 @@ folder away makes the MERGE fail that has not read it yet. One that has read it,
 meets a conflict, since it has said what it has read, and looks again. What neither stops (an older form, about to commit rows to a table
 in which the newer form has none) is looked for after the last commit, and by its own landing too.
 
-Several tables are several commits. The mark `_landed/<batch id>.json` comes after all of them, and only when each table holds as many
+Several tables are several commits. The ledger's row comes after all of them (`merged_ledger`), and only when each table holds as many
 rows of the batch as it should: read from its rows, since a commit may get lost on a store without atomic renames, and other signs of
 it do not last.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, StagingError
@@ -24,6 +24,7 @@ from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
+from airflow_provider_sfevents.spark.tables.merged_ledger import MergedLedger
 from airflow_provider_sfevents.spark.tables.projection import taken
 
 if TYPE_CHECKING:
@@ -33,46 +34,13 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.hadoop import Files
-    from airflow_provider_sfevents.spark.publish import Landed
-    from airflow_provider_sfevents.spark.tables.interface import Attempt, Standing
+    from airflow_provider_sfevents.spark.ledger import LedgerRow
+    from airflow_provider_sfevents.spark.tables.interface import Attempt, Dialect, Standing
 
 logger = logging.getLogger(__name__)
 
 _NEEDED = (envelope.BATCH_ID, envelope.ORDINAL, envelope.EVENT_DATE)
 _SOURCE = "sfevents_source"
-
-
-class Dialect(Protocol):
-    """What the formats differ in.
-
-    :param using: the format's name in SQL.
-    :param partition: what tables are made with: a column or a transform of one; empty for none.
-    :param properties: of the tables that are made.
-    """
-
-    using: str
-    partition: str
-    properties: Mapping[str, str]
-
-    def label(self, table: str) -> str: ...
-
-    def identifier(self, table: str) -> str:
-        """A table's name in SQL."""
-        ...
-
-    def exists(self, table: str) -> bool: ...
-
-    def names(self) -> list[str]:
-        """Tables of this format that are there."""
-        ...
-
-    def version(self, table: str) -> str:
-        """Another one after each commit."""
-        ...
-
-    def check_table(self, table: str) -> None:
-        """:raises ConfigurationError: a table that is there is set up so that landing in it would not be safe."""
-        ...
 
 
 class MergedTables:
@@ -88,6 +56,7 @@ class MergedTables:
         self._dialect = dialect
         self.root = root
         self.label = dialect.label
+        self.ledger = MergedLedger(spark, dialect)
 
     def schema(self, table: str) -> StructType | None:
         return self._rows(table).schema if self._dialect.exists(table) else None
@@ -119,13 +88,11 @@ class MergedTables:
 
     def publish(self, attempt: Attempt) -> None:
         landed = attempt.landed
-        self._files.make_folder(f"{self.root}/{publish.LANDED}")
-        mark = f"{attempt.folder}/landed.json"
-        self._files.write_in_place(mark, landed.to_json())
         dates = publish.dates_of(attempt.written)
         for table in dates:
             # All tables before the first commit: whoever may not make them should find out while nothing can be seen.
             self._again(partial(self._make_ready, table, attempt.folder))
+        self._again(self.ledger.make)
         for table in dates:
             self._again(partial(self._merge, table, dates[table], attempt))
         if attempt.left_overs:
@@ -136,19 +103,27 @@ class MergedTables:
                     self._again(partial(self._remove, table, attempt))
         self._check(attempt)
         attempt.step(landing_steps.LANDED, landed.batch_id)
-        attempt.fence()
-        self._files.move(mark, f"{self.root}/{publish.landed_name(landed.batch_id)}")
+        self._again(partial(self._say_landed, attempt))
 
-    def ensure_holds(self, landed: Landed) -> None:
-        expected = dict(landed.tables)
-        if landed.quarantined:
-            expected[publish.QUARANTINE] = landed.quarantined
-        dates = {table: landed.dates.get(table) for table in expected}
-        if wrong := self._differences(landed.batch_id, expected, dates):
+    def _say_landed(self, attempt: Attempt) -> None:
+        """Write the ledger's row, and look that it is there: a store without atomic renames may lose a commit."""
+        attempt.fence()
+        landed = attempt.landed
+        self.ledger.write(landed)
+        row = self.ledger.view(landed.batch_id).row
+        if row is None or row.staged_at != landed.staged_at:
+            raise StagingError(
+                f"Batch {landed.batch_id} is in its tables, but its row of {self.ledger.label} is not: another commit took its place. "
+                "It does not count as landed. Run the task again."
+            )
+
+    def ensure_holds(self, landed: LedgerRow) -> None:
+        expected = {one.name: one.rows for one in landed.tables}
+        if wrong := self._differences(landed.batch_id, expected, landed.dates):
             raise NotLanded(
-                f"{self.root}/{publish.landed_name(landed.batch_id)} says that batch {landed.batch_id} has landed in its form of "
-                f"{landed.staged_at}, but {wrong}. Somebody has changed the table or set it back. Delete the mark and run the task again, "
-                "which lands the batch anew."
+                f"{self.ledger.label} says that batch {landed.batch_id} has landed in its form of {landed.staged_at.isoformat()}, but "
+                f"{wrong}. Another program has changed the table or set it back. Delete the batch's row of {self.ledger.label} and "
+                "run the task again, which lands the batch anew."
             )
 
     def read(self, table: str) -> DataFrame:

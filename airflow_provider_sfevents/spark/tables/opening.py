@@ -40,7 +40,7 @@ def open_tables(
     """Make ready what a batch is to land in; nothing but a namespace is made.
 
     :param table: root URL, or a namespace's name.
-    :param landing_folder: URL of the folder for attempts and marks. Default: the root, or the namespace's location.
+    :param landing_folder: URL of the folder for attempts and columns' types. Default: the root, or the namespace's location.
     :param reading: for a user's own reading, with the settings of the session; then nothing is made.
     :raises ConfigurationError: it cannot be; the message says what to change.
     """
@@ -86,6 +86,8 @@ def open_dialect(
     session, dialect = open_format(spark, files, table, table_format, partition_by, reading=reading)
     if isinstance(dialect, Named):
         dialect.ensure_namespace(make=not reading)
+    if reading:
+        return session, dialect, ""  # beside the tables is nothing that a reader needs
     return session, dialect, landing_folder.rstrip("/") or _side_folder(place, dialect)
 
 
@@ -126,13 +128,13 @@ def open_format(
 
 
 def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:
-    """Where attempts and marks go: all landings in one place have to agree about it."""
+    """Where attempts and columns' types go: all landings in one place have to agree about it."""
     if isinstance(place, naming.Folder):
         return place.root
     folder = dialect.location() if isinstance(dialect, Named) else ""
     if not folder:
         raise ConfigurationError(
-            f"The catalog gives no location for the namespace of {dialect.label('...')}, and files on their way and marks of what has "
-            "landed have to go somewhere. Give landing_folder, a URL that every landing in this namespace can write, and always the same."
+            f"The catalog gives no location for the namespace of {dialect.label('...')}, and files on their way and columns' "
+            "types have to go somewhere. Give landing_folder, a URL that every landing in this namespace can write, and always the same."
         )
     return folder

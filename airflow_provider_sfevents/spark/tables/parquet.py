@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import envelope, publish
 from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.file_ledger import FileLedger
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.hadoop import Files
-    from airflow_provider_sfevents.spark.publish import Landed
+    from airflow_provider_sfevents.spark.ledger import LedgerRow
     from airflow_provider_sfevents.spark.tables.interface import Attempt, Standing
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class ParquetTables:
         self.spark = spark
         self._files = files
         self.root = root
+        self.ledger = FileLedger(spark, files, root)
 
     def label(self, table: str) -> str:
         return f"{self.root}/{table}"
@@ -101,13 +103,14 @@ class ParquetTables:
             publish.plan_moves(attempt.written, attempt.landed.batch_id),
             lambda: self._files.walk(self.root) if attempt.left_overs else (),
             replacements,
-            attempt.landed,
+            self.ledger.mark(attempt.landed),
             attempt.step,
             attempt.fence,
         )
+        self.ledger.tidy(attempt.landed)
 
-    def ensure_holds(self, landed: Landed) -> None:
-        """A mark says which files there are; somebody who removes one of them means it."""
+    def ensure_holds(self, landed: LedgerRow) -> None:
+        """The ledger says which files there are; a file that is missing was removed on purpose."""
 
     def read(self, table: str) -> DataFrame:
         if not self._has_files(table):

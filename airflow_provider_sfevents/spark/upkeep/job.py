@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark import envelope, ledger
 from airflow_provider_sfevents.spark.applying.places import STATE_TABLES
 from airflow_provider_sfevents.spark.changes import tables as state_tables
 from airflow_provider_sfevents.spark.hadoop import Files
@@ -122,7 +122,8 @@ def _is_ours(
     """Whether a landing or an apply made the table; a namespace may hold others, which are left alone."""
     columns = set(session.table(tables.identifier(name)).columns)
     if not is_state:
-        return columns >= _EVENT_COLUMNS
+        wanted = set(ledger.COLUMNS) if name == ledger.TABLE else _EVENT_COLUMNS
+        return columns >= wanted
     if name in STATE_TABLES:
         wanted = {one.split()[0] for one in STATE_TABLES[name].split(", ")}
         return wanted <= columns

@@ -1,7 +1,7 @@
 """A Spark job without Spark: lands a staged batch with pyarrow, by the same steps and the same rules, in a tenth of the time.
 
 It decodes nothing: a row is an event's identity, its replay id and its place in the batch. Its files follow from the batch alone, an
-event that has landed in another batch is left out, `_landed/<batch id>.json` and the receipt come last. Of two forms of a batch, staged
+event that has landed in another batch is left out, `_landed/<batch id>.json`, its ledger, and the receipt come last. Of two forms of a batch, staged
 in two areas, the one that landed first stays; unlike the real job it cannot tell two apart that land at once.
 """
 
@@ -26,6 +26,7 @@ from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 TABLE = "events"
+_LEDGER = "_landed"
 
 
 def main(arguments: list[str]) -> None:
@@ -74,7 +75,7 @@ def _receipt(batch_id: str, events: int, landed: int, end: str, root: Path) -> R
 
 def _other_form(manifest: Manifest, root: Path) -> Receipt | None:
     """The receipt of another form of this batch that has landed already; None where there is none."""
-    mark = root / publish.landed_name(manifest.batch_id)
+    mark = root / _LEDGER / f"{manifest.batch_id}.json"
     if not mark.exists():
         return None
     said = json.loads(mark.read_text())
@@ -129,9 +130,9 @@ def _publish(manifest: Manifest, attempt: Path, root: Path, rows: dict[str, int]
             steps.reached(landing_steps.REMOVE, left.name)
             left.unlink(missing_ok=True)
     steps.reached(landing_steps.LANDED, manifest.batch_id)
-    (root / publish.LANDED).mkdir(exist_ok=True)
+    (root / _LEDGER).mkdir(exist_ok=True)
     _write(
-        root / publish.landed_name(manifest.batch_id),
+        root / _LEDGER / f"{manifest.batch_id}.json",
         json.dumps(
             {
                 "rows": rows,

@@ -187,7 +187,7 @@ def _say(rules: Rules, world: World, index: int, job: Job) -> Step:
             return "finds its folder gone", world.job(index, job._replace(at="give way"))
         left = tuple(one for one in contents if one != _MARK)
         table = table.put_folder(_batch_id(job), job.attempt, left)
-    return "renames the mark to _landed", world._replace(table=table).job(
+    return "renames the mark into the ledger", world._replace(table=table).job(
         index, job._replace(at="clean")
     )
 

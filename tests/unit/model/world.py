@@ -7,11 +7,12 @@ that is published twice has two numbers and one identity.
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.spark.publish import Landed as Mark
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Table(NamedTuple):
     """The tables' root.
 
     :param folders: attempts' own folders, and the files that are still in them.
-    :param marks: `_landed/<batch id>.json`, as text by batch id.
+    :param marks: rows of the ledger, as text by batch id.
     """
 
     files: tuple[File, ...] = ()
@@ -301,9 +302,28 @@ def receipt(text: str) -> Receipt:
     return Receipt.from_json(text, "the model's area")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The ledger's row of a batch, as far as the model needs it."""
+
+    batch_id: str
+    attempt: str
+    events: int
+    rows: dict[str, int]
+    duplicates: int
+    files: tuple[str, ...]
+    staged_at: str
+    start: str
+    end: str
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
 @remember
 def landed(text: str) -> Mark:
-    return Mark.from_json(text, "the model's table")
+    value = json.loads(text)
+    return Mark(**{**value, "files": tuple(value["files"])})
 
 
 @remember

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_provider_sfevents.spark import publish
 from airflow_provider_sfevents.spark.identities import repetitions
 from airflow_provider_sfevents.staging.manifest import Receipt
-from tests.unit.model.world import File, landed, manifest, places, remember
+from tests.unit.model.world import File, Mark, landed, manifest, places, remember
 
 _TABLE = "Order__e"
 
@@ -51,18 +51,13 @@ def left_overs(
 def mark_of(text: str, attempt: str, files: tuple[File, ...]) -> str:
     batch = manifest(text)
     rows = sum(len(file.rows) for file in files)
-    return publish.Landed(
+    return Mark(
         batch_id=batch.batch_id,
         attempt=attempt,
         events=batch.events,
-        tables={_TABLE: rows} if rows else {},
-        quarantined=0,
+        rows={_TABLE: rows} if rows else {},
         duplicates=batch.events - rows,
         files=tuple(file.name for file in files),
-        org_id=batch.org_id,
-        topic=batch.topic,
-        consumer=batch.consumer,
-        written_at="",
         staged_at=batch.created_at,
         start=batch.start,
         end=batch.end,
@@ -75,8 +70,8 @@ def receipt_of(mark: str, says_end: bool) -> str:
     return Receipt(
         batch_id=said.batch_id,
         events=said.events,
-        tables=dict(said.tables),
-        quarantined=said.quarantined,
+        tables=dict(said.rows),
+        quarantined=0,
         duplicates=said.duplicates,
         written_at="",
         end=said.end if says_end else "",

@@ -41,11 +41,6 @@ def test_an_attempt_knows_older_and_newer_ones() -> None:
     assert newer(there, own) == [after]
 
 
-def test_what_has_no_time_is_older_than_anything() -> None:
-    """Attempts of releases that did not keep the times of manifests give way to those that do."""
-    assert stamp("") < stamp("0001-01-02T00:00:00+00:00")
-
-
 def test_a_time_that_is_none_is_named() -> None:
     """Somebody has written in the manifest."""
     with pytest.raises(StagingError, match="created_at='soon' is no time"):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.publish import (
-    Landed,
+    Mark,
     Move,
     Replacement,
     left_overs,
@@ -32,18 +31,8 @@ TARGETS = (
     "Order__e/event_date=2026-11-01/e1-7-00001.parquet",
     "_quarantine/event_date=2026-11-02/e1-7-00001.parquet",
 )
-LANDED = Landed(
-    batch_id=BATCH,
-    attempt="a",
-    events=3,
-    tables={"Order__e": 2},
-    quarantined=1,
-    files=TARGETS,
-    org_id="00D",
-    topic="/event/Order__e",
-    consumer="orders",
-    written_at="2026-11-02T00:00:00+00:00",
-)
+MARK = Mark(batch_id=BATCH, target="_batches/e1-7-r1.parquet", content=b"it has landed")
+LEDGER = f"lake/{MARK.target}"
 
 
 class Killed(BaseException):
@@ -54,7 +43,7 @@ class Disk:
     """Files by URL, holding who wrote them."""
 
     def __init__(self, **files: str) -> None:
-        self.files = dict(files)
+        self.files: dict[str, str] = dict(files)
 
     def make_folder(self, url: str) -> None:
         pass
@@ -65,9 +54,9 @@ class Disk:
     def remove(self, url: str) -> None:
         del self.files[url]
 
-    def write_in_place(self, url: str, text: str) -> None:
+    def write_in_place(self, url: str, content: bytes) -> None:
         assert "/_landing/" in url
-        self.files[url] = text
+        self.files[url] = content.decode()
 
     def row_counts(self, urls: Iterable[str]) -> dict[str, int | None]:
         """A file has as many rows as its content has words."""
@@ -77,7 +66,7 @@ class Disk:
         return sorted(
             url.removeprefix("lake/")
             for url in self.files
-            if url.startswith("lake/") and "/_l" not in url
+            if url.startswith("lake/") and "/_landing/" not in url and "/_batches/" not in url
         )
 
     def write(self, attempt: str) -> None:
@@ -105,7 +94,7 @@ def run(
     disk.write(attempt)
     folder = f"lake/_landing/{BATCH}/{attempt}"
     moves = plan_moves(WRITTEN, BATCH)
-    publish(disk, "lake", folder, moves, disk.tables, replacements, LANDED, step, fence)
+    publish(disk, "lake", folder, moves, disk.tables, replacements, MARK, step, fence)
     return taken
 
 
@@ -146,7 +135,7 @@ def test_left_overs_are_this_batchs_files_that_this_landing_does_not_have() -> N
         "Order__e/event_date=2026-11-01/xe1-7-00000.parquet",
         "Order__e/event_date=2026-11-01/e1-7-00000.parquet.bak",
         "_landing/e1-7/other/Order__e/event_date=2026-11-01/e1-7-00000.parquet",
-        "_landed/e1-7.json",
+        "_batches/e1-7-r1.parquet",
     ]
 
     assert left_overs([*others, *stale], plan_moves(WRITTEN, BATCH), BATCH) == tuple(stale)
@@ -154,7 +143,7 @@ def test_left_overs_are_this_batchs_files_that_this_landing_does_not_have() -> N
 
 @pytest.mark.parametrize("steps", range(5))
 def test_killed_before_any_step_the_next_landing_makes_the_batch_whole(steps: int) -> None:
-    """Each file of the batch is there once, nothing of an earlier form of it, and `_landed` says so."""
+    """Each file of the batch is there once, nothing of an earlier form of it, and the ledger says so."""
     stale = "lake/Order__e/event_date=2026-10-31/e1-7-00000.parquet"
     disk = Disk(**{stale: "rows of an earlier fetch"})
 
@@ -163,11 +152,11 @@ def test_killed_before_any_step_the_next_landing_makes_the_batch_whole(steps: in
     run(disk, "second")
 
     assert disk.tables() == sorted(TARGETS)
-    assert disk.files["lake/_landed/e1-7.json"] == LANDED.to_json()
+    assert disk.files[LEDGER] == "it has landed"
 
 
 def test_nothing_of_an_earlier_form_goes_before_the_new_one_is_there() -> None:
-    """Left-overs go after the last move, and `_landed` comes last of all."""
+    """Left-overs go after the last move, and the ledger comes last of all."""
     disk = Disk(**{"lake/Order__e/event_date=2026-10-31/e1-7-00000.parquet": ""})
 
     steps = run(disk, "a")
@@ -215,7 +204,7 @@ def test_a_file_of_another_writer_that_changed_meanwhile_stays(now: str) -> None
         run(disk, "a", replacements=REPLACED)
 
     assert disk.files[f"lake/{COMPACTED}"] == now
-    assert "lake/_landed/e1-7.json" not in disk.files
+    assert LEDGER not in disk.files
 
 
 def test_twins_in_any_order_of_steps_leave_each_file_once() -> None:
@@ -251,12 +240,7 @@ def test_an_attempt_whose_folder_is_cleared_away_cannot_say_that_it_has_landed(m
         run(disk, "a", fence=cleared)
 
     assert disk.tables() == sorted(TARGETS[:moved])
-    assert "lake/_landed/e1-7.json" not in disk.files
-
-
-def test_what_has_landed_is_written_on_one_line() -> None:
-    """So that Spark and DuckDB read the folder of these files as it is."""
-    assert "\n" not in LANDED.to_json()
+    assert LEDGER not in disk.files
 
 
 @pytest.mark.parametrize("effects", range(5))
@@ -276,21 +260,4 @@ def test_the_fence_is_asked_before_every_effect(effects: int) -> None:
 
     assert [target in disk.tables() for target in TARGETS] == [effects > at for at in range(3)]
     assert (stale in disk.files) == (effects < 4)
-    assert "lake/_landed/e1-7.json" not in disk.files
-
-
-def test_what_has_landed_is_read_as_it_was_written() -> None:
-    """And what was written before duplicates were counted still is."""
-    earlier = json.loads(LANDED.to_json())
-    for name in ("duplicates", "staged_at", "start", "end"):
-        del earlier[name]
-
-    assert Landed.from_json(LANDED.to_json(), "there") == LANDED
-    assert Landed.from_json(json.dumps(earlier), "there") == LANDED
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "files": []}'])
-def test_what_says_nothing_of_a_landing_is_named_with_the_remedy(text: str) -> None:
-    """Half a file, or somebody else's."""
-    with pytest.raises(StagingError, match=r"there does not say what has landed: .*Delete it and"):
-        Landed.from_json(text, "there")
+    assert LEDGER not in disk.files

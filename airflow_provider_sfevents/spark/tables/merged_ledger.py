@@ -1,0 +1,156 @@
+"""The ledger of Delta and Iceberg tables: the table `_batches` in their format.
+
+1. The row that says that a batch has landed is written by one MERGE, which fails if the ledger has the batch in another form.
+   A MERGE has read what it depends on: of two at once the second meets a conflict, and looks again.
+2. An attempt that has removed the folders of attempts at older forms *claims* the batch before it changes a table: a row with
+   the id `ledger.claim_id` and the time of its manifest. An older attempt that is about to say that it has landed said so before
+   the claim, which then fails; or it meets a conflict with the claim, looks again, and fails.
+3. The claim goes with the MERGE that writes the row. A claim of an attempt that is lost is taken over by the next one, of
+   whatever form.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark import ledger
+from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark.tables.conflicts import java_text, retry_conflicts
+from airflow_provider_sfevents.spark.tables.statements import text
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.ledger import LedgerRow, LedgerView
+    from airflow_provider_sfevents.spark.tables.interface import Dialect
+
+_SOURCE = "sfevents_ledger"
+_REFUSAL = "sfevents: the ledger has the batch in another form"
+_CHECK, _CLAIM = -1, 0
+"""Revisions of rows of a MERGE's source that are not written as they are: one to compare, one for the claim."""
+
+
+class OtherFormError(Exception):
+    """The ledger has the batch in another form, landed or claimed."""
+
+
+class MergedLedger:
+    """Ledger of Delta or Iceberg tables.
+
+    :param spark: session in which the format is set up.
+    """
+
+    def __init__(self, spark: SparkSession, dialect: Dialect) -> None:
+        self._spark = spark
+        self._dialect = dialect
+        self.label = dialect.label(ledger.TABLE)
+        self._is_there = False
+
+    def version(self) -> object:
+        """Equal if nothing has changed; empty if there is no ledger yet."""
+        return self._dialect.version(ledger.TABLE) if self._exists() else ""
+
+    def view(self, batch_id: str) -> LedgerView:
+        """Read what concerns a batch, in one query."""
+        if not self._exists():
+            return ledger.LedgerView()
+        ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
+        rows = self._rows().where(f"`batch_id` IN ({ids}) OR `new_schemas` > 0")
+        return ledger.view_of(rows.toArrow().to_pylist(), batch_id)
+
+    def rows(self) -> DataFrame:
+        """Read all rows, once for each batch."""
+        if not self._exists():
+            return self._spark.createDataFrame([], ledger.ddl())
+        return self._rows().where("`revision` > 0")
+
+    def make(self) -> None:
+        """Create the table unless it is there."""
+        if not self._exists():
+            schema = self._spark.createDataFrame([], ledger.ddl()).schema
+            dialect = self._dialect
+            self._spark.sql(
+                statements.create(self._name(), dialect.using, schema, "", dialect.properties)
+            )
+
+    def claim(self, row: LedgerRow) -> None:
+        """Keep other forms of the batch from landing until this one has.
+
+        :raises OtherFormError: another form has landed.
+        """
+        self.make()
+        source = [self._special(row, _CLAIM), self._special(row, _CHECK)]
+        clauses = (
+            f"WHEN MATCHED AND s.`revision` = {_CHECK} AND t.`staged_at` <> s.`staged_at` "  # noqa: S608 - values are quoted
+            f"THEN UPDATE SET `attempt` = {_refused()} "
+            f"WHEN MATCHED AND s.`revision` = {_CLAIM} "
+            "THEN UPDATE SET `staged_at` = s.`staged_at`, `attempt` = s.`attempt` "
+            f"WHEN NOT MATCHED AND s.`revision` = {_CLAIM} THEN INSERT {_inserted()}"
+        )
+        gave_up = f"Other landings kept committing to {self.label}. Run the task again."
+        retry_conflicts(partial(self._merge, source, clauses), gave_up)
+
+    def write(self, row: LedgerRow) -> None:
+        """Say that a batch has landed.
+
+        :raises OtherFormError: another form has landed, or has claimed the batch.
+        """
+        self.make()
+        updated = ", ".join(
+            f"{quoted(name)} = s.{quoted(name)}" for name in ledger.COLUMNS if name != "revision"
+        )
+        self._merge(
+            [row.to_values(), self._special(row, _CLAIM)],
+            f"WHEN MATCHED AND t.`staged_at` <> s.`staged_at` THEN UPDATE SET `attempt` = {_refused()} "  # noqa: S608 - values are quoted
+            f"WHEN MATCHED AND s.`revision` = {_CLAIM} THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {updated}, `revision` = t.`revision` + 1 "
+            f"WHEN NOT MATCHED AND s.`revision` > 0 THEN INSERT {_inserted()}",
+        )
+
+    def _special(self, row: LedgerRow, revision: int) -> dict[str, Any]:
+        batch_id = ledger.claim_id(row.batch_id) if revision == _CLAIM else row.batch_id
+        return {
+            "batch_id": batch_id,
+            "revision": revision,
+            "new_schemas": 0,
+            "staged_at": row.staged_at,
+            "attempt": row.attempt,
+        }
+
+    def _merge(self, source: list[dict[str, Any]], clauses: str) -> None:
+        import pyarrow as pa
+
+        rows = pa.Table.from_pylist(source, ledger.arrow_schema())
+        schema = self._spark.createDataFrame([], ledger.ddl()).schema
+        self._spark.createDataFrame(rows, schema).createOrReplaceTempView(_SOURCE)
+        ids = ", ".join(text(one["batch_id"]) for one in source)
+        try:
+            self._spark.sql(
+                f"MERGE INTO {self._name()} t USING {_SOURCE} s "
+                f"ON t.`batch_id` IN ({ids}) AND t.`batch_id` = s.`batch_id` {clauses}"
+            )
+        except Exception as error:
+            if _REFUSAL not in java_text(error):
+                raise
+            raise OtherFormError(source[0]["batch_id"]) from error
+
+    def _exists(self) -> bool:
+        self._is_there = self._is_there or self._dialect.exists(ledger.TABLE)
+        return self._is_there
+
+    def _rows(self) -> DataFrame:
+        return self._spark.sql(f"SELECT * FROM {self._name()}")  # noqa: S608 - a quoted name
+
+    def _name(self) -> str:
+        return self._dialect.identifier(ledger.TABLE)
+
+
+def _refused() -> str:
+    return f"CAST(raise_error({text(_REFUSAL)}) AS STRING)"
+
+
+def _inserted() -> str:
+    names = [quoted(name) for name in ledger.COLUMNS]
+    return f"({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
