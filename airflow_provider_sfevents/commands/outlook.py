@@ -133,10 +133,10 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
 
 
 def first_of(consumer: str, topic: str) -> list[str]:
-    """Describe a position that is set where none was, and nothing of it is staged."""
+    """Describe the first position of a consumer on a topic, with no batch staged before."""
     return [
-        f"Nothing is known of consumer {consumer!r} on {topic}: this is its first position. "
-        "`airflow sfevents position show` lists all that there are."
+        f"Consumer {consumer!r} has no position and no batch on {topic}: this is its first "
+        "position. `airflow sfevents position show` lists all positions."
     ]
 
 

@@ -144,7 +144,7 @@ def log_in(conn_id: str) -> Session:
 def require_topic(conn_id: str, topic: str) -> None:
     """Check that the connection's org has a topic.
 
-    :raises SfEventsError: it has not, or cannot be asked; the message names the topic.
+    :raises SfEventsError: it has not, or does not answer; the message names the topic.
     """
     SfEventsHook(conn_id).get_topic(topic)
 

@@ -187,7 +187,7 @@ class SubmitsToSpark(StoppableTask):
         """
         self._in_spark = True  # before the check: see `_end_process`
         try:
-            stopping.check("Spark was not started, and the batch stays staged")
+            stopping.check("Spark was not started, and staged events stay staged")
             # `_end_process` and `SparkSubmitOperator.on_kill` read this attribute.
             self._hook = task._hook = task._get_hook()  # noqa: SLF001
             with submission.environment():
@@ -196,8 +196,8 @@ class SubmitsToSpark(StoppableTask):
             if not stopping.requested:
                 raise
             raise Stopped(
-                "The task was ended while Spark ran, and Spark with it. What Spark was to do is not "
-                "done; the next try or run does it, without a new delivery."
+                "The task was ended while Spark ran, and Spark with it. The next try or "
+                "run does the work of Spark again, without a new delivery."
             ) from None
         finally:
             self._in_spark = False

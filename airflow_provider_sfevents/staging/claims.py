@@ -327,9 +327,9 @@ def _next_number(folder: UPath, patience: Patience) -> int:
     if verdict is Verdict.ALIVE:
         raise BatchClaimed(
             f"Batch {folder} is held by {holder.describe()} (lease {numbers[-1]}). This task gives "
-            f"way; it has fetched nothing. Let the other task finish, or end it and try again"
-            f"{holders.release_of(folder)}; `max_active_runs=1` keeps runs of one DAG apart, and two DAGs "
-            "on one topic each need a `consumer` of their own."
+            "way; it has fetched nothing. Let the other task finish, or end it and try again"
+            f"{holders.release_of(folder)}; `max_active_runs=1` keeps runs of one DAG apart, and "
+            "two DAGs on one topic each need a `consumer` of their own."
         )
     if verdict is Verdict.DEAD:
         log.warning(

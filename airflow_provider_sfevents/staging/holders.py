@@ -217,7 +217,7 @@ def _is_hidden(pid: int) -> bool:
 
 
 def release_of(folder: UPath) -> str:
-    """Return the command for a holder that is gone; empty for a lease that is not a batch's."""
+    """Return the command that releases a batch; empty for a lease of another kind."""
     if not folder.name.isdecimal():
         return ""
     batch_id = layout.batch_id(folder.parent.name, int(folder.name))

@@ -175,7 +175,7 @@ def _recompute(data: bytes, part: Part) -> Part:
     size = 0
     schemas: set[str] = set()
     # The bytes are read first (a file's limits bound them), so that an error of the store and a
-    # damaged file are told apart.
+    # damaged file are not confused.
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(SCHEMA) or not file.schema.equals(_parquet_schema()):
         raise ValueError("its columns are not those of a staged file")
