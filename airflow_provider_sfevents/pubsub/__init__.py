@@ -1,3 +1,3 @@
-"""The Pub/Sub API client: logins, channel, errors, credit, subscription, publishing. No Airflow."""
+"""Client of the Pub/Sub API and of the org's REST API, without Airflow."""
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""When a batch is full, and what it still has room for. Pure: times are passed in.
+"""Bounds of a batch: when it is full, and how much room is left. Pure: times are passed in.
 
 Each bound ends a batch alone.
 
-1. `max_events`, `max_bytes` and `until` end it exactly: at the event that fills it, or that is created at
-   or after `until`. An event that is delivered beyond is the next batch's.
-2. `max_seconds` and `idle_seconds` end the asking. What has been asked for by then and is still delivered
-   belongs to the batch, for it has been paid for.
+1. `max_events`, `max_bytes` and `until` end it exactly: at the event that fills it, or that is
+   created at or after `until`. An event that is delivered beyond is the next batch's.
+2. `max_seconds` and `idle_seconds` end the requests. Events that were requested by then and are
+   still delivered belong to the batch, because they are paid for.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ EndedBy = Literal[
     "max_events", "max_bytes", "max_seconds", "idle_seconds", "until", "error", "stopped", "lost"
 ]
 
-# Beyond these a bound is a slip of the keyboard: no org may have so much delivered, and no task should run so long.
+# A larger bound is a typing error: no org may have so much delivered, and no task should run so
+# long.
 _MOST_EVENTS = 1_000_000_000
 _MOST_BYTES = 1 << 50
 _MOST_SECONDS = 7 * 24 * 3600.0
@@ -35,12 +36,13 @@ _MOST_SECONDS = 7 * 24 * 3600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a batch may hold, and how long it may take.
+    """Limits of a batch: events, bytes and time.
 
-    :param idle_seconds: caught up: no event came for so long.
-    :param until: an event created at or after this time ends the batch; one without a readable time does not count.
-    :param learn_seconds: where set, silence does not end the batch before an event or keepalive came, or so long passed. A keepalive
-        comes at least every 270 s.
+    :param idle_seconds: the batch has caught up when no event came for so long.
+    :param until: an event created at or after this time ends the batch; one without a readable time
+        does not count.
+    :param learn_seconds: if set, silence does not end the batch before an event or a keepalive
+        came, or so long passed. A keepalive comes at least every 270 s.
     """
 
     max_events: int = 10_000
@@ -63,7 +65,10 @@ class Bounds:
 
     @classmethod
     def by_count(cls, max_events: int) -> Bounds:
-        """For who waits until enough has come: bounded by count, and by time only as far as bounds have to be."""
+        """Bounds for a wait that ends when enough events have come.
+
+        Its time limits are the largest.
+        """
         return cls(max_events=max_events, max_seconds=_MOST_SECONDS, idle_seconds=_MOST_SECONDS)
 
 
@@ -81,9 +86,9 @@ class StagedProgress:
 
 @dataclass(slots=True, kw_only=True)
 class BatchTally:
-    """What a batch has taken so far. Times are monotonic seconds.
+    """Events and bytes that a batch has taken so far. Times are monotonic seconds.
 
-    :param silent_since: when the silence began that may end the batch.
+    :param silent_since: beginning of the silence that may end the batch.
     :param learned: an event or keepalive came.
     """
 
@@ -96,12 +101,12 @@ class BatchTally:
     until_reached: bool = False
 
     def count(self, events: int) -> None:
-        """A response came, with so many events; a keepalive has none."""
+        """Count a response with so many events; a keepalive has none."""
         self.events += events
         self.learned = True
 
     def weigh(self, size: int) -> None:
-        """Their payloads have so many bytes."""
+        """Add the payload bytes of the counted events."""
         self.bytes += size
 
     @property
@@ -118,7 +123,7 @@ def room_events(bounds: Bounds, tally: BatchTally) -> int:
 
 
 def room_bytes(bounds: Bounds, tally: BatchTally) -> int | None:
-    """Payload bytes that the batch may still hold; None: as many as come."""
+    """Payload bytes that the batch may still hold; None: no limit."""
     if bounds.max_bytes is None:
         return None
     return bounds.max_bytes - tally.already.bytes - tally.bytes
@@ -132,10 +137,12 @@ def fitting(
     sizes: Sequence[int] = (),
     times: Sequence[datetime | None] = (),
 ) -> tuple[int, bool]:
-    """How many of so many delivered events belong to the batch, from the first on; and whether `until` is reached.
+    """Number of delivered events, from the first on, that belong to the batch.
 
-    :param sizes: of the payloads; asked for with `max_bytes` only.
-    :param times: of the events' creation, None if unknown; asked for with `until` only.
+    And whether `until` is reached.
+
+    :param sizes: of the payloads; needed with `max_bytes` only.
+    :param times: of the events' creation, None if unknown; needed with `until` only.
     """
     count = min(events, room_events(bounds, tally))
     room = room_bytes(bounds, tally)
@@ -148,14 +155,14 @@ def fitting(
 
 
 def wanted(bounds: Bounds, tally: BatchTally) -> int:
-    """The credit to have outstanding now, as far as the counted bounds go."""
+    """Credit to have outstanding now, as far as the counted bounds allow."""
     return credit.wanted(
         room_events(bounds, tally), room_bytes(bounds, tally), tally.mean_event_bytes
     )
 
 
 def ended_by(bounds: Bounds, tally: BatchTally, now: float) -> EndedBy | None:
-    """Which bound is reached; the counted ones before the timed ones."""
+    """The bound that is reached, if any; the counted ones before the timed ones."""
     if tally.already.events + tally.events >= bounds.max_events:
         return "max_events"
     if (room := room_bytes(bounds, tally)) is not None and room <= 0:
@@ -170,12 +177,15 @@ def ended_by(bounds: Bounds, tally: BatchTally, now: float) -> EndedBy | None:
 
 
 def seconds_left(bounds: Bounds, tally: BatchTally, now: float) -> float:
-    """How long to listen before one of the timed bounds is reached, should nothing come."""
+    """Seconds to listen before one of the timed bounds is reached if nothing comes."""
     return max(0.0, min(time_left(bounds, tally, now), _idle_at(bounds, tally) - now))
 
 
 def time_left(bounds: Bounds, tally: BatchTally, now: float) -> float:
-    """How much of `max_seconds` is left: what a service that is away gets to come back in, since its silence means nothing."""
+    """Seconds of `max_seconds` that are left.
+
+    A service that is away may come back within this time: its silence does not count as idle.
+    """
     return max(0.0, tally.started_at + bounds.max_seconds - now)
 
 
@@ -202,6 +212,7 @@ def _check_seconds(name: str, value: object) -> None:
 def _in_utc(until: object) -> datetime:
     if not isinstance(until, datetime) or until.tzinfo is None:
         raise ConfigurationError(
-            f"until is {until!r}. Give a time with its time zone, such as 2026-01-31T00:00:00+00:00."
+            f"until is {until!r}. Give a time with its time zone, such as "
+            "2026-01-31T00:00:00+00:00."
         )
     return until.astimezone(UTC)

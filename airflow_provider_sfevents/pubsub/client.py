@@ -1,4 +1,4 @@
-"""The client: one for everything that talks to the Pub/Sub API, in worker and triggerer alike."""
+"""Client of the Pub/Sub API for workers and triggerers: topics, schemas, fetches, publishing."""
 
 from __future__ import annotations
 
@@ -57,15 +57,16 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 
-_LISTEN_SECONDS = 3600.0  # an endless subscription looks up this often; nothing depends on it
+_LISTEN_SECONDS = 3600.0  # an endless subscription wakes up this often; nothing depends on it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicInfo:
-    """What the service says of a topic.
+    """Answer of GetTopic.
 
-    :param schema_id: of the newest version; an event is decoded with its own. Empty for a channel of several types.
-    :param rpc_id: of the call that said so.
+    :param schema_id: of the newest version; an event is decoded with its own. Empty for a channel
+        of several types.
+    :param rpc_id: of the call.
     """
 
     name: str
@@ -77,12 +78,15 @@ class TopicInfo:
 
 
 class PubSubClient:
-    """Use as `async with PubSubClient(settings) as client:`. Opens nothing before the first call; closes everything at the end.
+    """Use as `async with PubSubClient(settings) as client:`.
 
-    Every method raises `SfEventsError`s that name the thing, what the service said, and the remedy.
+    The client connects with the first call and closes everything at the end.
 
-    :param share_streams: fetches of one topic that go on from the same place use one stream.
-    :param before_fetch: awaited with the topic before anything is asked for; what it raises ends the fetch, and nothing is spent.
+    Every method raises `SfEventsError`s that name the thing, the service's reason, and the remedy.
+
+    :param share_streams: fetches of one topic that continue from the same position use one stream.
+    :param before_fetch: awaited with the topic before anything is requested; an error that it
+        raises ends the fetch, and nothing is spent.
     """
 
     def __init__(
@@ -121,7 +125,7 @@ class PubSubClient:
         await self._calls.close()
 
     async def session(self) -> Session:
-        """The session in use, obtained by a login if there is none."""
+        """The session in use; logs in if there is none."""
         return await self._calls.session()
 
     async def get_topic(self, topic: str) -> TopicInfo:
@@ -139,7 +143,10 @@ class PubSubClient:
         )
 
     async def require_readable(self, topic: str) -> None:
-        """Asked once in a client's life: should it change, the service refuses the stream.
+        """Check that the user may subscribe.
+
+        Once per client, because the service refuses the stream if the permission is withdrawn
+        later.
 
         :raises TopicError: before anything is spent.
         """
@@ -151,21 +158,28 @@ class PubSubClient:
             info = await self.get_topic(topic)
             if not info.can_subscribe:
                 raise TopicError(
-                    f"The user the connection acts as may not subscribe to {topic} (rpc id {info.rpc_id}). Grant read permission on the "
+                    f"The connection's user may not subscribe to {topic} (rpc id {info.rpc_id}). "
+                    "Grant read permission on the "
                     "event, and for change events View All Data, or View All on the object."
                 )
             self._readable.add(topic)
 
     async def get_schema(self, schema_id: str) -> str:
-        """The Avro schema as JSON; from the process's cache when any client of the org has had it.
+        """The Avro schema as JSON.
 
-        :raises SchemaUnknown: there is none of this id, and there will be none. :raises TransportError: it cannot be had just now.
+        From the process's cache if any client of the org has fetched it.
+
+        :raises SchemaUnknown: there is no schema of this id, and there will be none.
+        :raises TransportError: it cannot be fetched just now.
         :raises ConfigurationError: the user may not read it.
         """
         session = await self.session()
 
         async def fetch() -> str:
-            doing = f"Getting the schema with id {schema_id!r} of org {session.org_id} from {self._calls.endpoint}"
+            doing = (
+                f"Getting the schema with id {schema_id!r} of org {session.org_id} from "
+                f"{self._calls.endpoint}"
+            )
             if not schema_id.strip():
                 raise SchemaUnknown(
                     f"{doing} failed: the id is blank. Give the schema id of an event or topic."
@@ -182,19 +196,20 @@ class PubSubClient:
         return await self._schemas.get(session.org_id, schema_id, fetch)
 
     async def check(self, within_seconds: float = 9.0) -> Session:
-        """Logs in and makes one RPC that costs nothing: who gets a session from here can talk to the API.
+        """Log in and make one RPC that costs nothing: it proves that this machine can use the API.
 
-        :raises SfEventsError: what is wrong and what to change.
+        :raises SfEventsError: the reason and the remedy.
         """
         try:
             async with asyncio.timeout(within_seconds):
-                # A TopicError is an answer, and not for want of a valid session: the user just may not read change events.
+                # A TopicError proves a valid session: the user merely may not read change events.
                 with suppress(TopicError):
                     await self.get_topic("/data/ChangeEvents")
                 return await self.session()
         except TimeoutError as error:
             raise TransportError(
-                f"Login and {self._calls.endpoint} together did not answer within {within_seconds:.0f} s. Check host, endpoint, network and "
+                f"Login and {self._calls.endpoint} together did not answer within "
+                f"{within_seconds:.0f} s. Check host, endpoint, network and "
                 "proxy."
             ) from error
 
@@ -211,20 +226,25 @@ class PubSubClient:
         *,
         outlast: bool = False,
     ) -> FetchResult:
-        """One batch: the events strictly after `start`, handed to `receive` delivery by delivery, until a bound is reached.
+        """Fetch one batch: the events strictly after `start`, until a bound is reached.
 
-        `receive` is awaited with each delivery that holds events; meanwhile more is asked for, and a few responses are read at most. When this
-        returns or raises, no stream is open.
+        `receive` is awaited with each delivery that holds events, in order; meanwhile more is
+        requested, and a few responses are read at most. When this returns or raises, no stream is
+        open.
 
         :param start: `earliest`, `latest` or a replay id in lower-case hex.
-        :param already: what earlier parts of the batch hold; the bounds count it.
+        :param already: events in earlier parts of the batch; the bounds count them.
         :param stop: ends the batch when set, like a bound; made in the loop that calls this.
-        :param on_keepalive: awaited with the replay id in hex of each keepalive: a place as good to go on from as the last event's, until an
-            event comes. What it raises ends the fetch as what `receive` raises does.
-        :param equal_replay_ids: other replay ids in hex that name the very place `start` names, no event lying between. Where streams are
-            shared, a wait finds others by them; none is ever started from.
-        :param outlast: wait for a service that is away until `max_seconds`; otherwise for half a minute.
-        :raises SfEventsError: a terminal error before the first event; after it, the batch ends there and the result holds the error.
+        :param on_keepalive: awaited with the replay id in hex of each keepalive; until an event
+            comes, a subscription may continue from it as well as from the last event. An error that
+            it raises ends the fetch like an error of `receive`.
+        :param equal_replay_ids: other replay ids in hex of the same position as `start`, with no
+            event between them. Where streams are shared, the fetch joins a stream by them; no
+            stream starts from them.
+        :param outlast: wait for a service that is away until `max_seconds`; otherwise for half a
+            minute.
+        :raises SfEventsError: a terminal error before the first event; after it, the batch ends
+            there and the result holds the error.
         """
         check_start(start)
         interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
@@ -257,7 +277,7 @@ class PubSubClient:
 
         The stream closes with the iterator, so break out of it within `contextlib.aclosing`.
 
-        :param credit: how many events may be asked for at once; what was asked for and comes is paid for.
+        :param credit: events that may be outstanding at once; each that is delivered is paid for.
         """
         if not 1 <= credit <= MAX_CREDIT:
             raise ConfigurationError(f"credit is {credit!r}. Give a number from 1 to {MAX_CREDIT}.")
@@ -277,11 +297,14 @@ class PubSubClient:
     async def publish(
         self, topic: str, events: Sequence[Mapping[str, Any]], *, ids: Sequence[str] | None = None
     ) -> list[PublishResult]:
-        """Publishes records (field name to value) to a platform event topic, as `PublishClient.publish` says; more is in `publishing`."""
+        """Publish records (field name to value) to a platform event topic.
+
+        `PublishClient.publish` does the work; `publishing` offers more.
+        """
         return await self.publishing.publish(topic, events, ids)
 
     def managed(self, reference: str, topic: str) -> ManagedSubscription:
-        """A managed subscription, to be used as `async with`; nothing is opened before its first call.
+        """A managed subscription, to be used as `async with`; it connects with its first call.
 
         :param reference: its id or developer name.
         """

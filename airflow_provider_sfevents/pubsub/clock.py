@@ -1,4 +1,4 @@
-"""The times and chances the client acts on, in one place, so that tests can hold them still."""
+"""Clock and randomness of the client, in one place, so that tests can replace them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """:param monotonic: seconds, for durations; :param now: aware UTC; :param chance: from 0 up to 1, for jitter."""
+    """Sources of time and chance.
+
+    :param monotonic: seconds, for durations.
+    :param now: aware UTC.
+    :param chance: from 0 up to 1, for jitter.
+    """
 
     monotonic: Callable[[], float] = time.monotonic
     now: Callable[[], datetime] = _utc_now

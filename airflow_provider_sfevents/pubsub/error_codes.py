@@ -1,8 +1,11 @@
-"""What each `error-code` of the Pub/Sub API means to us: one table, from which the page docs/errors.md is made too.
+"""Meaning of each `error-code` of the Pub/Sub API.
 
-From the API's page on handling errors, and from trailers seen on live orgs. A code decides, never the status beside it: an unknown
-topic comes as NOT_FOUND or as PERMISSION_DENIED, an unavailable service as INTERNAL. The one exception: nobody has published with which
-code GetSchema refuses an id it does not know, so there a NOT_FOUND is believed.
+The page docs/errors.md is made from the same table.
+
+From the API's page on handling errors, and from trailers seen on live orgs. A code decides, never
+the status beside it: an unknown topic comes as NOT_FOUND or as PERMISSION_DENIED, an unavailable
+service as INTERNAL. The one exception: it is not documented with which code GetSchema refuses an
+unknown id, so there a NOT_FOUND is believed.
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ PREFIX = "sfdc.platform.eventbus.grpc."
 
 
 class ErrorKind(Enum):
-    """Who has to act."""
+    """The party that has to act."""
 
     CONFIGURATION = "the user changes the configuration"
     TOPIC = "the user changes the topic or its permissions"
     REPLAY_ID = "the user chooses another start"
-    SCHEMA = "nobody can have this schema"
+    SCHEMA = "the service has no such schema"
     TOKEN = "a new session helps"  # noqa: S105 - no password
     AUTHENTICATION = "the user changes the credentials"
     TRANSIENT = "trying again helps"
@@ -41,12 +44,12 @@ RETRIED: dict[ErrorKind, str] = {
     ErrorKind.OWN_FAULT: _TASK_ALONE,
     ErrorKind.QUOTA: _NEVER,
 }
-"""Whether it is tried again, in words for users."""
+"""Retries of each kind, in words for users."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorMeaning:
-    """:param remedy: what the user does about it."""
+    """Kind and remedy of an error. :param remedy: the user's action."""
 
     kind: ErrorKind
     remedy: str
@@ -57,7 +60,7 @@ class ErrorCode:
     """A row of the table.
 
     :param suffix: of the `error-code`, behind `PREFIX`.
-    :param means: what has happened, in one sentence.
+    :param means: the event that the code reports, in one sentence.
     """
 
     suffix: str
@@ -67,12 +70,14 @@ class ErrorCode:
 
 _TOPIC = ErrorMeaning(
     ErrorKind.TOPIC,
-    "Check the topic's spelling (it is case-sensitive, as in /event/Order__e or /data/AccountChangeEvent), that it exists in this org, "
-    "and that the user the connection acts as may read it.",
+    "Check the topic's spelling (it is case-sensitive, as in /event/Order__e or "
+    "/data/AccountChangeEvent), that it exists in this org, "
+    "and that the connection's user may read it.",
 )
 _REPLAY_ID = ErrorMeaning(
     ErrorKind.REPLAY_ID,
-    "The replay id is older than the 72 hours the bus keeps, from before a reset of the bus, from another org, or malformed. "
+    "The replay id is older than the 72 hours the bus keeps, from before a reset of the bus, from "
+    "another org, or malformed. "
     "Choose where to start: earliest, latest, or a replay id that is known to be good.",
 )
 _AGAIN = ErrorMeaning(ErrorKind.TRANSIENT, "This passes: try again.")
@@ -92,7 +97,8 @@ _MANAGED = ErrorMeaning(
 )
 _MANAGED_NEW = ErrorMeaning(
     ErrorKind.TRANSIENT,
-    "Check its id or developer name; a subscription just created is known to the service only after some minutes.",
+    "Check its id or developer name; a subscription just created is known to the service only "
+    "after some minutes.",
 )
 
 CODES: tuple[ErrorCode, ...] = (
@@ -103,7 +109,8 @@ CODES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "service.auth.error",
-        "The service does not accept the session: it has expired, was revoked, or is bound to another address; after a release of Salesforce too.",
+        "The service does not accept the session: it has expired, was revoked, or is bound to "
+        "another address; after a release of Salesforce too.",
         NEW_TOKEN,
     ),
     ErrorCode(
@@ -142,7 +149,8 @@ CODES: tuple[ErrorCode, ...] = (
         "The org has as many publishers and subscribers at once as it may have.",
         ErrorMeaning(
             ErrorKind.TRANSIENT,
-            "The org has as many publishers and subscribers as it may: a place is free when one of them ends. Try again; if it stays, stop some.",
+            "The org has as many publishers and subscribers as it may: one more is admitted when "
+            "one of them ends. Try again; if it stays, stop some.",
         ),
     ),
     ErrorCode(
@@ -152,12 +160,12 @@ CODES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "topic.meta.permission",
-        "The service cannot tell about this topic: it does not exist, or the user may not see it.",
+        "The service does not describe this topic: it does not exist, or the user may not see it.",
         _TOPIC,
     ),
     ErrorCode(
         "topic.api.unavailable",
-        "What the service knows of the topic cannot be had just now.",
+        "The service cannot read the topic's metadata just now.",
         _AGAIN,
     ),
     ErrorCode(
@@ -170,12 +178,12 @@ CODES: tuple[ErrorCode, ...] = (
         "The user may not read the schema.",
         ErrorMeaning(
             ErrorKind.CONFIGURATION,
-            "The user the connection acts as may not read this schema: grant read on the event.",
+            "The connection's user may not read this schema: grant read on the event.",
         ),
     ),
     ErrorCode(
         "schema.api.unavailable",
-        "The schema cannot be had just now.",
+        "The service cannot read the schema just now.",
         _AGAIN,
     ),
     ErrorCode(
@@ -185,7 +193,8 @@ CODES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "subscription.fetch.replayid.corrupted",
-        "The bus does not know the replay id: too old, from before a reset, of another org, or malformed.",
+        "The bus does not know the replay id: too old, from before a reset, of another org, or "
+        "malformed.",
         _REPLAY_ID,
     ),
     ErrorCode(
@@ -195,26 +204,27 @@ CODES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "subscription.fetch.replay.repeated",
-        "An event with a lower replay id than the one before it came up; the subscription starts again.",
+        "An event had a lower replay id than the one before it; the subscription starts again.",
         _AGAIN,
     ),
     ErrorCode(
         "subscription.limit.exceeded",
-        "The org has had all the deliveries that it may have in 24 hours.",
+        "The org's allowance of deliveries in 24 hours is used up.",
         ErrorMeaning(
             ErrorKind.QUOTA,
-            "The org's allowance of delivered events for 24 hours is used up. Wait, reduce other subscribers, or buy more; events stay on the "
+            "The org's allowance of delivered events for 24 hours is used up. Wait, reduce other "
+            "subscribers, or buy more; events stay on the "
             "bus for 72 hours.",
         ),
     ),
     ErrorCode(
         "subscription.fetch.overflow",
-        "More events were asked for than were taken.",
+        "More events were requested than were taken.",
         OURS,
     ),
     ErrorCode(
         "subscription.fetch.requested.events.invalid",
-        "A request for no events, or for fewer.",
+        "A request for no events, or for a negative number.",
         OURS,
     ),
     ErrorCode(
@@ -230,13 +240,11 @@ CODES: tuple[ErrorCode, ...] = (
     ErrorCode(
         "subscription.topic.cannot.subscribe",
         "The user may not read the event.",
-        ErrorMeaning(
-            ErrorKind.TOPIC, "Grant the user the connection acts as read permission on the event."
-        ),
+        ErrorMeaning(ErrorKind.TOPIC, "Grant the connection's user read permission on the event."),
     ),
     ErrorCode(
         "subscription.internal.error",
-        "The service failed within.",
+        "The service had an internal error.",
         _AGAIN,
     ),
     ErrorCode(
@@ -266,10 +274,11 @@ CODES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "managed.subscription.already.active",
-        "Another client holds the subscription; or one that ended just now still does.",
+        "Another client holds the subscription, or a client that ended just now still does.",
         ErrorMeaning(
             ErrorKind.TRANSIENT,
-            "Another client holds this subscription, or one just did: stop it, or try again in some minutes.",
+            "Another client holds this subscription, or one just did: stop it, or try again in "
+            "some minutes.",
         ),
     ),
     ErrorCode(
@@ -294,7 +303,7 @@ CODES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "managed.subscription.subscription.id.invalid",
-        "What was given is no id: it has neither 15 nor 18 characters.",
+        "The given text is no id: it has neither 15 nor 18 characters.",
         _MANAGED,
     ),
     ErrorCode(
@@ -304,7 +313,7 @@ CODES: tuple[ErrorCode, ...] = (
     ),
     ErrorCode(
         "managed.subscription.fetch.request.events.invalid",
-        "A request for fewer than no events.",
+        "A request for a negative number of events.",
         OURS,
     ),
     ErrorCode(
@@ -334,8 +343,12 @@ INSIDE_ANSWERS: tuple[tuple[str, str], ...] = (
     ),
     (
         "COMMIT",
-        "A managed subscription could not commit a replay id: none was given, it is not valid or has left the bus, its event was not delivered yet, "
-        "or a later one is committed already. What was committed before stays.",
+        "A managed subscription could not commit a replay id: none was given, it is not valid or "
+        "has left the bus, its event was not delivered yet, "
+        "or a later one is committed already. The earlier commit stays.",
     ),
 )
-"""ErrorCode and meaning of the failures that an answer tells of one thing in it; the call and its stream go on. Their texts are not documented."""
+"""Code and meaning of failures that an answer reports for one item in it.
+
+The call and its stream continue. The texts are not documented.
+"""

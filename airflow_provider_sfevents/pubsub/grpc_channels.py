@@ -1,11 +1,16 @@
-"""How many HTTP/2 connections a client has, and which of them an RPC goes on.
+"""Channels of gRPC (HTTP/2 connections) of a client, the channel that an RPC uses, and its headers.
 
-A connection takes so many RPCs at once; one more waits, without a word, until another ends, and a subscription need not end for days. So
-streams are counted, and the next connection is opened before one is full.
+A connection takes a limited number of RPCs at once; one more waits silently until another ends, and
+a subscription may last for days. So streams are counted, and the next connection is opened before
+one is full.
 
-Rule 1. Streams go on the fullest connection that has room, so that others run empty; calls on the emptiest.
-Rule 2. Ten places on each connection are never given to streams. So a call finds room wherever it is made.
-Rule 3. An empty connection is closed when the others have room to spare for streams; the last one stays.
+Rule 1. Streams use the fullest connection that has room, so that others run empty; unary calls use
+        the emptiest.
+Rule 2. Ten places on each connection are never given to streams. So a unary call always finds room.
+Rule 3. An empty connection is closed when the others have room to spare for streams; the last one
+        stays.
+Rule 4. A channel is opened where it is used and closed there: Airflow forks its task processes, and
+        gRPC does not survive a fork.
 """
 
 from __future__ import annotations
@@ -29,16 +34,18 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
     from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 
-# What servers commonly take on one connection; Salesforce's page says 1,000, and what stands in front of its servers is not ours to know.
+# Common limit of servers on one connection. Salesforce's page says 1,000, but a proxy in front of
+# its servers may have a lower limit.
 MOST_RPCS = 100
 MOST_STREAMS = 90
-# With less room for streams than this in the others, an empty connection is soon wanted again.
+# With less room for streams than this in the others, an empty connection would soon be needed
+# again.
 _SPARE_STREAMS = 45
 
 
 @dataclass(slots=True, kw_only=True)
 class ChannelLoad:
-    """What one connection carries now."""
+    """RPCs that one connection carries now."""
 
     streams: int = 0
     calls: int = 0
@@ -53,19 +60,19 @@ class ChannelLoad:
 
 
 def for_stream(loads: Sequence[ChannelLoad]) -> int | None:
-    """Which connection the next stream goes on; None: on another one."""
+    """Index of the connection for the next stream; None: open another one."""
     free = [at for at, load in enumerate(loads) if load.room_for_streams and not load.is_full]
     return max(free, key=lambda at: loads[at].streams, default=None)
 
 
 def for_call(loads: Sequence[ChannelLoad]) -> int | None:
-    """Which connection the next call goes on; None: on another one."""
+    """Index of the connection for the next unary call; None: open another one."""
     free = [at for at, load in enumerate(loads) if not load.is_full]
     return min(free, key=lambda at: loads[at].streams + loads[at].calls, default=None)
 
 
 def superfluous(loads: Sequence[ChannelLoad]) -> int | None:
-    """Which connection may be closed, should there be one."""
+    """Index of a connection that may be closed, if there is one."""
     room = sum(load.room_for_streams for load in loads)
     for at, load in enumerate(loads):
         is_empty = not load.streams and not load.calls
@@ -77,7 +84,7 @@ def superfluous(loads: Sequence[ChannelLoad]) -> int | None:
 class GrpcChannelPool:
     """Opens the first channel with the first RPC, in the loop that makes it.
 
-    :param open_channel: makes one; it connects with its first RPC.
+    :param open_channel: makes a channel, which connects with its first RPC.
     """
 
     def __init__(self, open_channel: Callable[[], grpc.aio.Channel]) -> None:
@@ -114,7 +121,7 @@ class GrpcChannelPool:
             self._tidy()
 
     async def close(self) -> None:
-        """Closes every channel, and with them whatever RPC is left."""
+        """Close every channel, which cancels the RPCs that are left."""
         channels, self._channels, self._loads = self._channels, [], []
         for channel, _ in channels:
             await channel.close()
@@ -138,9 +145,10 @@ class GrpcChannelPool:
             closing.add_done_callback(self._closing.discard)
 
 
-# The service keeps a response at or below 3 MB (its allocations page); gRPC's own limit of 4 MB is too near to that.
+# The service keeps a response at or below 3 MB (its allocations page); gRPC's own limit of 4 MB is
+# too near to that.
 MAX_RESPONSE_BYTES = 16 * 1024 * 1024
-# How fast gRPC itself tries to connect again; how often an RPC is tried is our own policy (`reconnect`).
+# Pauses of gRPC's own reconnects; retries of an RPC follow `reconnect`.
 _CONNECT_AGAIN_MS = 500
 _CONNECT_AGAIN_MAX_MS = 10_000
 
@@ -168,14 +176,18 @@ class CallHeaders(grpc.aio.Metadata):
 
 
 def open_channel(settings: Settings, timeouts: Timeouts) -> grpc.aio.Channel:
-    """:raises ConfigurationError: when the CA file cannot be used. Connects on the first RPC, not here."""
+    """Make a channel, which connects with its first RPC.
+
+    :raises ConfigurationError: the CA file cannot be used.
+    """
     options = (
         *_OPTIONS,
         ("grpc.keepalive_time_ms", round(timeouts.ping_every_seconds * 1000)),
         ("grpc.keepalive_timeout_ms", round(timeouts.ping_timeout_seconds * 1000)),
-        # While a ping of gRPC's own is under way, which it sends to measure the line, no other is sent; its answer may take a minute.
+        # gRPC also sends pings to measure the line, and no other ping meanwhile; such an answer may
+        # take a minute.
         ("grpc.http2.ping_timeout_ms", round(timeouts.dead_line_seconds * 1000)),
-        # No proxy stands between this machine and itself, whatever http_proxy says.
+        # No proxy stands between this machine and itself, even if http_proxy is set.
         ("grpc.enable_http_proxy", 0 if settings.endpoint_is_local else 1),
     )
     if settings.plaintext:

@@ -1,7 +1,8 @@
-"""One at a time for each key, within an event loop; nothing of the loop outlives the lock.
+"""Lock by key within an event loop; no lock outlives its users.
 
-What must be fetched once (a session, a schema) is kept for the whole process, and the process may run one event loop after
-another (`asyncio.run` per task). So a lock lives only as long as somebody holds it or waits for it.
+Sessions and schemas are fetched once and kept for the whole process, and the process may run one
+event loop after another (`asyncio.run` per task). So a lock exists only while it is held or waited
+for.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class _SharedLock:
 
 
 class KeyedLock:
-    """A waiter whose predecessor failed or was cancelled gets its own try."""
+    """If the holder fails or is cancelled, the next waiter makes its own attempt."""
 
     def __init__(self) -> None:
         self._locks: dict[tuple[int, Hashable], _SharedLock] = {}

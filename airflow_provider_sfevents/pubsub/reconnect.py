@@ -1,6 +1,7 @@
-"""What to do when a subscription's stream has ended or failed. Pure.
+"""Retry rules: wait and try again, renew the session, or give up. Pure.
 
-The tries are counted from the last response, whatever it held: a stream that answers is a stream that works.
+Tries are counted from the last response, whatever it held: a stream that answers is a stream that
+works.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from airflow_provider_sfevents.pubsub.rpc_errors import TokenRefusedError, is_tr
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
 
-# The waits before these tries add up to 32 s at most. A caller that has a time limit of its own waits for as long as that.
+# The waits before these tries add up to 32 s at most. A caller with a time limit of its own waits
+# for that long.
 MAX_TRIES = 7
 FIRST_WAIT_SECONDS = 0.5
 MAX_WAIT_SECONDS = 30.0
@@ -21,7 +23,7 @@ MAX_WAIT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Open another stream, after so long, with a new session or not."""
+    """Try again after so long, with a new session or the same."""
 
     wait_seconds: float
     renew: bool = False
@@ -35,13 +37,13 @@ def next_step(
     chance: float,
     max_tries: int | None = MAX_TRIES,
 ) -> Retry | None:
-    """Open another stream, or give up.
+    """Decide whether to try again.
 
-    :param tries: streams lost since the last response, this one not counted.
+    :param tries: failures since the last response, this one not counted.
     :param renewed: whether the session was renewed since the last response.
-    :param chance: from 0 up to 1; spreads the clients that lost their streams together.
-    :param max_tries: for an error that passes; None: as many as the caller's time allows.
-    :returns: None: give up; the error stands.
+    :param chance: from 0 up to 1; spreads the clients that failed together.
+    :param max_tries: for a passing error; None: as many as the caller's time allows.
+    :returns: None: give up and raise the error.
     """
     if isinstance(error, TokenRefusedError):
         return None if renewed else Retry(wait_seconds=0.0, renew=True)

@@ -1,4 +1,7 @@
-"""Where a subscription starts: the text forms, and what the first request says."""
+"""Text forms of a subscription's start: `earliest`, `latest`, or a replay id in lower-case hex.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,29 @@ LATEST = "latest"
 
 # Live ids have 10 bytes, those of before September 2022 had 8.
 _REPLAY_ID_BYTES = (8, 10)
-# Nothing is promised of ids to come, but none will be near this.
+# Salesforce promises nothing about later ids, but none will be near this length.
 _MAX_REPLAY_ID_BYTES = 128
 _HEX = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 def check_start(start: str) -> str:
-    """:raises ConfigurationError: unless it is `earliest`, `latest` or a replay id in lower-case hex."""
+    """Check a start: `earliest`, `latest` or a replay id in lower-case hex.
+
+    :raises ConfigurationError: it is none of these.
+    """
     if start in {EARLIEST, LATEST}:
         return start
     if not _HEX.fullmatch(start) or len(start) > 2 * _MAX_REPLAY_ID_BYTES:
         raise ConfigurationError(
-            f"The start {start[:80]!r} is no replay id. Give 'earliest', 'latest', or a replay id as an even number of lower-case hex "
+            f"The start {start[:80]!r} is no replay id. Give 'earliest', 'latest', or a replay id "
+            "as an even number of lower-case hex "
             "digits, as positions and manifests show it."
         )
     return start
 
 
 def check_given_start(start: str) -> str:
-    """Check a start that a person gives: a replay id has a length that Salesforce's ids have had.
+    """Check a start that a user gives: a replay id has a length that Salesforce's ids have had.
 
     An id that came from Salesforce is opaque, and of any length (`check_start`).
 
@@ -39,8 +46,10 @@ def check_given_start(start: str) -> str:
     if check_start(start) in {EARLIEST, LATEST} or len(start) // 2 in _REPLAY_ID_BYTES:
         return start
     raise ConfigurationError(
-        f"The start {start!r} is no replay id of Salesforce: it has {counted(len(start) // 2, 'byte')}, and theirs have 8 or 10 "
-        "(16 or 20 hex digits). Copy one from a position or a manifest, or give 'earliest' or 'latest'."
+        f"The start {start!r} is no replay id of Salesforce: it has "
+        f"{counted(len(start) // 2, 'byte')}, and theirs have 8 or 10 "
+        "(16 or 20 hex digits). Copy one from a position or a manifest, or give 'earliest' or "
+        "'latest'."
     )
 
 

@@ -1,4 +1,4 @@
-"""RPCs with a session: the headers, renewal when the session is refused, another try where that helps."""
+"""RPCs with a session: headers, renewal of a refused session, retries."""
 
 from __future__ import annotations
 
@@ -54,14 +54,19 @@ class RpcCalls:
         return await self._sessions.get(self._settings, self._clock)
 
     async def session_with_user(self) -> Session:
-        """The session, with the user that it acts as if the org tells."""
+        """The session, with the user that it acts as if the org reports it."""
         return await self._sessions.with_user(self._settings, self._clock)
 
     async def renew(self, refused: Session, why: SfEventsError) -> Session:
-        """Another session. :param why: the refusal. :raises AuthenticationError: when the connection has nothing to log in with."""
+        """Log in again and return the new session.
+
+        :param why: the refusal.
+        :raises AuthenticationError: a session token cannot be renewed.
+        """
         if isinstance(self._settings.login, SessionToken):
             raise AuthenticationError(
-                f"{why} A session token cannot be renewed here: give a fresh one of the org at {refused.instance_url} (org id {refused.org_id}), or use "
+                f"{why} A session token cannot be renewed here: give a fresh one of the org at "
+                f"{refused.instance_url} (org id {refused.org_id}), or use "
                 "client credentials or JWT bearer, which renew themselves."
             )
         return await self._sessions.renew(self._settings, refused, self._clock)
@@ -69,9 +74,12 @@ class RpcCalls:
     async def unary(
         self, method: str, request: Any, doing: str, *, tries: int = UNARY_TRIES
     ) -> Any:
-        """The answer. :param tries: how often a passing fault is tried; a refused session is renewed once besides.
+        """The answer.
 
-        :raises SfEventsError: as the errors table says, within the patience for an answer, logins not counted.
+        :param doing: the beginning of a sentence for errors, such as "Looking up /event/Order__e".
+        :param tries: attempts at a passing fault; a refused session is renewed once besides.
+        :raises SfEventsError: as the errors table says, within `Timeouts.answer_seconds`, logins
+            not counted.
         """
         give_up_at: float | None = None
         failures, renewed = 0, False
@@ -103,7 +111,7 @@ class RpcCalls:
             await asyncio.sleep(step.wait_seconds)
 
     def stream(self, method: str, session: Session) -> Any:
-        """A call with messages both ways; it counts as a stream of the pool until it is done."""
+        """A call with messages both ways; the pool counts it as a stream until it is done."""
         return self._pool.stream(method, metadata=call_headers(session))
 
     @property
@@ -119,5 +127,5 @@ class RpcCalls:
         return RestCalls(self._settings, sessions=self._sessions, clock=self._clock)
 
     async def close(self) -> None:
-        """Closes the channels, and with them whatever call is left on them."""
+        """Close the channels, which cancels the calls that are left."""
         await self._pool.close()

@@ -1,4 +1,9 @@
-"""From a failed RPC to one of our errors, which says what was tried, what the service said, and what to do."""
+"""Errors of RPCs: the meaning of a failed call, and the error that is raised for it.
+
+The error says what was tried, the service's reason, and the remedy.
+
+The meaning follows from the error code, otherwise from gRPC's words, otherwise from the status.
+"""
 
 from __future__ import annotations
 
@@ -37,30 +42,32 @@ _WIRE = ErrorMeaning(
 )
 _NOT_THE_API = ErrorMeaning(
     ErrorKind.CONFIGURATION,
-    "What answers there is not the Pub/Sub API: check pubsub_endpoint and the Pub/Sub port.",
+    "The server there is not the Pub/Sub API: check pubsub_endpoint and the Pub/Sub port.",
 )
 
-# Only where the service sent no code: the wire, a proxy, or something else than the service.
-# INVALID_ARGUMENT is not read as a bad replay id: it has many causes, and the position must not be doubted for them.
+# Used if the service sent no code: the failure is of the network, a proxy, or another server.
+# INVALID_ARGUMENT is not read as a bad replay id: it has many causes, which say nothing about the
+# position.
 BY_STATUS: dict[str, ErrorMeaning] = {
     "UNAUTHENTICATED": NEW_TOKEN,
     "PERMISSION_DENIED": ErrorMeaning(
-        ErrorKind.CONFIGURATION, "Grant the user the connection acts as the permission it lacks."
+        ErrorKind.CONFIGURATION, "Grant the connection's user the permission that it lacks."
     ),
-    "NOT_FOUND": ErrorMeaning(ErrorKind.CONFIGURATION, "Check the name asked for."),
-    "INVALID_ARGUMENT": ErrorMeaning(ErrorKind.CONFIGURATION, "Check what was asked for."),
+    "NOT_FOUND": ErrorMeaning(ErrorKind.CONFIGURATION, "Check the requested name."),
+    "INVALID_ARGUMENT": ErrorMeaning(ErrorKind.CONFIGURATION, "Check the request."),
     "UNIMPLEMENTED": _NOT_THE_API,
     "DEADLINE_EXCEEDED": _WIRE,
     "RESOURCE_EXHAUSTED": SLOWER,
 }
 
-# Parts of gRPC's own messages that tell a wrong set-up from a wire that will heal.
+# Parts of gRPC's own messages that separate a wrong setup from a network that recovers.
 BY_DETAILS: tuple[tuple[str, ErrorMeaning], ...] = (
     (
         "CERTIFICATE_VERIFY_FAILED",
         ErrorMeaning(
             ErrorKind.CONFIGURATION,
-            "Its certificate is not vouched for by a trusted authority: set ca_file to the authority that signed it.",
+            "No trusted authority has signed its certificate: set ca_file to the authority that "
+            "signed it.",
         ),
     ),
     (
@@ -81,14 +88,16 @@ BY_DETAILS: tuple[tuple[str, ErrorMeaning], ...] = (
         "Socket closed",
         ErrorMeaning(
             ErrorKind.TRANSIENT,
-            "Try again; if it stays, check the endpoint. A server that speaks TLS closes like this on a client set to plaintext.",
+            "Try again; if it stays, check the endpoint. A server that speaks TLS closes like "
+            "this on a client set to plaintext.",
         ),
     ),
     (
         "upstream connect error",
         ErrorMeaning(
             ErrorKind.TRANSIENT,
-            "A proxy before the service lost the call: try again; if it stays, check network and proxy. A request of more than 4 MB ends like this "
+            "A proxy before the service lost the call: try again; if it stays, check network and "
+            "proxy. A request of more than 4 MB ends like this "
             "too.",
         ),
     ),
@@ -96,14 +105,15 @@ BY_DETAILS: tuple[tuple[str, ErrorMeaning], ...] = (
         "RST_STREAM",
         ErrorMeaning(
             ErrorKind.TRANSIENT,
-            "The service or a proxy dropped the stream: it is opened again, and goes on.",
+            "The service or a proxy dropped the stream: it is opened again and continues.",
         ),
     ),
     (
         "No CommitReplayRequests sent",
         ErrorMeaning(
             ErrorKind.TRANSIENT,
-            "A managed subscription was closed after 30 minutes without a commit: it is opened again.",
+            "A managed subscription was closed after 30 minutes without a commit: it is opened "
+            "again.",
         ),
     ),
     ("larger than max", OURS),
@@ -128,7 +138,9 @@ _NO_SUCH_SCHEMA = ErrorMeaning(
 
 
 def meaning(code: str, status: str, details: str, *, rpc: str = "") -> ErrorMeaning:
-    """By the code where there is one we know; else by what gRPC says of the connection; else by the status.
+    """Meaning by a known code; otherwise by gRPC's words about the connection.
+
+    Otherwise by the status.
 
     :param rpc: the method that failed.
     """
@@ -140,26 +152,31 @@ def meaning(code: str, status: str, details: str, *, rpc: str = "") -> ErrorMean
 
 
 def was_not_sent(code: str, details: str) -> bool:
-    """Whether the service certainly did not see a failed call."""
+    """Check that the service certainly did not see a failed call."""
     return not code and any(part in details for part in _NOT_SENT)
 
 
 def _denies_the_schema(said: ErrorMeaning | None, status: str) -> bool:
-    """Whether a refused GetSchema means "there is none", for good. What may pass, and a missing permission, never do.
+    """Check that a refused GetSchema means that there is no such schema, for good.
 
-    :param said: what the code or the connection says, where it says something we know.
+    A passing error and a missing permission never do.
+
+    :param said: meaning of the code or of the connection's words, if known.
     """
     if said is None:
         return status in {"NOT_FOUND", "INVALID_ARGUMENT"}
     return status == "NOT_FOUND" and said is BY_CODE["schema.meta.permission"]
 
 
-# The service ends its messages so; the id is in ours once, in one place.
+# The service ends its messages like this; the client's message names the id once, as a label.
 _RPC_ID = re.compile(r"\s*\brpcId:\s*(?P<id>[0-9A-Za-z-]+)\s*$")
 
 
 class TokenRefusedError(AuthenticationError):
-    """The service refused the session; a new one may help. Users meet it only when the new one was refused as well."""
+    """The service refused the session; a new one may help.
+
+    Users see it only if the new one was refused as well.
+    """
 
 
 class OwnFaultError(TransportError):
@@ -184,22 +201,22 @@ ERRORS: dict[ErrorKind, type[SfEventsError]] = {
 
 
 def is_transient(error: SfEventsError) -> bool:
-    """Whether the same call may well succeed in a moment."""
+    """Check that the same call may succeed in a moment."""
     return isinstance(error, TransportError) and not isinstance(
         error, (QuotaExceeded, OwnFaultError)
     )
 
 
 def may_pass(error: SfEventsError) -> bool:
-    """Whether the same call may succeed later without anybody's doing: in a moment, or with another session."""
+    """Check that the same call may succeed later: in a moment, or with another session."""
     return is_transient(error) or isinstance(error, TokenRefusedError)
 
 
 def took_nothing(error: SfEventsError) -> bool:
-    """Whether the service certainly did not carry out the one call that failed so.
+    """Check that the service certainly did not carry out the call that failed with this error.
 
-    It did not see the call, or refused it. A connection that broke, and a code that is not known,
-    leave it open.
+    It did not see the call, or refused it. After a broken connection or an unknown code the call
+    may have been carried out.
     """
     if isinstance(error, NotSentError) or not isinstance(error, TransportError):
         return True
@@ -209,12 +226,12 @@ def took_nothing(error: SfEventsError) -> bool:
 def from_rpc(
     error: grpc.aio.AioRpcError, doing: str, secret: Secret, *, rpc: str = "", rpc_id: str = ""
 ) -> SfEventsError:
-    """Our error for a failed RPC.
+    """Make the error for a failed RPC.
 
     :param doing: what was tried, as the beginning of a sentence, with the thing's name.
-    :param rpc: the method, for what one of them means by a status.
-    :param rpc_id: of the call, should the failure not tell it.
-    :param secret: the token the call carried, which must not show should the service quote it.
+    :param rpc: the method; for one of them a status has a meaning of its own.
+    :param rpc_id: of the call, if the failure does not name it.
+    :param secret: the token of the call; it is masked in case the service quotes it.
     """
     trailers = {str(key): str(value) for key, value in error.trailing_metadata() or ()}
     details = error.details() or ""

@@ -1,4 +1,7 @@
-"""Schemas shared within the process. A schema id names one schema for ever, so what was fetched once stays."""
+"""Schemas shared within the process.
+
+A schema id always names the same schema, so a fetched one stays.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,17 @@ if TYPE_CHECKING:
 
 
 class SchemaCache:
-    """Kept by org and id: the id is a digest that leaves the fields' `doc` out, and those differ between orgs."""
+    """Schemas by org and id.
+
+    The id is a digest without the fields' `doc`, which differ between orgs.
+    """
 
     def __init__(self) -> None:
         self._schemas: dict[tuple[str, str], str] = {}
         self._locks = KeyedLock()
 
     async def get(self, org_id: str, schema_id: str, fetch: Callable[[], Awaitable[str]]) -> str:
-        """The schema; fetched once, however many ask at the same time."""
+        """The schema; fetched once for all concurrent callers."""
         key = (org_id, schema_id)
         if (known := self._schemas.get(key)) is not None:
             return known

@@ -1,6 +1,6 @@
-"""One client for all that runs in one event loop with equal settings: a triggerer's waits share its channels and streams.
+"""One client per event loop and settings: the waits of a triggerer share its channels and streams.
 
-A client is counted by its users and closed with the last of them.
+A client counts its users and is closed with the last of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def _client(settings: Settings) -> PubSubClient:
 
 
 class SharedClients:
-    """Loops are told apart by identity, which holds while one of them has users: an entry keeps its loop alive."""
+    """Clients by loop and settings.
+
+    An entry keeps its loop alive, so the loop's `id()` is a safe key while the entry has users.
+    """
 
     def __init__(self, make: Callable[[Settings], PubSubClient] = _client) -> None:
         self._make = make
@@ -39,7 +42,7 @@ class SharedClients:
 
     @asynccontextmanager
     async def client(self, settings: Settings) -> AsyncIterator[PubSubClient]:
-        """The client of this loop and these settings, open for as long as one of its users is here."""
+        """The client of this loop and these settings; it stays open while it has users."""
         key = (id(asyncio.get_running_loop()), settings)
         if key not in self._shared:
             self._shared[key] = _Shared(self._make(settings))
@@ -50,7 +53,8 @@ class SharedClients:
         finally:
             shared.users -= 1
             if not shared.users:
-                del self._shared[key]  # first: whoever comes while it closes gets another
+                # first: a user that comes while it closes gets another client
+                del self._shared[key]
                 await shared.client.__aexit__(None, None, None)
 
 
@@ -58,5 +62,8 @@ _PROCESS = SharedClients()
 
 
 def shared_client(settings: Settings) -> AbstractAsyncContextManager[PubSubClient]:
-    """One client per running loop and settings; its streams are shared (`PubSubClient(share_streams=True)`)."""
+    """One client per running loop and settings.
+
+    Its streams are shared (`PubSubClient(share_streams=True)`).
+    """
     return _PROCESS.client(settings)

@@ -1,4 +1,7 @@
-"""How long the client waits for a service that may be dead. One value, so that whoever knows a quicker service can say so."""
+"""Timeouts of the client for a service that may be dead.
+
+One value, so that tests with a quicker service pass shorter ones.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Every default goes by what the service promises or is known to do.
+    """Every default follows from what the service promises or is known to do.
 
-    :param answer_seconds: for the answer to a call, all its tries together. An answer takes a round trip; who waits longer is waiting
-        for a connection that will not come.
-    :param silence_seconds: for a stream to say anything. A keepalive comes at least every 270 s, so one silent for longer is dead,
-        whatever the connection says.
-    :param rest_seconds: for the service to end a stream after a half-close, which takes it a third of a second; then it is cancelled.
-    :param ping_every_seconds: of silence on the connection, before it is asked whether it lives; live clients ask this often.
-    :param ping_timeout_seconds: for the answer to that.
-    :param slot_seconds: for a managed subscription that another client has: a slot is free within 15 s of a half-close.
-    :param propagation_seconds: for a managed subscription that the service does not know: one just made takes it some minutes.
-    :param commit_seconds: for the answer to a commit of a managed subscription, which takes it a second.
+    :param answer_seconds: for the answer to a call, all its tries together. An answer takes a round
+        trip; a longer wait is one for a connection that will not come.
+    :param silence_seconds: for a stream to deliver anything. A keepalive comes at least every 270
+        s, so a stream that is silent for longer is dead, whatever the connection reports.
+    :param rest_seconds: for the service to end a stream after a half-close, which takes it a third
+        of a second; then the stream is cancelled.
+    :param ping_every_seconds: of silence on the connection, before a ping checks it; live clients
+        ping this often.
+    :param ping_timeout_seconds: for the answer to a ping.
+    :param slot_seconds: for a managed subscription that another client has: a slot is free within
+        15 s of a half-close.
+    :param propagation_seconds: for a managed subscription that the service does not know: a new one
+        takes some minutes.
+    :param commit_seconds: for the answer to a commit of a managed subscription, which takes the
+        service a second.
     """
 
     answer_seconds: float = 8.0
@@ -32,5 +40,5 @@ class Timeouts:
 
     @property
     def dead_line_seconds(self) -> float:
-        """Within which a connection that died without a word is noticed."""
+        """Time within which a silently dead connection is noticed."""
         return self.ping_every_seconds + self.ping_timeout_seconds

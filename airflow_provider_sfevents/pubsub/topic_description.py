@@ -1,4 +1,7 @@
-"""What a topic carries, field by field: from its schema, and for a channel from those of its members."""
+"""Fields of the events that a topic carries.
+
+They come from its schema, and for a channel from the schemas of its members.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ class FieldDescription:
     """A field of an event.
 
     :param type: in Avro's words, such as `double`, `list of string`, `Address {Street, City}`.
-    :param salesforce_type: as the schema notes it, such as `Currency`; empty where it does not.
-    :param nullable: whether an event may have none.
+    :param salesforce_type: as the schema notes it, such as `Currency`; empty if it does not.
+    :param nullable: whether an event may leave it empty.
     """
 
     name: str
@@ -39,12 +42,12 @@ class FieldDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDescription:
-    """An event that a topic carries.
+    """An event type that a topic carries.
 
     :param fields: of the newest schema; an event is decoded with its own.
     :param enriched: on a channel: fields that come with every change, changed or not.
-    :param filter: on a channel: which events come, in SOQL's words; empty: all.
-    :param problem: why its fields are not known; empty where they are.
+    :param filter: on a channel: a condition in SOQL that selects events; empty: all.
+    :param problem: the reason if the fields are not known; otherwise empty.
     """
 
     name: str
@@ -57,11 +60,11 @@ class EventDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedTopic:
-    """A topic, what this user may do with it, and what it carries.
+    """A topic, the user's permissions on it, and its event types.
 
     :param counted: whether deliveries count against the org's daily allowance.
     :param events: one, or those of a channel.
-    :param problem: why a channel's event types are not known; empty where they are.
+    :param problem: the reason if a channel's event types are not known; otherwise empty.
     """
 
     topic: str
@@ -74,9 +77,9 @@ class DescribedTopic:
 
 
 async def describe_topic(client: PubSubClient, rest: RestCalls, topic: str) -> DescribedTopic:
-    """Ask for a topic and the schemas of all that it carries; costs no delivery.
+    """Read a topic and the schemas of all its event types; costs no delivery.
 
-    :raises TopicError: there is no such topic, or it is not this user's to see.
+    :raises TopicError: there is no such topic, or this user may not see it.
     """
     info = await client.get_topic(topic)
     channel, problem = channel_of(topic), ""
@@ -89,7 +92,10 @@ async def describe_topic(client: PubSubClient, rest: RestCalls, topic: str) -> D
         try:
             events += [await _event(client, one) for one in await read_members(rest, channel)]
         except ConfigurationError as error:
-            problem = f"{error} To read what is on a channel the user needs the permission View Setup and Configuration."
+            problem = (
+                f"{error} To read the members of a channel the user needs the permission View "
+                "Setup and Configuration."
+            )
     return DescribedTopic(
         topic=info.name,
         kind=kind_of(topic),
@@ -132,7 +138,7 @@ async def _event(client: PubSubClient, member: EventChannelMember) -> EventDescr
 def _field(one: dict[str, Any]) -> FieldDescription:
     avro = one["type"]
     branches = avro if isinstance(avro, list) else [avro]
-    # A role, the type and often the field's id, with colons between.
+    # Colons separate a role, the type and often the field's id.
     noted = str(one.get("doc", "")).split(":")
     return FieldDescription(
         name=str(one["name"]),
@@ -143,7 +149,7 @@ def _field(one: dict[str, Any]) -> FieldDescription:
 
 
 def _words(avro: Any) -> str:
-    """One branch of a type, in words."""
+    """One branch of an Avro type, in words."""
     if not isinstance(avro, dict):
         return str(avro).rpartition(".")[2]
     if avro["type"] == "array":

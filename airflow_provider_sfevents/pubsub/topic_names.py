@@ -1,6 +1,6 @@
-"""Names of topics: what a name tells, and the topic of an event type. Pure.
+"""Names of topics: their check, the kind that a name shows, and the topic of an event type. Pure.
 
-A name tells its kind: `…__e` a platform event, `…ChangeEvent` change events, `…__chn` a channel,
+A name shows its kind: `…__e` a platform event, `…ChangeEvent` change events, `…__chn` a channel,
 `…EventStream` a stream of real-time event monitoring, and an object named `…Event` that cannot be
 queried a standard platform event.
 """
@@ -22,7 +22,7 @@ _TOPIC = re.compile(r"/(?:event|data)/[A-Za-z][A-Za-z0-9_]*")
 
 
 class TopicKind(StrEnum):
-    """What a topic carries."""
+    """Kind of the events that a topic carries."""
 
     PLATFORM_EVENT = "platform event"
     STANDARD_EVENT = "standard event"
@@ -33,10 +33,15 @@ class TopicKind(StrEnum):
 
 
 def check_topic(topic: Any) -> str:
-    """:param topic: as a template may have rendered it. :raises TopicError: for a name that cannot be one of the Pub/Sub API."""
+    """Check the name of a topic.
+
+    :param topic: as a template may have rendered it.
+    :raises TopicError: for a name that cannot be one of the Pub/Sub API.
+    """
     if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
         raise TopicError(
-            f"The topic {topic!r} is no topic of the Pub/Sub API. Give its full name, such as /event/Order__e, "
+            f"The topic {topic!r} is no topic of the Pub/Sub API. Give its full name, such as "
+            "/event/Order__e, "
             "/data/AccountChangeEvent, /data/ChangeEvents or /event/Orders__chn."
         )
     return topic
@@ -48,19 +53,19 @@ def topic_of(event: str) -> str:
 
 
 def channel_name(row: Mapping[str, Any]) -> str:
-    """Name of a channel in topics, from its row: `Sales__chn`, with the package's prefix where it has one."""
+    """Name of a channel in topics, from its row: `Sales__chn`, with its package's prefix if any."""
     prefix = row.get("NamespacePrefix")
     return f"{f'{prefix}__' if prefix else ''}{row['DeveloperName']}__chn"
 
 
 def channel_of(topic: str) -> str | None:
-    """Name of the channel that a topic is; None for a topic of one event type."""
+    """Name of the channel behind a topic; None for a topic of one event type."""
     name = topic.rpartition("/")[2]
     return name if topic == ALL_CHANGES or name.endswith("__chn") else None
 
 
 def kind_of(topic: str) -> TopicKind:
-    """What a topic carries, by its name alone."""
+    """Kind of a topic, by its name alone."""
     of_changes = topic.startswith("/data/")
     if channel_of(topic) is not None:
         return TopicKind.CHANGE_CHANNEL if of_changes else TopicKind.EVENT_CHANNEL
@@ -72,5 +77,8 @@ def kind_of(topic: str) -> TopicKind:
 
 
 def is_exempt(topic: str) -> bool:
-    """Whether deliveries are not counted: those of real-time event monitoring, as far as its streams tell by their name."""
+    """Check that deliveries are not counted. Streams of real-time event monitoring are exempt.
+
+    Their name shows them.
+    """
     return topic.startswith("/event/") and topic.endswith("EventStream") and "__" not in topic

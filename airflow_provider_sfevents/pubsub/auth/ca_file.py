@@ -1,4 +1,4 @@
-"""The user's own authorities, for login and API alike."""
+"""Certificate authorities that the user names, for login and API alike."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 def read_ca_file(path: str) -> str:
     """The file's text. :raises ConfigurationError: it is unreadable or holds no certificate.
 
-    It is checked here because gRPC says no more of a bad file than that a handshaker could not be
-    created. A file named by mistake may hold a key, so its text gets no name; see `Secret`.
+    It is checked here because gRPC's own error for a bad file says only that a handshaker could not
+    be created. A file named by mistake may hold a key, so its text gets no name; see `Secret`.
     """
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=_text(path))
         return _text(path)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         raise ConfigurationError(
-            f"The CA file {path!r} cannot be used: {error}. Give a readable PEM file of certificates."
+            f"The CA file {path!r} cannot be used: {error}. Give a readable PEM file of "
+            "certificates."
         ) from error
 
 

@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.pubsub.auth.settings import JwtBearer
 
-# Salesforce's page asks for at most 3 minutes; half a minute less leaves room for a clock that is ahead.
+# Salesforce's page asks for at most 3 minutes; 150 s leave room for a clock that is ahead.
 ASSERTION_SECONDS = 150
 
 
 def sign_assertion(login: JwtBearer, now: datetime) -> str:
-    """:raises ConfigurationError: when the key is unreadable; the message holds nothing of it."""
+    """Sign the assertion for a login.
+
+    :raises ConfigurationError: the key is unreadable; the message holds nothing of it.
+    """
     import jwt
 
     claims = {
@@ -44,7 +47,8 @@ def _key(login: JwtBearer) -> RSAPrivateKey:
         raise ConfigurationError(_unreadable(login, encrypted=encrypted)) from None
     if not isinstance(key, RSAPrivateKey):
         raise ConfigurationError(
-            f"The private key {_whose(login)} is not an RSA key. The JWT bearer flow signs with RS256: give an RSA key."
+            f"The private key {_whose(login)} is not an RSA key. The JWT bearer flow signs with "
+            "RS256: give an RSA key."
         )
     return key
 
@@ -61,11 +65,17 @@ def _whose(login: JwtBearer) -> str:
 def _unreadable(login: JwtBearer, *, encrypted: bool) -> str:
     text, key = _pem(login), f"The private key {_whose(login)}"
     if not text.startswith("-----BEGIN"):
-        return f"{key} is not PEM: it must begin with a line -----BEGIN … PRIVATE KEY-----, line breaks kept."
+        return (
+            f"{key} is not PEM: it must begin with a line -----BEGIN … PRIVATE KEY-----, line "
+            "breaks kept."
+        )
     if "CERTIFICATE" in text.partition("\n")[0]:
         return f"{key} is a certificate. Give the key it was made with."
     if login.passphrase:
-        return f"{key} cannot be read with the passphrase given. Check private_key_passphrase, or leave it out."
+        return (
+            f"{key} cannot be read with the passphrase given. Check private_key_passphrase, or "
+            "leave it out."
+        )
     if encrypted or "ENCRYPTED" in text:
         return f"{key} is encrypted. Set private_key_passphrase."
     return f"{key} is PEM but cannot be read: copy the whole file again, line breaks kept."

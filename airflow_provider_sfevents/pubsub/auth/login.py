@@ -1,8 +1,8 @@
-"""Login: settings become a session over HTTP. Keeps nothing.
+"""Login: settings become a session over HTTP. Keeps no state.
 
 The org id comes from the answer's `id` URL or its `organizationId`, otherwise from the token's
 prefix, otherwise from the userinfo endpoint; only the last one needs a further request. The user's
-id comes from the answer; for a login that does not tell it, `look_up_user` asks the same endpoint.
+id comes from the answer; if a login does not return it, `look_up_user` asks the same endpoint.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _NOT_AN_ORG_ID = "an org id begins with 00D and has 15 or 18 characters"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _UserInfo:
-    """What the userinfo endpoint says of a token. :param user_id: empty if it does not say."""
+    """Answer of the userinfo endpoint. :param user_id: empty if the answer lacks it."""
 
     org_id: str
     user_id: str
@@ -66,8 +66,9 @@ class _UserInfo:
 async def log_in(settings: Settings, clock: Clock) -> Session:
     """Log in; a session token needs no request, unless its org is unknown.
 
-    :raises AuthenticationError: refused, with Salesforce's reason and our remedy.
-    :raises ConfigurationError: the host is no Salesforce login, its certificate is not trusted, or the key is unreadable.
+    :raises AuthenticationError: refused, with Salesforce's reason and the remedy.
+    :raises ConfigurationError: the host is no Salesforce login, its certificate is not trusted, or
+        the key is unreadable.
     :raises TransportError: the host cannot be reached just now.
     """
     login = settings.login
@@ -83,14 +84,15 @@ async def log_in(settings: Settings, clock: Clock) -> Session:
             return await _by_oauth(http, settings, login, clock)
     except TimeoutError as error:
         raise TransportError(
-            f"{login.login_url} did not answer the login within {LOGIN_SECONDS:.0f} s. Check host, network and proxy."
+            f"{login.login_url} did not answer the login within {LOGIN_SECONDS:.0f} s. Check host, "
+            "network and proxy."
         ) from error
     except httpx.HTTPError as error:
         raise unreachable(login.login_url, error, settings.ca_file) from error
 
 
 async def look_up_user(settings: Settings, session: Session) -> str:
-    """The id of the user that a session acts as; empty if the org does not tell it for this token.
+    """The id of the user that a session acts as; empty if the org does not reveal it to this token.
 
     :raises TransportError: the org cannot be reached just now.
     """
@@ -117,7 +119,8 @@ async def _by_oauth(
         login.refresh_token,
     }:
         log.warning(
-            "The app of consumer key %s gives a new refresh token with each login, and the one in the connection is used up: the next login will be "
+            "The app of consumer key %s gives a new refresh token with each login, so the one in "
+            "the connection is used up and the next login will be "
             "refused. Switch refresh token rotation off in the app, or use another login.",
             login.client_id,
         )
@@ -155,7 +158,7 @@ async def _given(http: httpx.AsyncClient, login: SessionToken) -> Session:
     typed, user_id = login.org_id.strip(), ""
     org_id = org_id_of(typed) or org_id_from_token(login.token)
     if typed and not org_id_of(typed):
-        raise ConfigurationError(f"The org id {typed!r} is none: {_NOT_AN_ORG_ID}.")
+        raise ConfigurationError(f"The org id {typed!r} is not valid: {_NOT_AN_ORG_ID}.")
     if not org_id:
         asked = await _user_info(http, login.instance_url, login.token)
         org_id, user_id = asked.org_id, asked.user_id
@@ -168,12 +171,13 @@ async def _user_info(http: httpx.AsyncClient, instance_url: str, token: Secret) 
     """Org and user of a token, from the org itself.
 
     :raises AuthenticationError: the org refuses the token, or the token may not ask.
-    :raises ConfigurationError: the answer tells no org id.
+    :raises ConfigurationError: the answer has no org id.
     """
     answer = await http.get(instance_url + USERINFO_PATH, auth=BearerAuth(token))
     if answer.status_code in {401, 403}:
         raise AuthenticationError(
-            f"{instance_url} refused the session token (HTTP {answer.status_code}). Give a fresh one, and set org_id if the "
+            f"{instance_url} refused the session token (HTTP {answer.status_code}). Give a fresh "
+            "one, and set org_id if the "
             "token's scopes do not include openid."
         )
     if answer.status_code >= 500:
@@ -186,11 +190,12 @@ async def _user_info(http: httpx.AsyncClient, instance_url: str, token: Secret) 
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"The org id cannot be read from the token, and {instance_url}{USERINFO_PATH} (HTTP "
-            f"{answer.status_code}) did not tell it. Set org_id in the connection."
+            f"{answer.status_code}) did not return it. Set org_id in the connection."
         ) from error
     if not org_id_of(org_id):
         raise ConfigurationError(
-            f"{instance_url}{USERINFO_PATH} told the org id {org_id[:40]!r}, and {_NOT_AN_ORG_ID}. "
+            f"{instance_url}{USERINFO_PATH} returned the org id {org_id[:40]!r}, and "
+            f"{_NOT_AN_ORG_ID}. "
             "Check the connection's host: is it Salesforce that answers there? Otherwise set "
             "org_id in the connection."
         )

@@ -1,7 +1,7 @@
-"""What a refusal of the token endpoint means, and what a user does about it.
+"""Remedies for refusals of the token endpoint.
 
-The pairs are those Salesforce sends with HTTP 400 as `error` and `error_description` ("OAuth 2.0 Authorization Errors" in
-its help, and answers seen from live orgs).
+The pairs are those that Salesforce sends with HTTP 400 as `error` and `error_description` ("OAuth
+2.0 Authorization Errors" in its help, and answers seen from live orgs).
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-# A skew below this does not explain a refusal: assertions live for minutes.
+# A smaller skew does not explain a refusal: assertions are valid for minutes.
 NOTABLE_SKEW_SECONDS = 30
 
-# (error, part of its description, what to do); the first that fits counts.
+# (error, part of its description, remedy); the first match counts.
 REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_grant",
         "not supported on this domain",
-        "Client credentials are accepted on the org's My Domain only: set the host to https://<my domain>.my.salesforce.com (of a connection of type "
+        "Client credentials are accepted on the org's My Domain only: set the host to https://<my "
+        "domain>.my.salesforce.com (of a connection of type "
         "`salesforce`, the domain to <my domain>.my).",
     ),
     (
@@ -33,23 +34,27 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_client_id",
         "",
-        "The org does not know this consumer key: check the connection's consumer key (its login field), and the host.",
+        "The org does not know this consumer key: check the connection's consumer key (its login "
+        "field), and the host.",
     ),
     (
         "invalid_client",
         "",
-        "The consumer secret is wrong, or the app asks for one and there is none: copy it again into the connection's consumer secret (its password "
+        "The consumer secret is wrong, or is missing although the app requires one: copy it again "
+        "into the connection's consumer secret (its password "
         "field).",
     ),
     (
         "invalid_grant",
         "approved",
-        "The app is not approved for this user: pre-authorise the user's profile or a permission set in the app's policies.",
+        "The app is not approved for this user: pre-authorise the user's profile or a permission "
+        "set in the app's policies.",
     ),
     (
         "invalid_app_access",
         "",
-        "The app is not approved for this user: pre-authorise the user's profile or a permission set in the app's policies.",
+        "The app is not approved for this user: pre-authorise the user's profile or a permission "
+        "set in the app's policies.",
     ),
     (
         "app_not_found",
@@ -59,36 +64,42 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_grant",
         "audience",
-        "Set jwt_audience to https://login.salesforce.com, or to https://test.salesforce.com for a sandbox.",
+        "Set jwt_audience to https://login.salesforce.com, or to https://test.salesforce.com for "
+        "a sandbox.",
     ),
     (
         "invalid_grant",
         "expired authorization code",
-        "The org took the signed assertion for expired: this machine's clock is off. Set it by NTP.",
+        "The org took the signed assertion for expired: this machine's clock is off. Set it by "
+        "NTP.",
     ),
     (
         "invalid_grant",
         "assertion",
-        "The org could not verify the signed assertion: the private key must belong to the certificate uploaded to the app, "
+        "The org could not verify the signed assertion: the private key must belong to the "
+        "certificate uploaded to the app, "
         "and this machine's clock must be right.",
     ),
     (
         "invalid_grant",
         "expired access/refresh token",
-        "The grant was revoked or has expired: give new credentials, for the login `refresh_token` a new refresh token.",
+        "The grant was revoked or has expired: give new credentials, for the login "
+        "`refresh_token` a new refresh token.",
     ),
     (
         "invalid_grant",
         "authentication failure",
-        "Check user name and consumer key, and for the login `password` the user's password and security token; that the user is active and may "
-        "log in from this address; and that the org allows OAuth username-password flows, which newer ones do not by themselves.",
+        "Check user name and consumer key, and for the login `password` the user's password and "
+        "security token; that the user is active and may "
+        "log in from this address; and that the org allows OAuth username-password flows, which "
+        "newer ones do not by themselves.",
     ),
     (
         "unsupported_grant_type",
         "",
         "The host does not offer this flow: check that it is the org's login host.",
     ),
-    ("inactive_user", "", "Activate the user the connection acts as."),
+    ("inactive_user", "", "Activate the connection's user."),
     ("inactive_org", "", "The org is locked or closed: ask its administrator."),
     ("rate_limit_exceeded", "", "Too many logins: wait, and let tasks share one connection."),
 )
@@ -97,13 +108,16 @@ _DEFAULT = "Check the connection's credentials, and the app's OAuth policies in 
 
 
 def remedy(error: str, description: str) -> str:
-    """What to do about an OAuth refusal; always a sentence."""
+    """Remedy for an OAuth refusal; always a sentence."""
     said = description.casefold()
     return next((text for name, part, text in REMEDIES if name == error and part in said), _DEFAULT)
 
 
 def clock_skew(date_header: str, now: datetime) -> str:
-    """A sentence about this machine's clock when the answer's `Date` header shows it to be off; else empty."""
+    """A sentence about this machine's clock if the answer's `Date` header shows that it is off.
+
+    Otherwise empty.
+    """
     try:
         there = parsedate_to_datetime(date_header)
     except (TypeError, ValueError):
@@ -111,4 +125,7 @@ def clock_skew(date_header: str, now: datetime) -> str:
     ahead = (now - there.astimezone(UTC)).total_seconds()
     if abs(ahead) < NOTABLE_SKEW_SECONDS:
         return ""
-    return f"This machine's clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the server's."
+    return (
+        f"This machine's clock is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the "
+        "server's."
+    )

@@ -31,7 +31,7 @@ class SecretBody:
 
 
 class BearerAuth(httpx.Auth):
-    """A request's token, likewise: httpx shows the headers that it is called with."""
+    """Token of a request, kept out of the headers that httpx has in its frames."""
 
     def __init__(self, token: Secret) -> None:
         self._token = token
@@ -43,7 +43,7 @@ class BearerAuth(httpx.Auth):
 
 
 def open_http(settings: Settings, url: str, seconds: float) -> httpx.AsyncClient:
-    """Make a client for one host; to be used with `async with`.
+    """Make an HTTP client for one host; to be used with `async with`.
 
     :param url: of the host.
     :param seconds: to wait for a connection, and for each next piece of an answer.
@@ -62,7 +62,7 @@ def _trust(settings: Settings, url: str) -> ssl.SSLContext | bool:
     if url.startswith("http://"):
         return ssl.SSLContext(
             ssl.PROTOCOL_TLS_CLIENT
-        )  # trusts nobody: plain HTTP needs no roots, and loading them takes time
+        )  # no roots: plain HTTP needs none, and loading them takes time
     if not settings.ca_file:
         return True
     return ssl.create_default_context(cadata=read_ca_file(settings.ca_file))
@@ -71,12 +71,13 @@ def _trust(settings: Settings, url: str) -> ssl.SSLContext | bool:
 def unreachable(
     url: str, error: httpx.HTTPError, ca_file: str
 ) -> ConfigurationError | TransportError:
-    """Say why a host did not answer, and what to look at."""
+    """Make the error for a host that did not answer: the reason, and what to check."""
     reason = str(error) or type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in reason:
         trusted = f"the CA file {ca_file!r}" if ca_file else "the usual authorities"
         return ConfigurationError(
-            f"The certificate of {url} is not vouched for by {trusted}: {reason}. Set ca_file to the authority that signed it."
+            f"The certificate of {url} is not signed by {trusted}: {reason}. Set ca_file to the "
+            "authority that signed it."
         )
     if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER_FAILURE" in reason:
         return ConfigurationError(

@@ -1,4 +1,4 @@
-"""Session: the three headers that a login yields for every RPC; ids of org and user in them."""
+"""Session: the headers that a login yields for every RPC, and the ids of org and user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _SUFFIX_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """:param org_id: 18 characters; the `tenantid` header. :param user_id: empty if not known."""
+    """Token of a login and the org that it is valid for.
+
+    :param org_id: 18 characters; the `tenantid` header.
+    :param user_id: empty if not known.
+    """
 
     token: Secret
     instance_url: str
@@ -26,7 +30,10 @@ class Session:
 
 
 def ids_from_url(id_url: str) -> tuple[str, str]:
-    """Ids of org and user in a token answer's `id`, `https://…/id/<org>/<user>`, else empty."""
+    """Ids of org and user in a token answer's `id`, `https://…/id/<org>/<user>`.
+
+    Otherwise empty.
+    """
     match = _ID_URL.search(id_url)
     return (org_id_of(match["org"]), user_id_of(match["user"])) if match else ("", "")
 
@@ -48,7 +55,10 @@ def user_id_of(text: str) -> str:
 
 
 def long_id(short: str) -> str:
-    """The 18-character form of a 15-character id: for each five characters, one letter that says which are upper-case."""
+    """The 18-character form of a 15-character id.
+
+    For each five characters, one letter encodes which are upper-case.
+    """
     if len(short) != 15:
         return short
     chunks = (short[0:5], short[5:10], short[10:15])

@@ -1,7 +1,7 @@
-"""Sessions shared within the process: one login however many clients, one renewal however many were refused.
+"""Sessions shared within the process: one login for all clients, one renewal for all refusals.
 
-Only sessions are kept, nothing that belongs to an event loop. Airflow forks: a child starts with its parent's sessions, which is
-right, since they are plain values.
+Only sessions are kept, nothing that belongs to an event loop. Airflow forks: a child starts with
+its parent's sessions, which is right because they are plain values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class SessionCache:
-    """Salesforce tells no expiry of a token, so one is used until it is refused."""
+    """Salesforce reports no expiry of a token, so a session is used until it is refused."""
 
     def __init__(self, log_in: Callable[[Settings, Clock], Awaitable[Session]] = log_in) -> None:
         self._log_in = log_in
@@ -32,16 +32,22 @@ class SessionCache:
         self._locks = KeyedLock()
 
     async def get(self, settings: Settings, clock: Clock) -> Session:
-        """:raises SfEventsError: as `log_in`."""
+        """The session of these settings; logs in if there is none.
+
+        :raises SfEventsError: as `log_in`.
+        """
         known = self._sessions.get(settings)
         return known or await self._obtain(settings, clock, refused=None)
 
     async def renew(self, settings: Settings, refused: Session, clock: Clock) -> Session:
-        """A session other than the refused one; whoever comes second takes what the first obtained."""
+        """A session other than the refused one.
+
+        Of two callers the second takes the session of the first.
+        """
         return await self._obtain(settings, clock, refused=refused)
 
     async def with_user(self, settings: Settings, clock: Clock) -> Session:
-        """The session with its user, who is asked for once if the login did not tell.
+        """The session with its user, which is looked up once if the login did not return it.
 
         :raises SfEventsError: as `log_in` and `look_up_user`.
         """

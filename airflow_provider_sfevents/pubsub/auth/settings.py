@@ -37,10 +37,14 @@ Source: Salesforce's own command line (forcedotcom/sfdx-core, src/util/sfdcUrl.t
 
 _HOST_NAME = re.compile(r"[0-9A-Za-z_](?:[0-9A-Za-z_.-]*[0-9A-Za-z_])?\.?")
 
-# SOAP login() answers in these versions alone (Salesforce help 005132110, "SOAP login() retirement"); 57.0 is what its Python sample asks for.
+# SOAP login() answers in these versions alone (Salesforce help 005132110, "SOAP login()
+# retirement"); its Python sample uses 57.0.
 SOAP_DEFAULT_VERSION = "57.0"
 SOAP_OLDEST, SOAP_NEWEST = 31, 64
-END_OF_SOAP = "Salesforce ends the SOAP login with Summer '27: change the connection to client credentials or JWT bearer before."
+END_OF_SOAP = (
+    "Salesforce ends the SOAP login with Summer '27: change the connection to client credentials "
+    "or JWT bearer before."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +90,7 @@ class JwtBearer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshToken:
-    """OAuth refresh token: the user who consented once reads, until that consent is revoked.
+    """OAuth refresh token: a user's consent, valid until it is revoked.
 
     :param client_secret: empty for an app that does not require one.
     """
@@ -99,7 +103,11 @@ class RefreshToken:
     def __post_init__(self) -> None:
         object.__setattr__(self, "login_url", base_url(self.login_url, "My Domain URL"))
         require(self.client_id, "consumer key", "the key of the app that the token was given to")
-        require(self.refresh_token, "refresh token", "what the app got when the user consented")
+        require(
+            self.refresh_token,
+            "refresh token",
+            "the token that the app got when the user consented",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +134,9 @@ class UsernamePassword:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoapLogin:
-    """User name and password without an app. Salesforce ends this login with Summer '27, and new orgs have it switched off.
+    """User name and password without an app.
+
+    Salesforce ends this login with Summer '27, and new orgs have it switched off.
 
     :param security_token: empty where the user's network is trusted by the org.
     :param api_version: 31.0 to 64.0; login() is absent from later ones.
@@ -149,7 +159,7 @@ class SoapLogin:
 class SessionToken:
     """A session that was obtained elsewhere. It cannot be renewed here.
 
-    :param org_id: empty: taken from the token, else asked of the org.
+    :param org_id: empty: taken from the token, otherwise read from the org.
     """
 
     token: Secret
@@ -176,7 +186,8 @@ class Settings:
     """Everything a client needs; equal settings share their session within the process.
 
     :param endpoint: `host:port` of the Pub/Sub API.
-    :param ca_file: PEM file of the authorities to trust *instead of* the usual ones, for login and API alike.
+    :param ca_file: PEM file of the authorities to trust *instead of* the usual ones, for login and
+        API alike.
     :param plaintext: no TLS to the API; to this machine only.
     :param allowed_hosts: further hosts that an org may be at; see rule 3.
     """
@@ -197,7 +208,8 @@ class Settings:
         host = endpoint_host(self.endpoint)
         if self.plaintext and not is_loopback(host):
             raise ConfigurationError(
-                f"plaintext is set, but the endpoint {self.endpoint!r} is not on this machine: the token would travel "
+                f"plaintext is set, but the endpoint {self.endpoint!r} is not on this machine: the "
+                "token would travel "
                 "readable by anyone. Unset plaintext, or use an endpoint on localhost."
             )
 
@@ -227,9 +239,10 @@ class Settings:
 
 
 def base_url(url: str, what: str) -> str:
-    """The URL as scheme and host alone. :raises ConfigurationError: unless it is HTTPS, or HTTP to this machine.
+    """The URL as scheme and host alone.
 
-    :param what: which URL, by the name of its field in the connection's form.
+    :param what: the name of the URL's field in the connection's form.
+    :raises ConfigurationError: unless it is HTTPS, or HTTP to this machine.
     """
     text = url.strip()
     require(text, what, "it as https://<my domain>.my.salesforce.com")
@@ -291,7 +304,8 @@ def endpoint_host(endpoint: str) -> str:
     host = _host_before_port(endpoint)
     if not host:
         raise ConfigurationError(
-            f"The Pub/Sub endpoint {endpoint!r} is not of the form host:port. The usual one is {DEFAULT_ENDPOINT!r}."
+            f"The Pub/Sub endpoint {endpoint!r} is not of the form host:port. The usual one is "
+            f"{DEFAULT_ENDPOINT!r}."
         )
     return host
 
@@ -321,20 +335,26 @@ def require(value: str | Secret, what: str, which: str) -> None:
 
 
 def _soap_version(version: str) -> str:
-    """As `NN.0`. :raises ConfigurationError: for a version in which nobody can log in."""
+    """The version as `NN.0`.
+
+    :raises ConfigurationError: SOAP login does not exist in this version.
+    """
     match = re.fullmatch(r"v?(\d{1,3})(?:\.0)?", version.strip())
     if not match:
         raise ConfigurationError(
-            f"The API version {version!r} is none. Give one such as {SOAP_DEFAULT_VERSION}."
+            f"The API version {version!r} is not valid. Give one such as {SOAP_DEFAULT_VERSION}."
         )
     number = int(match[1])
     if number > SOAP_NEWEST:
         raise ConfigurationError(
-            f"The SOAP login does not exist in API {number}.0: Salesforce left it out from {SOAP_NEWEST + 1}.0 on, and ends it in all versions with "
-            f"Summer '27. Use client credentials or JWT bearer, or until then an API version up to {SOAP_NEWEST}.0."
+            f"The SOAP login does not exist in API {number}.0: Salesforce left it out from "
+            f"{SOAP_NEWEST + 1}.0 on, and ends it in all versions with "
+            "Summer '27. Use client credentials or JWT bearer, or until then an API version up to "
+            f"{SOAP_NEWEST}.0."
         )
     if number < SOAP_OLDEST:
         raise ConfigurationError(
-            f"API {number}.0 is retired. Give a version from {SOAP_OLDEST}.0 to {SOAP_NEWEST}.0, or none."
+            f"API {number}.0 is retired. Give a version from {SOAP_OLDEST}.0 to {SOAP_NEWEST}.0, "
+            "or none."
         )
     return f"{number}.0"

@@ -1,4 +1,4 @@
-"""What a fault of the SOAP login means, and what a user does about it.
+"""Faults of the SOAP login and their remedies.
 
 Codes: SOAP API Developer Guide, "ExceptionCode"; texts as live orgs send them.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SoapFault:
-    """:param passes: the same login may well succeed later."""
+    """Row of the table of faults. :param passes: the same login may succeed later."""
 
     code: str
     means: str
@@ -22,7 +22,8 @@ FAULTS = (
     SoapFault(
         "INVALID_LOGIN",
         "User name, password or security token are wrong, or the user is locked out.",
-        "Check user name and password, and add the user's security token, which changes with the password; for a sandbox use "
+        "Check user name and password, and add the user's security token, which changes with the "
+        "password; for a sandbox use "
         "https://test.salesforce.com. The user may be locked out after wrong tries.",
     ),
     SoapFault(
@@ -33,7 +34,8 @@ FAULTS = (
     SoapFault(
         "INVALID_OPERATION",
         "SOAP login() is switched off in this org, as it is in new ones.",
-        "Use client credentials or JWT bearer; or let an administrator enable SOAP API login() and give the user the permission Use Any API "
+        "Use client credentials or JWT bearer; or let an administrator enable SOAP API login() and "
+        "give the user the permission Use Any API "
         "Auth. Salesforce ends this login with Summer '27.",
     ),
     SoapFault(
@@ -68,9 +70,10 @@ _DEFAULT = SoapFault(
 
 
 def fault(code: str, text: str) -> SoapFault:
-    """The row of a fault; for one we do not know, a general remedy.
+    """The row of a fault; for an unknown one, a general remedy.
 
-    :param text: tells apart what comes under one code: that login() is disabled was seen under more than one.
+    :param text: separates faults under one code: "login() is disabled" was seen under more than
+        one.
     """
     if "login() is disabled" in text:
         code = "INVALID_OPERATION"

@@ -1,6 +1,6 @@
-"""The SOAP login: its request and the meaning of its answer. Salesforce ends it with Summer '27.
+"""SOAP login: its request and the meaning of its answer. Salesforce ends it with Summer '27.
 
-The answer is read by expat with document types refused, so that no entity is ever declared, let alone fetched.
+The answer is read by expat with document types refused, so that no entity is declared or fetched.
 SOAP API Developer Guide, "login()"; shapes of answers and faults from live orgs.
 """
 
@@ -29,15 +29,15 @@ MEDIA_TYPE = "text/xml; charset=UTF-8"
 HEADERS = {"SOAPAction": "login", "Accept": "text/xml"}
 
 _MAX_ANSWER_BYTES = 1_000_000
-"""A login's answer has some three thousand."""
+"""A usual answer to a login has some 3,000 bytes."""
 
 _UNSPEAKABLE = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot carry, not even escaped."""
+"""Characters that XML 1.0 cannot carry, not even escaped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoapAnswer:
-    """A SOAP answer, as far as it is used; empty where it does not say.
+    """Fields of a SOAP answer, as far as they are used; empty if absent.
 
     :param server_url: of the org's API, with a path.
     :param fault: Salesforce's code of a refusal, with its text in `reason`.
@@ -53,7 +53,7 @@ class SoapAnswer:
 
 
 class _NotReadableError(Exception):
-    """The answer is no XML that we read."""
+    """The answer is not XML, or has more than is read."""
 
 
 def login_path(login: SoapLogin) -> str:
@@ -61,13 +61,14 @@ def login_path(login: SoapLogin) -> str:
 
 
 def envelope(login: SoapLogin) -> bytes:
-    """The request's body; give the result no name, see `Secret`.
+    """The request's body; the result gets no name, see `Secret`.
 
-    :raises ConfigurationError: user name or password hold what XML cannot carry.
+    :raises ConfigurationError: user name or password hold a character that XML cannot carry.
     """
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'
-        '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" xmlns:urn="urn:partner.soap.sforce.com">'
+        '<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
+        'xmlns:urn="urn:partner.soap.sforce.com">'
         "<soapenv:Body><urn:login>"
         f"<urn:username>{_escaped(Secret(login.username), 'user name')}</urn:username>"
         "<urn:password>"
@@ -78,9 +79,9 @@ def envelope(login: SoapLogin) -> bytes:
 
 
 def read_answer(login: SoapLogin, answer: httpx.Response) -> SoapAnswer:
-    """What the answer grants; a fault comes with HTTP 500.
+    """The fields of an answer that grants a session; a fault comes with HTTP 500.
 
-    :raises AuthenticationError: a fault, with Salesforce's reason and our remedy; or the user's
+    :raises AuthenticationError: a fault, with Salesforce's reason and the remedy; or the user's
         password has expired.
     :raises TransportError: the host is away.
     :raises ConfigurationError: the host answers, and is no SOAP login.
@@ -94,18 +95,20 @@ def read_answer(login: SoapLogin, answer: httpx.Response) -> SoapAnswer:
         )
     if not said.token or not said.server_url:
         raise ConfigurationError(
-            f"{login.login_url}{login_path(login)} answered HTTP {status}, not as a SOAP login does. Set the host to "
+            f"{login.login_url}{login_path(login)} answered HTTP {status}, not as a SOAP login "
+            "does. Set the host to "
             "https://login.salesforce.com, https://test.salesforce.com or the org's My Domain."
         )
     if said.password_expired:
         raise AuthenticationError(
-            f"The password of {login.username} has expired. Set a new one in Salesforce, and give it with the new security token."
+            f"The password of {login.username} has expired. Set a new one in Salesforce, and give "
+            "it with the new security token."
         )
     return said
 
 
 def _read(answer: httpx.Response) -> SoapAnswer:
-    """The answer's fields; none of them where it is not readable."""
+    """Fields of the answer; none if it is not readable."""
     try:
         said = _leaves(answer.content)
     except _NotReadableError:
@@ -133,7 +136,10 @@ def _fault(login: SoapLogin, said: SoapAnswer) -> AuthenticationError | Transpor
 
 
 def _leaves(body: bytes) -> dict[str, str]:
-    """Text of each element by its local name, the first of its name; elements around others have none."""
+    """Text of each element by its local name, the first of its name.
+
+    Elements around others have none.
+    """
     if len(body) > _MAX_ANSWER_BYTES:
         raise _NotReadableError
     found: dict[str, str] = {}

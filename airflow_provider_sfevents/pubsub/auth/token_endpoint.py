@@ -31,10 +31,10 @@ _JWT_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenGrant:
-    """The token endpoint's answer, as far as it is used; empty where it does not say.
+    """Fields of the token endpoint's answer, as far as they are used; empty if absent.
 
     :param id_url: names org and user.
-    :param refresh_token: a new one, where the app gives one with each login.
+    :param refresh_token: a new one, if the app gives one with each login.
     :param error: a refusal, with its `description`.
     """
 
@@ -47,7 +47,7 @@ class TokenGrant:
 
 
 def form(login: OAuthLogin, now: datetime) -> dict[str, str]:
-    """The request's fields; give the result no name, see `Secret`.
+    """The request's fields; the result gets no name, see `Secret`.
 
     :raises ConfigurationError: the private key is unreadable.
     """
@@ -69,10 +69,11 @@ def form(login: OAuthLogin, now: datetime) -> dict[str, str]:
 
 
 def read_grant(answer: httpx.Response, login: OAuthLogin, now: datetime) -> TokenGrant:
-    """What the answer grants.
+    """The grant in an answer.
 
-    :raises AuthenticationError: refused, with Salesforce's reason and our remedy.
-    :raises ConfigurationError: the host is no Salesforce login. :raises TransportError: it is away.
+    :raises AuthenticationError: refused, with Salesforce's reason and the remedy.
+    :raises ConfigurationError: the host is no Salesforce login.
+    :raises TransportError: the host is away.
     """
     if answer.status_code >= 500:
         raise TransportError(
@@ -86,7 +87,8 @@ def read_grant(answer: httpx.Response, login: OAuthLogin, now: datetime) -> Toke
             else ""
         )
         raise ConfigurationError(
-            f"{login.login_url}{PATH} answered HTTP {answer.status_code}{moved}, not as a Salesforce login does. "
+            f"{login.login_url}{PATH} answered HTTP {answer.status_code}{moved}, not as a "
+            "Salesforce login does. "
             "Set the host to the org's My Domain, https://<my domain>.my.salesforce.com."
         )
     if found.error:
@@ -95,7 +97,7 @@ def read_grant(answer: httpx.Response, login: OAuthLogin, now: datetime) -> Toke
 
 
 def _read(answer: httpx.Response) -> TokenGrant:
-    """The answer's fields; none of them where it is no JSON object."""
+    """Fields of the answer; none if it is no JSON object."""
     try:
         value = answer.json()
     except ValueError:
@@ -126,7 +128,8 @@ def _refused(
         else ""
     )
     parts = (
-        f"{login.login_url} refused the login of consumer key {_abridged(login.client_id)}: {error} ({description}).",
+        f"{login.login_url} refused the login of consumer key {_abridged(login.client_id)}: "
+        f"{error} ({description}).",
         oauth_errors.remedy(error, description),
         skew,
     )
@@ -134,5 +137,5 @@ def _refused(
 
 
 def _abridged(client_id: str) -> str:
-    """Enough of a consumer key to recognise it."""
+    """A consumer key, shortened but recognisable."""
     return client_id if len(client_id) <= 12 else f"{client_id[:8]}…{client_id[-4:]}"

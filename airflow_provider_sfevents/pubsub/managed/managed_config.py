@@ -1,4 +1,7 @@
-"""A managed event subscription as the org's setup has it: read over the Tooling API, since the Pub/Sub API does not tell."""
+"""Configuration of a managed event subscription, read over the Tooling API.
+
+The Pub/Sub API does not return it.
+"""
 
 from __future__ import annotations
 
@@ -23,25 +26,31 @@ log = logging.getLogger(__name__)
 
 
 async def read_config(rest: RestCalls, reference: str) -> SubscriptionConfig:
-    """Ask the org.
+    """Read the configuration from the org.
 
     :param reference: id or developer name.
-    :raises ConfigurationError: there is none, or the user may not read it.
+    :raises ConfigurationError: there is no such subscription, or the user may not read it.
     """
     field = "Id" if is_id(check_reference(reference)) else "DeveloperName"
-    query = f"SELECT Id, DeveloperName, Metadata FROM ManagedEventSubscription WHERE {field}='{reference}' LIMIT 1"  # noqa: S608 - checked
+    columns = "Id, DeveloperName, Metadata"
+    table = "ManagedEventSubscription"
+    query = f"SELECT {columns} FROM {table} WHERE {field}='{reference}' LIMIT 1"  # noqa: S608 - checked
     doing = f"Reading managed event subscription {reference}"
     try:
         answer, _ = await rest.get("/tooling/query/", doing, {"q": query})
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"{error} Without it nobody knows of which topic the subscription is, and whether it loses events without a word "
-            "(errorRecoveryReplay): give the connection's user the permission View Setup and Configuration, and the app the scope `api`."
+            f"{error} Without it the subscription's topic is unknown, and whether it may lose "
+            "events silently "
+            "(errorRecoveryReplay): give the connection's user the permission View Setup and "
+            "Configuration, and the app the scope `api`."
         ) from error
     if not answer.get("records"):
         raise ConfigurationError(
-            f"{doing}: the org has none with this {'id' if field == 'Id' else 'developer name'}. Create one (Setup or Tooling API, object "
-            "ManagedEventSubscription, with errorRecoveryReplay EARLIEST), or correct managed_subscription."
+            f"{doing}: the org has none with this {'id' if field == 'Id' else 'developer name'}. "
+            "Create one (Setup or Tooling API, object "
+            "ManagedEventSubscription, with errorRecoveryReplay EARLIEST), or correct "
+            "managed_subscription."
         )
     record = answer["records"][0]
     metadata = record.get("Metadata") or {}
@@ -56,7 +65,10 @@ async def read_config(rest: RestCalls, reference: str) -> SubscriptionConfig:
 
 
 class SubscriptionConfigCache:
-    """What the setup has said, for those who may go by an answer of a while ago. Plain values; for one process."""
+    """Configurations that the org returned before, for callers that accept older ones.
+
+    Plain values; for one process.
+    """
 
     def __init__(self) -> None:
         self._answers: dict[tuple[Settings, str], tuple[float, SubscriptionConfig | None]] = {}
@@ -70,13 +82,16 @@ class SubscriptionConfigCache:
         allow_latest_recovery: bool,
         max_age_seconds: float,
     ) -> SubscriptionConfig | None:
-        """The subscription, fit for its use; None where it cannot be read, and the user has accepted what that may mean.
+        """The configuration, checked for its use.
 
-        :param max_age_seconds: of an answer that is good enough; 0: the org is asked, by one API request.
-        :raises ConfigurationError: it is not, or cannot be read.
+        None if it cannot be read and the user accepts that.
+
+        :param max_age_seconds: of a cached answer that is good enough; 0: read it from the org, by
+            one API request.
+        :raises ConfigurationError: it does not fit, or cannot be read.
         """
         key, now = (calls.settings, reference), calls.clock.monotonic()
-        at, config = self._answers.pop(key, (-math.inf, None))  # put back once it is found fit
+        at, config = self._answers.pop(key, (-math.inf, None))  # put back after the check
         if now - at >= max_age_seconds or (config is None and not allow_latest_recovery):
             at = now
             config = await _read(calls, reference, allow_latest_recovery=allow_latest_recovery)
@@ -86,7 +101,7 @@ class SubscriptionConfigCache:
         return config
 
     def forget(self, calls: RpcCalls, reference: str) -> None:
-        """The service has refused the subscription: whatever was said of it is old."""
+        """Drop the cached answer, because the service has refused the subscription."""
         self._answers.pop((calls.settings, reference), None)
 
 
@@ -102,7 +117,7 @@ async def _read(
     except ConfigurationError as error:
         if not allow_latest_recovery:
             raise ConfigurationError(
-                f"{error} Or accept it by allow_latest_recovery=True."
+                f"{error} Or accept this with allow_latest_recovery=True."
             ) from error
-        log.warning("%s Going on all the same, as allow_latest_recovery says.", error)
+        log.warning("%s Continuing, because allow_latest_recovery is set.", error)
         return None

@@ -1,12 +1,13 @@
-"""A managed subscription as whoever fetches sees it: what was staged before is left out, and the stream outlives the fetch.
+"""Deliveries of a managed subscription for one fetch, without those that were staged before.
 
 Three differences from a `Subscription`, which does the work.
 
-1. Events at the beginning of each stream that are known are dropped, and counted.
-2. A stream lost after new events came is not replaced: the next one would begin at what was committed last, and have all of them delivered
-   again. The batch ends there instead (`cut`), and once it is staged its end is committed.
-3. The end of a fetch closes nothing: the batch's end is committed on the stream that delivered it. What was asked for and comes at once still
-   belongs to the batch.
+1. Known events at the beginning of each stream are dropped, and counted.
+2. A stream that is lost after new events came is not replaced: the next one would begin at the
+   committed replay id, and deliver all of them again. The batch ends there instead (`cut`), and
+   once it is staged its end is committed.
+3. The end of a fetch closes nothing: the batch's end is committed on the stream that delivered it.
+   Requested events that come at once still belong to the batch.
 """
 
 from __future__ import annotations
@@ -27,20 +28,22 @@ if TYPE_CHECKING:
 
     Known = Callable[[], Mapping[bytes, str]]
 
-_TEND_SECONDS = 60.0  # how often a quiet stream is looked after
-_DRAIN_SECONDS = 5.0  # for all that was asked for and is on its way
-_QUIET_SECONDS = 0.3  # nothing for so long: nothing is on its way
+_TEND_SECONDS = 60.0  # interval of `tend` on a quiet stream
+_DRAIN_SECONDS = 5.0  # limit for requested events under way
+_QUIET_SECONDS = 0.3  # after this silence nothing is under way
 
 
 class ManagedDeliveries:
-    """For one fetch.
+    """Delivery source of one fetch.
 
-    :param known: reads what was staged before: event ids by replay id. Blocks; called when the first event of a stream comes.
+    :param known: reads the events staged before: event ids by replay id. Blocks; called when the
+        first event of a stream comes.
     :param tend: awaited at least once a minute.
-    :param answered: called when a stream has said anything.
-    :param explained: makes an error one for people.
+    :param answered: called when a stream has answered.
+    :param explained: turns an error into one for users.
 
-    `received` are new events, `dropped` known ones; `cut` is the error that ended the batch though nobody wanted it to end.
+    `received` are new events, `dropped` known ones; `cut` is the error that ended the batch before
+    a bound was reached.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class ManagedDeliveries:
         return self._subscription.losses
 
     def listening_since(self, now: float) -> float:
-        """Known events are not silence either."""
+        """Time since when the stream is silent; known events are not silence either."""
         return max(self._subscription.listening_since(now), self._dropped_at)
 
     async def ask_up_to(self, wanted: int) -> None:
@@ -86,7 +89,7 @@ class ManagedDeliveries:
     async def next(
         self, timeout_seconds: float, opening_seconds: float | None = None
     ) -> Delivery | None:
-        """As of a subscription, without what is known."""
+        """As `Subscription.next`, without known events."""
         if self.received and not self._subscription.is_open:  # a commit has met its end
             self._is_cut(self._subscription.failure)
         if self.cut is not None:
@@ -107,10 +110,10 @@ class ManagedDeliveries:
         return await self._new_of(delivery)
 
     async def half_close(self) -> None:
-        """Nothing more is asked for; see 3."""
+        """Nothing to do: no more is requested; see rule 3."""
 
     async def rest(self) -> AsyncIterator[Delivery]:
-        """What was asked for and is on its way; where it has been quiet, nothing is."""
+        """Requested deliveries that are still under way; after a silence there are none."""
         until = self._clock.monotonic() + _DRAIN_SECONDS
         while self._is_owed() and self._clock.monotonic() < min(
             until, self._came_at + _QUIET_SECONDS
@@ -120,7 +123,7 @@ class ManagedDeliveries:
                 yield delivery
 
     async def close(self) -> None:
-        """The stream is whose slot it is."""
+        """Nothing to do: the stream belongs to the holder of the slot."""
 
     def _is_owed(self) -> bool:
         return (
@@ -134,7 +137,7 @@ class ManagedDeliveries:
         return self.cut is not None
 
     async def _new_of(self, delivery: Delivery) -> Delivery | None:
-        """The delivery without the events known; None where that is all of them."""
+        """The delivery without known events; None if all are known."""
         if self._losses != self.losses:  # another stream
             self._losses, self._recognises = self.losses, True
         if not len(delivery):

@@ -1,14 +1,19 @@
-"""What follows from what a managed subscription is and says. Pure.
+"""Rules of managed subscriptions: checks, retries, recognition of known events, commits. Pure.
 
-From the Managed Subscription page of the Pub/Sub API guide, its page on handling errors, and live logs.
+From the Managed Subscription page of the Pub/Sub API guide, its page on handling errors, and live
+logs.
 
-1. The service starts a stream after the replay id that was committed last; where there is none at `defaultReplay`, where that one has left
-   the bus at `errorRecoveryReplay`. Nothing else has a say in it.
-2. One client at a time. A slot is free again within 15 s of a half-close; that of a client whose network died takes some 15 minutes.
-3. So after a stream was lost, or a process died, events come again that were not committed. They come first, and in the same order: what is
-   known, from the first event of a stream on, is left out. The first event that is not known ends that, for this stream: whatever was known
-   after it would come in another order than it was staged in, and landing compares identities anyhow.
-4. A stream without a commit for 1,800 s is closed. So the place is committed again while nothing else is.
+1. The service starts a stream after the replay id that was committed last; without one at
+   `defaultReplay`, and if that one has left the bus at `errorRecoveryReplay`. Nothing else decides
+   the start.
+2. One client at a time. A slot is free again within 15 s of a half-close; that of a client whose
+   network died takes some 15 minutes.
+3. So after a lost stream or a dead process, events that were not committed are delivered again.
+   They come first, and in the same order: known events, from the first event of a stream on, are
+   left out. The first unknown event ends that for this stream: a known event after it would come in
+   another order than it was staged in, and landing compares ids anyhow.
+4. A stream without a commit for 1,800 s is closed. So the replay id is committed again if no other
+   commit is due.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 EARLIEST, LATEST = "EARLIEST", "LATEST"
 
 COMMIT_EVERY_SECONDS = 600.0
-"""A third of what the service allows between two commits: one may fail."""
+"""A third of the service's limit between two commits: one may fail."""
 
 _SLOT_TAKEN = f"{PREFIX}managed.subscription.already.active"
 _NOT_KNOWN = frozenset(
@@ -52,7 +57,7 @@ class SlotTakenError(TransportError):
 class SubscriptionConfig:
     """A ManagedEventSubscription as the org's setup has it (Tooling API, from version 60.0).
 
-    :param default_replay: `LATEST` or `EARLIEST`: where the service starts while nothing is committed.
+    :param default_replay: `LATEST` or `EARLIEST`: the start while nothing is committed.
     :param error_recovery_replay: likewise, once the committed replay id is no longer valid.
     :param state: `RUN` or `STOP`.
     """
@@ -66,40 +71,49 @@ class SubscriptionConfig:
 
 
 def is_id(reference: str) -> bool:
-    """Whether it is an id, and not a developer name, which begins with a letter."""
+    """True if it is an id, and not a developer name, which begins with a letter."""
     return _ID.fullmatch(reference) is not None
 
 
 def check_reference(reference: object) -> str:
-    """:raises ConfigurationError: it can be neither the id nor the developer name of a managed event subscription."""
+    """Check an id or developer name.
+
+    :raises ConfigurationError: it can be neither of a managed event subscription.
+    """
     if isinstance(reference, str) and (is_id(reference) or _NAME.fullmatch(reference)):
         return reference
     raise ConfigurationError(
-        f"managed_subscription={reference!r} names no managed event subscription: give its developer name (letters, digits, single "
+        f"managed_subscription={reference!r} names no managed event subscription: give its "
+        "developer name (letters, digits, single "
         "underscores), or its id, 15 or 18 characters that begin with 18x."
     )
 
 
 def check_config(config: SubscriptionConfig, topic: str, *, allow_latest_recovery: bool) -> None:
-    """Hold a subscription against what it is to be used for.
+    """Check a subscription for its use.
 
-    :raises ConfigurationError: it would not deliver, delivers another topic, or may lose events without a word.
+    :raises ConfigurationError: it would not deliver, delivers another topic, or may lose events
+        silently.
     """
     name = f"Managed event subscription {config.developer_name} ({config.id})"
     if config.topic != topic:
         raise ConfigurationError(
-            f"{name} is of topic {config.topic}, and the task's topic is {topic}. Give that one's, or another subscription: a "
+            f"{name} has topic {config.topic}, and the task's topic is {topic}. Give the task that "
+            "topic, or another subscription: a "
             "subscription's topic cannot be changed."
         )
     if config.state != "RUN":
         raise ConfigurationError(
-            f"{name} has state {config.state}: nothing is delivered. Set it to RUN. Salesforce has forgotten its place, so it goes on at its "
+            f"{name} has state {config.state}: nothing is delivered. Set it to RUN. Salesforce has "
+            "dropped its committed replay id, so it continues at its "
             f"defaultReplay, {config.default_replay}."
         )
     if config.error_recovery_replay != EARLIEST and not allow_latest_recovery:
         raise ConfigurationError(
-            f"{name} has errorRecoveryReplay {config.error_recovery_replay}: should the replay id it keeps leave the bus (72 hours), "
-            "Salesforce goes on at what comes next, without a word, and what came before is lost unseen. Set it to EARLIEST; or accept that by "
+            f"{name} has errorRecoveryReplay {config.error_recovery_replay}: if its committed "
+            "replay id leaves the bus (72 hours), "
+            "Salesforce continues with the next new event, and the events before it are lost "
+            "silently. Set it to EARLIEST; or accept that by "
             "allow_latest_recovery=True."
         )
 
@@ -114,7 +128,9 @@ def next_step(
     timeouts: Timeouts,
     max_tries: int | None = reconnect.MAX_TRIES,
 ) -> Retry | None:
-    """Open another stream, or give up; as `reconnect.next_step`, and with patience for a slot and for a new subscription.
+    """Open another stream, or give up.
+
+    As `reconnect.next_step`, with longer waits for a slot and for a new subscription.
 
     :param waited_seconds: for the same refusal, in a row.
     """
@@ -135,28 +151,32 @@ def _again(waited: float, limit_seconds: float, chance: float) -> Retry | None:
 
 
 def is_refused_for_now(error: SfEventsError) -> bool:
-    """Whether the service says that another client has the slot, or that it does not know the subscription (yet)."""
+    """True if another client has the slot, or the service does not know the subscription (yet)."""
     return isinstance(error, TransportError) and (
         error.error_code == _SLOT_TAKEN or error.error_code in _NOT_KNOWN
     )
 
 
 def explained(error: SfEventsError, reference: str, waited_seconds: float) -> SfEventsError:
-    """The error for people, once patience has run out."""
+    """The error for users, after the wait has ended."""
     if not isinstance(error, TransportError):
         return error
     if error.error_code == _SLOT_TAKEN:
         return SlotTakenError(
-            f"Managed subscription {reference} has another client, and the service lets in one at a time; {waited_seconds:.0f} s were waited for it. "
-            "That may be a deferred sensor, a watcher or another run that listens now, or a client elsewhere: end that one. A client that was "
-            f"killed is let go of within seconds, one whose network died after some 15 minutes. Nothing was spent. {error}",
+            f"Managed subscription {reference} has another client, and the service admits one at a "
+            f"time; the task waited {waited_seconds:.0f} s for it. "
+            "It may be a deferred sensor, a watcher or another run that listens now, or a client "
+            "elsewhere: end it. A client that was "
+            "killed loses the slot within seconds, one whose network died after some 15 minutes. "
+            f"Nothing was spent. {error}",
             error.error_code,
             error.rpc_id,
         )
     if error.error_code in _NOT_KNOWN:
         return TransportError(
-            f"Managed subscription {reference} is set up in the org, but the Pub/Sub API does not know it yet; {waited_seconds:.0f} s were waited. "
-            f"A change takes some minutes to get there: try again. {error}",
+            f"Managed subscription {reference} is set up in the org, but the Pub/Sub API does not "
+            f"know it yet; the task waited {waited_seconds:.0f} s. "
+            f"A change takes some minutes to reach it: try again. {error}",
             error.error_code,
             error.rpc_id,
         )
@@ -166,9 +186,10 @@ def explained(error: SfEventsError, reference: str, waited_seconds: float) -> Sf
 def leading_known(
     replay_ids: Sequence[bytes], event_ids: Sequence[str], known: Mapping[bytes, str]
 ) -> int:
-    """How many events, from the first on, were staged before.
+    """Number of events, from the first on, that were staged before.
 
-    :param known: event ids by replay id. Both have to be the same: after a reset of the bus a replay id may name another event.
+    :param known: event ids by replay id. Both have to be the same: after a reset of the bus a
+        replay id may denote another event.
     """
     count = 0
     for replay_id, event_id in zip(replay_ids, event_ids, strict=True):
@@ -179,7 +200,7 @@ def leading_known(
 
 
 def answered_commits(outstanding: Sequence[str], answered: str) -> tuple[str, ...]:
-    """Which commits an answer is about: several may have one answer, with the values of the last.
+    """Commits that an answer settles: several may have one answer, with the values of the last.
 
     :param outstanding: request ids without an answer, in the order they were sent.
     :param answered: the request id of the answer; one that is not outstanding settles nothing.
@@ -190,13 +211,14 @@ def answered_commits(outstanding: Sequence[str], answered: str) -> tuple[str, ..
 
 
 def may_commit_keepalive(*, received: int, kept: int) -> bool:
-    """Whether a keepalive's place may be committed: only while nothing lies before it that is not staged with a manifest.
+    """True if a keepalive's replay id may be committed: no event before it lacks a manifest.
 
-    :param received: events of this stream that were new. :param kept: events in closed files of the coming batch.
+    :param received: events of this stream that were new.
+    :param kept: events in closed files of the coming batch.
     """
     return not received and not kept
 
 
 def is_commit_due(since_last_seconds: float, replay_id: str) -> bool:
-    """Whether the place is committed again for its own sake; without one there is nothing to say."""
+    """True if the committed replay id is committed again, so that the stream is not closed."""
     return bool(replay_id) and since_last_seconds >= COMMIT_EVERY_SECONDS

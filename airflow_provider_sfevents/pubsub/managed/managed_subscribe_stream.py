@@ -1,4 +1,4 @@
-"""One ManagedSubscribe call: as a Subscribe call, and commits with it, whose answers come among the deliveries."""
+"""ManagedSubscribe call: a Subscribe call with commits, whose answers come among the deliveries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 class ManagedSubscribeStream(SubscribeStream):
-    """:param reference: id or developer name of the subscription; only the first request says it.
+    """A ManagedSubscribe call.
 
-    `late_events` counts what came and nobody took.
+    :param reference: id or developer name of the subscription; only the first request names it.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class ManagedSubscribeStream(SubscribeStream):
 
     @property
     def end(self) -> SfEventsError | None:
-        """What ended the stream; None: nothing yet, as far as is known."""
+        """The error that ended the stream; None: it is open, as far as is known."""
         return self._end
 
     async def commit(self, replay_id: str, within_seconds: float) -> str:
-        """Ask the service to keep a place; why it did not, empty where it did.
+        """Ask the service to keep a replay id; returns its reason if it does not, otherwise empty.
 
         :param replay_id: hex.
         """
@@ -57,7 +57,7 @@ class ManagedSubscribeStream(SubscribeStream):
             return f"no answer came within {within_seconds:.0f} s"
 
     async def send_commit(self, replay_id: str) -> asyncio.Future[str]:
-        """As `commit`; the answer is left to whoever waits for it."""
+        """Send a commit and return the future of its answer."""
         if not self._asked:
             await self.ask(0)  # a commit is not allowed in the first request
         self._read_ahead()
@@ -76,12 +76,15 @@ class ManagedSubscribeStream(SubscribeStream):
 
     @override
     async def write(self, message: Any) -> None:
-        """One at a time: whoever commits need not be the one who asks."""
+        """Send one message at a time: a commit and a request may come from two tasks."""
         async with self._writing:
             await super().write(message)
 
     async def ended(self, within_seconds: float) -> int:
-        """Half-close and read to the end; how many events came still, which nobody takes."""
+        """Half-close and read to the end.
+
+        Returns the number of events that still came, which are dropped.
+        """
         await self.half_close()
         self._read_ahead()
         reader, late = self._reader, 0
@@ -104,21 +107,30 @@ class ManagedSubscribeStream(SubscribeStream):
 
     @override
     def _is_answer(self, response: Any) -> bool:
-        """A commit's answer; its replay id and its count of what is pending are those of the stream's last delivery."""
+        """True if it answers a commit.
+
+        Its replay id and pending count are those of the last delivery.
+        """
         if not response.HasField("commit_response"):
             return False
         answer = response.commit_response
         why = (answer.error.msg or "refused without a reason") if answer.HasField("error") else ""
         about = answered_commits(tuple(self._outstanding), answer.commit_request_id)
         if not about:
-            log.debug("An answer to commit %s, which nobody waits for.", answer.commit_request_id)
+            log.debug(
+                "Ignored an answer to commit %s, which is not outstanding.",
+                answer.commit_request_id,
+            )
         for request_id in about:
             _tell(self._outstanding.pop(request_id), why)
         return not response.events
 
     @override
     def _is_full(self) -> bool:
-        """The answer to a commit comes behind what was asked for, a hundred events at most: so that is read."""
+        """Read on for the answer to a commit.
+
+        It comes behind requested events, a hundred at most.
+        """
         return not self._outstanding and super()._is_full()
 
     @override
@@ -141,19 +153,21 @@ class ManagedSubscribeStream(SubscribeStream):
 
 
 class ManagedStreamSource(SessionSource):
-    """Streams of one managed subscription; `current` is the last one opened."""
+    """ManagedSubscribe streams of one managed subscription; `current` is the last one opened."""
 
     def __init__(self, calls: RpcCalls, topic: str, look_up: LookUpTopic, reference: str) -> None:
         super().__init__(calls, topic, look_up)
         self._reference = reference
         self.current: ManagedSubscribeStream | None = None
 
-    async def open(self, start: str) -> ManagedSubscribeStream:  # noqa: ARG002 - the service knows where
+    async def open(self, start: str) -> ManagedSubscribeStream:  # noqa: ARG002
+        """Open a stream; Salesforce keeps the start. :param start: not used."""
         self._session = await self._calls.session()
+        doing = f"Subscribing to managed subscription {self._reference} at {self._calls.endpoint}"
         self.current = ManagedSubscribeStream(
             self._calls.stream("ManagedSubscribe", self._session),
             self._reference,
-            doing=f"Subscribing to managed subscription {self._reference} at {self._calls.endpoint}",
+            doing=doing,
             secret=self._session.token,
             clock=self._calls.clock,
         )

@@ -1,4 +1,4 @@
-"""One managed subscription in use: its slot, its streams, and what is committed on them. `managed_rules` decides."""
+"""Managed subscription in use: its slot, its streams, and its commits. `managed_rules` decides."""
 
 from __future__ import annotations
 
@@ -46,13 +46,17 @@ def nothing_known() -> Mapping[bytes, str]:
 
 
 class ManagedSubscription:
-    """Use as `async with`: the slot is taken by the first call that needs it, and given back at the end by a half-close.
+    """Use as `async with`.
+
+    The first call that needs the slot takes it, and a half-close at the end frees it.
 
     :param reference: id or developer name of the subscription.
-    :param look_up: asks for the topic.
-    :param before_fetch: awaited with the topic before a fetch; what it raises ends that.
+    :param look_up: requests the topic.
+    :param before_fetch: awaited with the topic before a fetch; an error that it raises ends the
+        fetch.
 
-    `dropped` are events that came again and were known; `late` such as came after the end of a batch, and will come again.
+    `dropped` counts known events that were delivered again; `late` counts events that came after
+    the end of a batch and will be delivered again.
     """
 
     def __init__(
@@ -93,10 +97,11 @@ class ManagedSubscription:
     async def config(
         self, *, allow_latest_recovery: bool, max_age_seconds: float = 0.0
     ) -> rules.SubscriptionConfig | None:
-        """What the org's setup says of it; None where it cannot be read, and that is accepted.
+        """Configuration in the org's setup; None if it cannot be read, and that is accepted.
 
-        :param max_age_seconds: how old an answer may be that this process was given before; 0: the org is asked, by one API request.
-        :raises ConfigurationError: it is not fit for this topic, or may lose events without a word.
+        :param max_age_seconds: of a cached answer that is good enough; 0: read it from the org, by
+            one API request.
+        :raises ConfigurationError: it does not fit this topic, or may lose events silently.
         """
         return await PROCESS_CONFIGS.checked(
             self._calls,
@@ -118,12 +123,17 @@ class ManagedSubscription:
         stop: asyncio.Event | None = None,
         outlast: bool = False,
     ) -> FetchResult:
-        """One batch, as `PubSubClient.fetch` has it: the events after what was committed last. The stream stays open, for the commit.
+        """Fetch one batch, as `PubSubClient.fetch`: the events after the last commit.
 
-        A stream lost after the first new event ends the batch (`ended_by="lost"`); `deliveries` counts what was dropped, too.
+        The stream stays open for the commit.
 
-        :param known: reads what was staged before, event ids by replay id; blocks. Such events are dropped where a stream begins with them.
-        :param kept_replay_id: replay id, hex, that may be committed again so that the stream is not closed; empty: none yet.
+        A stream lost after the first new event ends the batch (`ended_by="lost"`); `deliveries`
+        counts dropped events, too.
+
+        :param known: reads the events staged before, event ids by replay id; blocks. Such events
+            are dropped if a stream begins with them.
+        :param kept_replay_id: replay id, hex, that may be committed again so that the stream is not
+            closed; empty: none yet.
         :param on_keepalive: awaited with the replay id of each keepalive that has been committed.
         """
         if self._before_fetch is not None:
@@ -139,7 +149,7 @@ class ManagedSubscription:
             if not rules.may_commit_keepalive(received=reading.received, kept=already.events):
                 return
             if why := await self._commit_here(replay_id):
-                log.info("The place a keepalive explained was not committed: %s.", why)
+                log.info("The replay id of a keepalive was not committed: %s.", why)
                 return
             committed_ids.append(replay_id)
             if on_keepalive is not None:
@@ -161,11 +171,11 @@ class ManagedSubscription:
             self.dropped += reading.dropped
             if interrupt is not None:
                 interrupt.cancel()
-        # Salesforce keeps the place, and delivers these again whatever becomes of them here.
+        # Nothing beyond the batch is committed, so Salesforce delivers these again in any case.
         self.late += sum(map(len, result.beyond))
         result = replace(result, beyond=())
         if result.ended_by == "stopped" and reading.cut is not None:
-            log.info("The stream was lost, and the batch ends there: %s", reading.cut)
+            log.info("The stream was lost; the batch ends with its last event: %s", reading.cut)
             result = replace(result, ended_by="lost")
         latest = result.last_replay_id or bytes.fromhex(committed_ids[-1] if committed_ids else "")
         return replace(
@@ -173,9 +183,9 @@ class ManagedSubscription:
         )
 
     async def commit(self, replay_id: bytes | str, stop: asyncio.Event | None = None) -> str:
-        """Let the service keep a replay id; the reason if it does not, otherwise empty.
+        """Commit a replay id; returns the reason if the service does not keep it, otherwise empty.
 
-        On the open stream; if that has ended, on one that asks for nothing. A refusal by the
+        On the open stream; if that has ended, on one that requests no events. A refusal by the
         service is no exception, because the caller has staged its events already.
 
         :param replay_id: bytes, as deliveries have it, or hex.
@@ -195,9 +205,11 @@ class ManagedSubscription:
             return str(error)
 
     async def deliveries(self, credit: int = MAX_CREDIT) -> AsyncGenerator[Delivery]:
-        """Deliveries without end, keepalives among them; after a loss those come again that were not committed.
+        """Deliveries without end, keepalives among them.
 
-        :param credit: how many events may be asked for at once.
+        After a loss, uncommitted ones are delivered again.
+
+        :param credit: events that may be outstanding at once.
         """
         subscription = self._opened(None)
         await subscription.ask_up_to(credit)
@@ -214,7 +226,10 @@ class ManagedSubscription:
                 yield delivery
 
     async def first(self) -> bytes:
-        """Replay id of the first event that a stream of the subscription delivers. It alone is asked for, and waited for without end."""
+        """Replay id of the first event that a stream delivers.
+
+        Requests one event, and waits without limit.
+        """
         subscription = self._subscription = self._opened(None)
         await subscription.ask_up_to(1)
         while True:
@@ -224,7 +239,7 @@ class ManagedSubscription:
                 return delivery.replay_ids[-1]
 
     async def close(self) -> None:
-        """Half-close, and wait for the end: so the slot is soon free again."""
+        """Half-close, and wait for the end, so that the slot is soon free again."""
         subscription, self._subscription = self._subscription, None
         if subscription is None:
             return
@@ -321,10 +336,10 @@ class ManagedSubscription:
                 await self._streams.renew(end)
             tries, renewed = tries + 1, renewed or step.renew
             if await _is_set_within(stop, step.wait_seconds):
-                return f"the task was ended while it waited to try again: {end}"
+                return f"the task was ended before the next try: {end}"
 
     async def _tend(self) -> None:
-        """Rule 4 of `managed_rules`."""
+        """Apply rule 4 of `managed_rules`."""
         stream = self._streams.current
         if stream is None or stream.end is not None:
             return

@@ -1,3 +1,3 @@
-"""Publishing platform events: records to events, a queue of requests, and the streams that carry them."""
+"""Publishing of platform events: encoder, send queue, and the calls that carry events."""
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""From records to the events that are published, and to the requests that carry them. Pure.
+"""Encoder: records become events, and events become requests. Pure.
 
-Every record is held against the topic's schema before the first event is sent, and all that is wrong is said at once. An event has an identity
-of its own before it is sent; where it is sent again, it is sent under the same one, so that whoever receives both can tell.
+Every record is checked against the topic's schema before the first event is sent, and one error
+names all mistakes. An event has an id before it is sent; if it is sent again, it keeps the id, so a
+subscriber that receives both recognises the repetition.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.pubsub.publishing.event_ids import Identify
 
-# The allocations page: an event may have 1 MB; a request should have no more than 200 events and 3 MB.
+# The allocations page: an event may have 1 MB; a request should have no more than 200 events and 3
+# MB.
 MAX_EVENT_BYTES = 1_000_000
 MAX_REQUEST_EVENTS = 200
 MAX_REQUEST_BYTES = 3_000_000
 SHOWN = 20
-"""Mistakes that a message shows one by one; the rest is counted."""
+"""Mistakes that a message shows one by one; it counts the others."""
 
 # An envelope's share beside payload, id and schema id.
 _ENVELOPE_BYTES = 64
@@ -46,10 +48,12 @@ UNKNOWN_USER = "005000000000000AAA"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishResult:
-    """What became of one event.
+    """Result of one event.
 
-    :param event_id: the event's identity; publishing it again under the same id is recognisable as a repetition.
-    :param replay_id: empty where the service refused the event. :param error: why it did.
+    :param event_id: the event's id; publishing it again under the same id is recognisable as a
+        repetition.
+    :param replay_id: empty if the service refused the event.
+    :param error: the service's reason for a refusal.
     :param number: of its record, counted from 1.
     """
 
@@ -63,7 +67,9 @@ class PublishResult:
 class OutgoingEvent:
     """An event to be sent.
 
-    :param number: of its record, counted from 1. :param id: its identity. :param payload: Avro, without its schema.
+    :param number: of its record, counted from 1.
+    :param id: its event id.
+    :param payload: Avro, without its schema.
     """
 
     number: int
@@ -75,8 +81,10 @@ class OutgoingEvent:
 class GivenRecord:
     """A record as it was given.
 
-    :param number: counted from 1. :param where: file and line or row; empty for a record of a list.
-    :param unreadable: why it could not be read, as the end of a sentence; `record` then is what was there.
+    :param number: counted from 1.
+    :param where: file and line or row; empty for a record of a list.
+    :param unreadable: the reason why it could not be read, as the end of a sentence; `record` is
+        then the unread content.
     """
 
     number: int
@@ -90,16 +98,19 @@ class GivenRecord:
 
 
 def numbered(records: Iterable[Any]) -> Iterator[GivenRecord]:
-    """The records of a list, counted."""
+    """The records of a list, numbered."""
     return (GivenRecord(number=number, record=record) for number, record in enumerate(records, 1))
 
 
 class EventEncoder:
-    """Makes events of records by a topic's schema; `CreatedDate` and `CreatedById` are filled in where a record has none.
+    """Makes events of records by a topic's schema.
 
-    :param schema_id: of the schema, which the events name. :param identify: see `derived_ids`.
-    :param id_field: the field of a record that is its event's identity; in place of `identify`. A field that the event has not is used for
-        that alone.
+    `CreatedDate` and `CreatedById` are filled in if a record lacks them.
+
+    :param schema_id: of the schema, which the events name.
+    :param identify: see `derived_ids`.
+    :param id_field: the field of a record that is its event's id; in place of `identify`. If the
+        event has no such field, it is used for the id alone.
     """
 
     def __init__(
@@ -126,7 +137,7 @@ class EventEncoder:
         self.id_field = id_field
 
     def event(self, given: GivenRecord) -> tuple[OutgoingEvent | None, list[RecordMistake]]:
-        """The event of a record, or all that is wrong with the record."""
+        """The event of a record, or all mistakes in the record."""
         record, own = given.record, None
         if given.unreadable:
             said = f"is {abridged(record)}, {given.unreadable}"
@@ -137,11 +148,13 @@ class EventEncoder:
             if not isinstance(own, str) or not own.strip():
                 said = f"is {abridged(own)}; it must be text, since it is the event's id"
                 if self.id_field not in record:
-                    said = f"is missing, and is to be the event's id{near(self.id_field, record)}"
+                    said = (
+                        f"is missing, but it is to be the event's id{near(self.id_field, record)}"
+                    )
                 mistakes.append(RecordMistake(field=self.id_field, said=said))
         if mistakes:
             return None, mistakes
-        # What is filled in differs from try to try; the identity must not.
+        # Filled-in values differ from try to try; the id must not.
         told = {name: value for name, value in values.items() if record.get(name) is not None}
         return self._encoded(given.number, own or self._identify(given.number, told), values)
 
@@ -156,14 +169,17 @@ class EventEncoder:
         out = BytesIO()
         self._write(out, self._schema, values)
         if out.tell() > MAX_EVENT_BYTES:
-            said = f"has {out.tell():,} bytes as an event; Salesforce takes up to {MAX_EVENT_BYTES:,}: shorten or split it"
+            said = (
+                f"has {out.tell():,} bytes as an event; Salesforce takes up to "
+                f"{MAX_EVENT_BYTES:,}: shorten or split it"
+            )
             return None, [RecordMistake(field="", said=said)]
         return OutgoingEvent(number=number, id=event_id, payload=out.getvalue()), []
 
 
 @dataclass(slots=True)
 class RecordFindings:
-    """What is wrong with some records: the first of it in words, the rest counted."""
+    """Mistakes in records: the first ones in words, the rest counted."""
 
     records: int = 0
     wrong: int = 0
@@ -178,12 +194,15 @@ class RecordFindings:
         self.shown += [f"{given.name}: {mistake}" for mistake in mistakes[:room]]
 
     def refuse(self, encoder: EventEncoder) -> None:
-        """:raises ConfigurationError: should anything be wrong."""
+        """Raise the mistakes, if there are any. :raises ConfigurationError: naming them."""
         if not self.wrong:
             return
         left = self.mistakes - len(self.shown)
         lines = [
-            f"{self.wrong} of {counted(self.records, 'record')} cannot be published to {encoder.topic}, and nothing of them is sent:",
+            (
+                f"{self.wrong} of {counted(self.records, 'record')} cannot be published to "
+                f"{encoder.topic}, and nothing is sent:"
+            ),
             *self.shown,
             *([f"and {left} more mistakes."] if left else []),
             f"Fields of the event: {', '.join(encoder.fields)}.",
@@ -192,9 +211,9 @@ class RecordFindings:
 
 
 def check(encoder: EventEncoder, records: Iterable[GivenRecord]) -> int:
-    """Holds every record against the schema; how many there are. Keeps none of them.
+    """Check every record against the schema and count them. Keeps none of them.
 
-    :raises ConfigurationError: naming all that is wrong, up to `SHOWN` mistakes one by one.
+    :raises ConfigurationError: naming all mistakes, up to `SHOWN` of them one by one.
     """
     found = RecordFindings()
     for given, _, mistakes in _made(encoder, records):
@@ -206,7 +225,7 @@ def check(encoder: EventEncoder, records: Iterable[GivenRecord]) -> int:
 def checked(encoder: EventEncoder, records: Iterable[GivenRecord]) -> list[OutgoingEvent]:
     """The events of records, all of them at once.
 
-    :raises ConfigurationError: naming all that is wrong, as `check` does.
+    :raises ConfigurationError: naming all mistakes, as `check` does.
     """
     found, made = RecordFindings(), []
     for given, event, mistakes in _made(encoder, records):
@@ -219,7 +238,8 @@ def checked(encoder: EventEncoder, records: Iterable[GivenRecord]) -> list[Outgo
 def events(encoder: EventEncoder, records: Iterable[GivenRecord]) -> Iterator[OutgoingEvent]:
     """The events of records, one by one.
 
-    :raises ConfigurationError: at the first record that does not fit, which those that `check` has seen do, unless they have changed.
+    :raises ConfigurationError: at the first record that does not fit. Records that `check` has seen
+        fit, unless they have changed.
     """
     for given, event, mistakes in _made(encoder, records):
         if event is None or mistakes:
@@ -233,14 +253,20 @@ def events(encoder: EventEncoder, records: Iterable[GivenRecord]) -> Iterator[Ou
 def _made(
     encoder: EventEncoder, records: Iterable[GivenRecord]
 ) -> Iterator[tuple[GivenRecord, OutgoingEvent | None, list[RecordMistake]]]:
-    """Events as they are made, and what is wrong; two with one id among it, where the records name their ids."""
+    """Events and mistakes, record by record.
+
+    If the records name their ids, two with one id are a mistake.
+    """
     first: dict[int, int] = {}
     for given in records:
         event, mistakes = encoder.event(given)
         if event is not None and encoder.id_field:
             before = first.setdefault(hash(event.id), given.number)
             if before != given.number:
-                said = f"is {abridged(event.id)}, as that of record {before}; each event needs its own id"
+                said = (
+                    f"is {abridged(event.id)}, as that of record {before}; each event needs its "
+                    "own id"
+                )
                 mistakes = [RecordMistake(field=encoder.id_field, said=said)]
         yield given, event, mistakes
 
@@ -248,7 +274,7 @@ def _made(
 def requests(
     outgoing: Iterable[OutgoingEvent], schema_id: str = ""
 ) -> Iterator[list[OutgoingEvent]]:
-    """The events in order, in as few lists as the service's limits allow."""
+    """The events in order, in as few requests as the service's limits allow."""
     batch: list[OutgoingEvent] = []
     size = 0
     for event in outgoing:

@@ -1,7 +1,10 @@
-"""Which values the fields of a platform event take, and how its schema writes them. Pure.
+"""Fields of a platform event: the values that they take, and their form in the event's schema.
 
-What Salesforce makes of a field's type is in the schema's `doc` (`Data:DateTime:00N...`); Avro's own types say less: times, dates and times of
-day are all `long`. A field without such a hint takes whatever fits its Avro type.
+Pure.
+
+The schema's `doc` notes Salesforce's type of a field (`Data:DateTime:00N...`); Avro's own types say
+less: times, dates and times of day are all `long`. A field without such a note takes any value that
+fits its Avro type.
 """
 
 from __future__ import annotations
@@ -31,9 +34,10 @@ _ABRIDGED = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordMistake:
-    """Why a record cannot become an event.
+    """Reason why a record cannot become an event.
 
-    :param field: empty where the record as a whole is wrong. :param said: value and what is expected, as the end of a sentence.
+    :param field: empty if the record as a whole is wrong.
+    :param said: value and expectation, as the end of a sentence.
     """
 
     field: str
@@ -48,7 +52,8 @@ class RecordMistake:
 class EventField:
     """One field of an event.
 
-    :param avro: its Avro type beside null. :param meaning: Salesforce's type from the `doc`, such as `DateOnly`; empty where there is none.
+    :param avro: its Avro type beside null.
+    :param meaning: Salesforce's type from the `doc`, such as `DateOnly`; empty without one.
     """
 
     name: str
@@ -58,7 +63,7 @@ class EventField:
 
     @property
     def takes(self) -> str:
-        """What a value must be, in words."""
+        """The expected value, in words."""
         return _TAKES.get(self.meaning) or _TAKES.get(
             self.avro, f"a value of Avro type {self.avro}"
         )
@@ -72,9 +77,10 @@ def fields_of(schema_json: str) -> tuple[EventField, ...]:
 def fit(
     record: Any, fields: Mapping[str, EventField], defaults: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[RecordMistake]]:
-    """A record's values as Avro takes them, and all that is wrong with it.
+    """A record's values as Avro takes them, and all mistakes in it.
 
-    :param fields: by name. :param defaults: for fields that the record leaves out or has as null.
+    :param fields: by name.
+    :param defaults: for fields that the record leaves out or has as null.
     """
     if not isinstance(record, Mapping):
         return {}, [
@@ -108,14 +114,17 @@ def abridged(value: Any) -> str:
 
 
 def near(name: Any, names: Iterable[Any]) -> str:
-    """The one of these names that was probably meant, as the end of a sentence; upper and lower case differ for Salesforce, not for us."""
+    """The most similar of these names, as the end of a sentence.
+
+    Case is ignored here, but not by Salesforce.
+    """
     folded = {str(one).casefold(): one for one in names}
     found = difflib.get_close_matches(str(name).casefold(), folded, n=1)
     return f"; is it {folded[found[0]]}?" if found else ""
 
 
 def milliseconds(moment: datetime) -> int:
-    """Since 1970; whole ones, since the schema has no finer ones.
+    """Milliseconds since 1970, rounded down: the schema has no finer ones.
 
     :param moment: aware.
     """
@@ -124,7 +133,10 @@ def milliseconds(moment: datetime) -> int:
 
 
 class _UnfitError(ValueError):
-    """:param expected: what the value must be, where the field's type alone does not say it."""
+    """A value does not fit.
+
+    :param expected: the expected value, if the field's type does not say it.
+    """
 
     def __init__(self, expected: str = "") -> None:
         super().__init__(expected)
@@ -183,13 +195,17 @@ def _double(value: Any, _meaning: str) -> float:
         raise _UnfitError("a finite number that a double holds")
     if not _keeps(value, number):
         raise _UnfitError(
-            "a number that a double holds as it is, with up to 15 digits: round it, or publish it as text"
+            "a number that a double holds as it is, with up to 15 digits: round it, or publish it "
+            "as text"
         )
     return number
 
 
 def _keeps(value: float | Decimal, number: float) -> bool:
-    """Whether a double says the same number; of a decimal fraction it is enough that it is written the same."""
+    """True if a double holds the same number.
+
+    For a decimal fraction, that it is written the same.
+    """
     if isinstance(value, Decimal):
         return value == Decimal(repr(number))
     return value == number  # exact, also of a whole number and a double
@@ -214,7 +230,7 @@ def _int(value: Any, _meaning: str) -> int:
 
 
 def _long(value: Any, meaning: str) -> int:
-    """Times of any kind: as Python's, as ISO 8601, or as the milliseconds that the schema has."""
+    """Times of any kind: Python's types, ISO 8601 text, or milliseconds as in the schema."""
     if isinstance(value, str):
         value = _from_iso(value, meaning)
     if isinstance(value, datetime):
@@ -253,7 +269,10 @@ def _time_of_day(value: time, meaning: str) -> int:
 
 
 def _from_iso(text: str, meaning: str) -> datetime | date | time:
-    """:raises _UnfitError: for what is not ISO 8601, and where no hint says what the text would mean."""
+    """Read ISO 8601 text.
+
+    :raises _UnfitError: for other text, and if no note in the schema says what the text would mean.
+    """
     readers: dict[str, Callable[[str], datetime | date | time]] = {
         "DateTime": datetime.fromisoformat,
         "TimeOnly": time.fromisoformat,

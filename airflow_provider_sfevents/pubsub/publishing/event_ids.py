@@ -1,6 +1,7 @@
-"""Which identity an event is published under: derived, made up, or its caller's. Pure.
+"""Ids under which events are published: derived, random, or given by the caller. Pure.
 
-An event has one before it is sent, and is sent again under the same; so whoever receives both can tell.
+An event has its id before it is sent, and is sent again under the same one. So a subscriber that
+receives both recognises the repetition.
 """
 
 from __future__ import annotations
@@ -22,27 +23,31 @@ _NAMESPACE = uuid.UUID("5f6b1c2e-3a0d-5f0e-9a53-7c1f5b0e4d11")
 
 
 def run_namespace(*parts: object) -> uuid.UUID:
-    """Sets the events of one task of one run apart from all others; the same for the same parts, in every process."""
+    """Namespace for the events of one task of one run.
+
+    The same for the same parts, in every process.
+    """
     return uuid.uuid5(_NAMESPACE, json.dumps([str(part) for part in parts]))
 
 
 def derived_ids(namespace: uuid.UUID) -> Identify:
-    """Identities that follow from the place and the content of a record alone.
+    """Ids that follow only from the number and the content of a record.
 
-    The same record in the same place gets the same identity in every try; another content makes another event of it.
+    The same record at the same number gets the same id in every try; other content makes another
+    event of it.
     """
     return lambda number, values: str(uuid.uuid5(namespace, f"{number}:{sorted(values.items())!r}"))
 
 
 def random_ids(_number: int, _values: Mapping[str, Any]) -> str:
-    """Identities nobody else has."""
+    """A random id."""
     return str(uuid.uuid4())
 
 
 def ids_of(ids: Sequence[str] | None, records: Iterable[Any]) -> Identify:
-    """Identities as they are given, one for each record; random ones where none are.
+    """The given ids, one for each record; random ones if none are given.
 
-    :raises ConfigurationError: an id is missing, blank, or there twice.
+    :raises ConfigurationError: an id is missing, blank, or repeated.
     """
     if ids is None:
         return random_ids
@@ -53,6 +58,7 @@ def ids_of(ids: Sequence[str] | None, records: Iterable[Any]) -> Identify:
     wrong = [one for one in counted if counted[one] > 1 or not str(one).strip()]
     if wrong:
         raise ConfigurationError(
-            f"{len(wrong)} of the ids are blank or there more than once, such as {wrong[0]!r}. Give each event an id of its own."
+            f"{len(wrong)} of the ids are blank or there more than once, such as {wrong[0]!r}. "
+            "Give each event an id of its own."
         )
     return lambda number, _values: ids[number - 1]

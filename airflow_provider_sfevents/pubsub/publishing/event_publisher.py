@@ -1,7 +1,8 @@
-"""Events onto the bus: requests pipelined over streams that may break, and the answers as they come.
+"""Publisher: sends requests over transports that may break, and yields the results as they come.
 
-`outbox` decides what is sent and what an answer means; here it is sent and read. A line
-(`publish_lines`) carries it: a `PublishStream`, or `Publish` calls one after another.
+`send_queue` decides what is sent and what an answer means; this module sends and reads. A transport
+(`publish_transport`) carries requests and answers: a `PublishStream`, or `Publish` calls one after
+another.
 """
 
 from __future__ import annotations
@@ -53,20 +54,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SAME_IDS = (
-    "To go on, publish these records again under the same ids, which `left` of this error has by "
+    "To continue, publish these records again under the same ids, which `left` of this error has "
+    "by "
     "record number: an event that is on the bus twice is recognised by its id."
 )
 _SPANS = 10
-"""Spans of records that a message names; the others are counted."""
+"""Spans of records that a message names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishPace:
-    """How fast a publisher goes, and how long it waits.
+    """Pace and timeouts of a publisher.
 
     :param max_requests: unanswered ones at most.
-    :param answer_seconds: without any answer, while some are due, before the stream is given up.
-    :param first_wait_seconds: before a refused event is sent again; twice that before the next time.
+    :param answer_seconds: without any answer, while some are due, before the stream is replaced.
+    :param first_wait_seconds: before a refused event is sent again; twice that before the next
+        time.
     """
 
     max_requests: int = MAX_REQUESTS
@@ -75,38 +78,45 @@ class PublishPace:
 
 
 class PublishTransport(Protocol):
-    """What carries requests to the service, and its answers back."""
+    """Interface that carries requests to the service, and its answers back."""
 
     async def send(self, events: list[OutgoingEvent]) -> None: ...
 
     async def answers(self, timeout_seconds: float) -> list[PublishAnswer] | None:
-        """None when nothing came in time. :raises SfEventsError: nothing will come any more."""
+        """Answers that came; None if none came in time.
+
+        :raises SfEventsError: no more will come.
+        """
 
     async def end(self) -> None:
-        """Takes leave; every answer has come."""
+        """Close politely, after every answer has come."""
 
     async def close(self) -> None:
-        """Leaves nothing open."""
+        """Close whatever is open."""
 
 
 class TransportFactory(Protocol):
-    """Where transports come from. :param outlives_loss: repeat what the service may have taken."""
+    """Interface that opens transports.
+
+    :param outlives_loss: repeat events that the service may have taken.
+    """
 
     outlives_loss: bool
 
     def took_nothing(self, why: SfEventsError) -> bool:
-        """Whether the service certainly took nothing of a line that failed so."""
+        """Check that the service certainly took nothing from a transport that failed so."""
 
     async def open(self) -> PublishTransport: ...
 
     async def renew(self, why: SfEventsError) -> None:
-        """Gets a session other than that of the last line, which was refused."""
+        """Get a session other than that of the last transport, which was refused."""
 
 
 class EventPublisher:
-    """Sends what it is given until there is no more, and yields what became of it.
+    """Sends events until there are no more, and yields their results.
 
-    `repeated` counts the events that were sent again; each of them may be on the bus more than once, under its one id.
+    `repeated` counts the events that were sent again; each of them may be on the bus more than
+    once, under its one id.
     """
 
     def __init__(
@@ -130,7 +140,11 @@ class EventPublisher:
         return self._queue.repeated
 
     async def run(self, take: Take) -> AsyncGenerator[list[PublishResult]]:
-        """:param take: the next request; None: there is none any more. :raises QuotaExceeded: after the answers to what was under way."""
+        """Send requests until `take` returns None, and yield results.
+
+        :param take: returns the next request; None: there is none any more.
+        :raises QuotaExceeded: after the answers to the requests under way.
+        """
         more = True
         try:
             while more or not self._queue.is_done:
@@ -155,7 +169,7 @@ class EventPublisher:
         return self._queue.takes_more and not is_due
 
     async def _step(self, *, more: bool) -> list[PublishResult]:
-        """Sends what is due, reads what has come, or waits; what is settled thereby."""
+        """Send what is due, read answers, or wait; returns the results that are settled."""
         try:
             await self._send_due()
             answers = await self._listen(more=more)
@@ -184,13 +198,16 @@ class EventPublisher:
             steps.reached(steps.EVENTS_SENT, self._topic)
 
     async def _leave_ended_transport(self) -> None:
-        """A line that nothing was asked of for too long is ended by the service; nothing is lost with it."""
+        """Replace a stream that the service ended because it was idle; nothing is lost with it."""
         if self._transport is None:
             return
         try:
             await self._transport.answers(0)
         except SfEventsError as error:
-            logger.info("The stream had ended while there was nothing to publish: %s", error)
+            logger.info(
+                "The stream ended while there was nothing to publish; opening another one: %s",
+                error,
+            )
             await self._drop()
 
     async def _listen(self, *, more: bool) -> list[PublishAnswer] | None:
@@ -207,15 +224,17 @@ class EventPublisher:
         )
         if answers is None and answer_left <= 0:
             raise TransportError(
-                f"Publishing to {self._topic}: no answer came for {self._pace.answer_seconds:.0f} s to {counted(self._queue.unanswered, 'event')} "
+                f"Publishing to {self._topic}: no answer came for {self._pace.answer_seconds:.0f} "
+                f"s to {counted(self._queue.unanswered, 'event')} "
                 "on the way. Try again; if it stays, check endpoint, network and proxy."
             )
         return answers
 
     async def _lost(self, error: SfEventsError) -> None:
-        """Open another line if that helps, and repeat what was under way.
+        """Open another transport if that helps, and repeat the events under way.
 
-        :raises SfEventsError: the error if it does not help, with what may be on the bus.
+        :raises SfEventsError: the error if it does not help, with the events that may be on the
+            bus.
         """
         await self._drop()
         under_way, took_nothing = self._queue.unanswered, self._transports.took_nothing(error)
@@ -231,7 +250,7 @@ class EventPublisher:
         if step.renew:
             await self._transports.renew(error)
         logger.info(
-            "%s What is under way (%s) is sent again, in %.1f s.",
+            "%s Sending again what is under way (%s) in %.1f s.",
             error,
             counted(under_way, "event"),
             step.wait_seconds,
@@ -257,7 +276,8 @@ class EventPublisher:
 
     def _limit(self, said: str) -> QuotaExceeded:
         return QuotaExceeded(
-            f"Publishing to {self._topic} ended after {counted(self._accepted, 'event')}: {said.rstrip('.')}. The org's allowance of published events for an hour is "
+            f"Publishing to {self._topic} ended after {counted(self._accepted, 'event')}: "
+            f"{said.rstrip('.')}. The org's allowance of published events for an hour is "
             "used up: wait, publish less, or buy more.",
             error_code="LIMIT_EXCEEDED",
         )
@@ -270,7 +290,7 @@ def explain_interruption(
     unsent: Mapping[int, str] | None = None,
     results: Sequence[PublishResult] = (),
 ) -> PublishInterrupted:
-    """The error for users: what may be on the bus, what is not, and the way to go on.
+    """The error for users: events that may be on the bus, those that are not, and the way on.
 
     :param unsent: in place of the error's own, which are those that were taken from the source.
     """
@@ -305,9 +325,9 @@ def record_spans(numbers: Iterable[int]) -> str:
 async def send_all(
     publisher: EventPublisher, outgoing: Iterator[OutgoingEvent], schema_id: str
 ) -> AsyncGenerator[list[PublishResult]]:
-    """Sends events as they are made, in another thread, request by request; what became of them.
+    """Make events in another thread and send them, request by request; yields results.
 
-    What `outgoing` raises comes out at the end, after the answers to what was made before.
+    An error of `outgoing` is raised at the end, after the answers to the events made before.
     """
     failure: list[SfEventsError] = []
 

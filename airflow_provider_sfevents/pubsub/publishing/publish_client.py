@@ -1,4 +1,4 @@
-"""How a client publishes: a topic looked up, records held against its schema, events sent, results as they come."""
+"""Publishing by a client: look up the topic, check the records against its schema, send events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class _Topic(Protocol):
-    """What has to be known of a topic."""
+    """Facts of a topic that publishing needs."""
 
     @property
     def can_publish(self) -> bool: ...
@@ -45,9 +45,10 @@ class _Topic(Protocol):
 
 
 class PublishClient:
-    """A client's way to publish; `PubSubClient.publishing`.
+    """Publishing methods of a client; `PubSubClient.publishing`.
 
-    :param look_up: what a topic is. :param get_schema: as JSON, by its id.
+    :param look_up: returns the topic's facts.
+    :param get_schema: as JSON, by its id.
     """
 
     def __init__(
@@ -65,22 +66,24 @@ class PublishClient:
     async def encoder(
         self, topic: str, *, identify: Identify = random_ids, id_field: str = ""
     ) -> EventEncoder:
-        """Makes events of records for a topic; it may be used in any thread.
+        """Make the encoder for a topic; it may be used in any thread.
 
-        :param identify: makes events' ids. :param id_field: see `EventEncoder`.
-        :raises TopicError: nothing can be published there.
+        :param identify: makes events' ids.
+        :param id_field: see `EventEncoder`.
+        :raises TopicError: the topic takes no events of this user.
         """
         info = await self._look_up(topic)
         if not info.can_publish or not info.schema_id:
             raise TopicError(
-                f"Nothing can be published to {topic} (rpc id {info.rpc_id}): publish to a platform event (/event/Name__e) that the user "
-                "the connection acts as may create."
+                f"{topic} takes no events of this user (rpc id {info.rpc_id}): publish to a "
+                "platform event (/event/Name__e) that the connection's user may create."
             )
         schema = await self._get_schema(info.schema_id)
         session = await self._calls.session_with_user()
         if not session.user_id:
             log.warning(
-                "Publishing to %s: %s does not tell the user of this session, so CreatedById is %s "
+                "Publishing to %s: %s does not reveal the user of this session, so CreatedById is "
+                "%s "
                 "in records that have none, and flows that run as the publisher do not start. Give "
                 "CreatedById in the records, or log in by an app with the scope openid.",
                 topic,
@@ -106,10 +109,11 @@ class PublishClient:
         three times in all. A request that the service certainly did not take is repeated; one whose
         answer is lost is not.
 
-        :param ids: the events' identities, to recognise a repetition by; made if not given.
-        :raises ConfigurationError: what does not fit, all of it; nothing is sent.
-        :raises PublishInterrupted: what may be on the bus, what is not, and the ids to go on with.
-        :raises QuotaExceeded: how many were published.
+        :param ids: the events' ids, to recognise a repetition by; random if not given.
+        :raises ConfigurationError: naming all mistakes in the records; nothing is sent.
+        :raises PublishInterrupted: with the events that may be on the bus, those that are not, and
+            the ids to continue with.
+        :raises QuotaExceeded: with the number of published events.
         """
         encoder = await self.encoder(topic, identify=ids_of(ids, records))
         transports = RequestTransports(self._calls, topic, encoder.schema_id, len(records))
@@ -123,13 +127,16 @@ class PublishClient:
         ids: Sequence[str] | None = None,
         pace: PublishPace = PublishPace(),  # noqa: B008 - a frozen value
     ) -> AsyncGenerator[PublishResult]:
-        """Publishes records by `PublishStream`, several requests under way at once; results as they come, not in order (`number` tells).
+        """Publish records by `PublishStream`, several requests under way at once.
 
-        A stream that breaks is replaced, and what was unanswered is sent again under the same ids: it may be on the bus twice. Break out
-        of it within `contextlib.aclosing`; what is under way then has an unknown fate.
+        Results come as the service answers, not in order (`number` identifies the record). A stream
+        that breaks is replaced, and unanswered events are sent again under the same ids: they may
+        be on the bus twice. Break out of it within `contextlib.aclosing`; the fate of the events
+        under way is then unknown.
 
-        :param records: a sequence is checked as a whole before anything is sent; of another iterable each record is, as it is taken, in
-            another thread. :param ids: as for `publish`; only for a sequence.
+        :param records: a sequence is checked as a whole before anything is sent; of another
+            iterable each record is checked as it is taken, in another thread.
+        :param ids: as for `publish`; only for a sequence.
         :raises SfEventsError: as `publish` does, after the results that came.
         """
         encoder = await self.encoder(topic, identify=ids_of(ids, records))
@@ -138,7 +145,14 @@ class PublishClient:
             async for result in answered:
                 yield result
 
-    def publisher(self, encoder: EventEncoder, pace: PublishPace = PublishPace()) -> EventPublisher:  # noqa: B008 - a frozen value
-        """Sends events of this encoder's topic by `PublishStream`; see `send_all`."""
+    def publisher(
+        self,
+        encoder: EventEncoder,
+        pace: PublishPace = PublishPace(),  # noqa: B008 - a frozen value
+    ) -> EventPublisher:
+        """Make a publisher that sends events of this encoder's topic by `PublishStream`.
+
+        See `send_all`.
+        """
         transports = StreamTransports(self._calls, encoder.topic, encoder.schema_id, pace)
         return EventPublisher(transports, encoder.topic, self._clock, pace)

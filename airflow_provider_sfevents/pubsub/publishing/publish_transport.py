@@ -1,4 +1,4 @@
-"""What carries events to the service: a `PublishStream`, or `Publish` calls one after another."""
+"""Transports of events to the service: a `PublishStream`, or `Publish` calls one after another."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     )
     from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
 
-_FAREWELL_SECONDS = 2.0  # for the service to end a stream that nothing is unanswered on
+_FAREWELL_SECONDS = 2.0  # for the service to end a stream whose requests are all answered
 
 
 class StreamTransports:
-    """Lines over `PublishStream`."""
+    """Transports over `PublishStream`."""
 
     outlives_loss = True
 
@@ -53,7 +53,10 @@ class StreamTransports:
             await self._calls.renew(self._session, why)
 
     def took_nothing(self, why: SfEventsError) -> bool:
-        """A stream may fail after it has carried out some of its requests."""
+        """Only if nothing was sent.
+
+        A stream may fail after the service carried out some requests.
+        """
         return isinstance(why, NotSentError)
 
 
@@ -72,7 +75,8 @@ class _StreamTransport:
             await asyncio.wait_for(self._stream.write(message), self._answer_seconds)
         except TimeoutError as error:
             raise TransportError(
-                f"Publishing to {self._topic}: the service took no more for {self._answer_seconds:.0f} s. Try again; if it stays, check "
+                f"Publishing to {self._topic}: the service took no more for "
+                f"{self._answer_seconds:.0f} s. Try again; if it stays, check "
                 "endpoint, network and proxy."
             ) from error
 
@@ -81,7 +85,7 @@ class _StreamTransport:
         return None if arrived is None else [_answer(result) for result in arrived[2].results]
 
     async def end(self) -> None:
-        """Half-closes, so that the service sees a publisher that is done."""
+        """Half-close, so that the service sees a publisher that is done."""
         await self._stream.half_close()
         with suppress(SfEventsError):
             await self._stream.arrival(_FAREWELL_SECONDS)
@@ -91,7 +95,7 @@ class _StreamTransport:
 
 
 class RequestTransports:
-    """Lines over `Publish`. A request that may have been carried out is not repeated.
+    """Transports over `Publish`. A request that the service may have carried out is not repeated.
 
     :param total: events in all, for the errors.
     """
@@ -108,11 +112,14 @@ class RequestTransports:
         return _RequestTransport(self._calls, self._topic, self._schema_id, self._total)
 
     async def renew(self, why: SfEventsError) -> None:
-        """:raises SfEventsError: the refusal, which stands: the calls have tried a new session."""
+        """Raise the refusal: the RPC calls have tried a new session already.
+
+        :raises SfEventsError: the refusal.
+        """
         raise why
 
     def took_nothing(self, why: SfEventsError) -> bool:
-        """A call is one request."""
+        """As for any call: a transport is one request."""
         return took_nothing(why)
 
 
@@ -126,20 +133,23 @@ class _RequestTransport:
 
     async def send(self, events: list[OutgoingEvent]) -> None:
         doing = (
-            f"Publishing to {self._topic} at {self._calls.endpoint} (events {events[0].number} to {events[-1].number} of "
+            f"Publishing to {self._topic} at {self._calls.endpoint} (events {events[0].number} to "
+            f"{events[-1].number} of "
             f"{self._total})"
         )
         message = _request(self._topic, self._schema_id, events)
         response = await self._calls.unary("Publish", message, doing, tries=1)
         if len(response.results) != len(events):
             raise TransportError(
-                f"{doing}: {counted(len(response.results), 'result')} came for {counted(len(events), 'event')} (rpc id {response.rpc_id}).",
+                f"{doing}: {counted(len(response.results), 'result')} came for "
+                f"{counted(len(events), 'event')} (rpc id {response.rpc_id}).",
                 rpc_id=response.rpc_id,
             )
         pairs = zip(events, response.results, strict=True)
         self._answers = [_answer(result, event.id) for event, result in pairs]
 
-    async def answers(self, timeout_seconds: float) -> list[PublishAnswer] | None:  # noqa: ARG002 - there is nothing to wait for
+    async def answers(self, timeout_seconds: float) -> list[PublishAnswer] | None:  # noqa: ARG002
+        """Answers that `send` has received already."""
         answers, self._answers = self._answers, None
         return answers
 

@@ -1,12 +1,12 @@
-"""Events between "to be sent" and "answered": the next request, the answers, the repetitions. Pure.
+"""Queue of events between "to be sent" and "answered": requests, answers, repetitions. Pure.
 
 Rule 1. No more requests are unanswered than allowed. No more is taken from the source while so many
         are under way or wait.
-Rule 2. Answers are matched by event id, in whatever order they come.
-Rule 3. An event that is unanswered when its line ends goes again, before all others and under the
-        same id, because the service may have accepted it. Until it is answered it is in doubt,
-        unless the service certainly did not take it.
-Rule 4. An event that was refused goes again, a bounded number of times; then it is refused for
+Rule 2. Answers are matched by event id, in any order.
+Rule 3. An event that is unanswered when its transport ends is sent again, before all others and
+        under the same id, because the service may have accepted it. Until it is answered it is in
+        doubt, unless the service certainly did not take it.
+Rule 4. An event that was refused is sent again, a bounded number of times; then it is refused for
         good. Salesforce publishes no list of the reasons, so only a used-up allowance is final;
         nothing more is sent after it.
 """
@@ -26,21 +26,22 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.publishing.event_encoder import OutgoingEvent
 
 MAX_REQUESTS = 4
-"""Requests under way on a stream: enough to be busy for the length of a round trip; at most 12 MB that may have to go again."""
+"""Requests under way on a stream: enough for a round trip; at most 12 MB to send again."""
 MAX_TRIES = 3
-"""How often an event is sent that the service refuses."""
+"""Tries of an event that the service refuses."""
 FIRST_WAIT_SECONDS = 0.5
-"""Before a refused event is sent again; twice that before the next time."""
+"""Pause before a refused event is sent again; it doubles each time."""
 MAX_LOSSES = 7
-"""How often an event may be under way when its stream ends, before it is taken for what ends it."""
+"""Ended streams that an event may be under way on before it is blamed for their end."""
 
-# What Salesforce's REST API calls the used-up hourly allowance, and Pub/Sub API with it (Platform Events guide, allocations).
+# Name of the used-up hourly allowance in the REST API and the Pub/Sub API (Platform Events guide,
+# allocations).
 _LIMIT = "LIMIT_EXCEEDED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishAnswer:
-    """What the service says of one event. :param error: empty where it was accepted."""
+    """The service's answer for one event. :param error: empty if it was accepted."""
 
     event_id: str
     replay_id: bytes = b""
@@ -48,7 +49,7 @@ class PublishAnswer:
 
 
 class PublishVerdict(Enum):
-    """What an answer means for its event."""
+    """Meaning of an answer for its event."""
 
     ACCEPTED = "accepted"
     AGAIN = "goes again"
@@ -57,12 +58,16 @@ class PublishVerdict(Enum):
 
 
 def is_limit(said: str) -> bool:
-    """Whether the service says that the allowance of published events is used up."""
+    """True if the service says that the allowance of published events is used up."""
     return _LIMIT in said.upper()
 
 
 def judge(error: str, tries: int, max_tries: int = MAX_TRIES) -> PublishVerdict:
-    """:param error: of the answer. :param tries: how often the event was answered, this time included."""
+    """Decide what an answer means for its event.
+
+    :param error: of the answer.
+    :param tries: answers to the event so far, this one included.
+    """
     if not error:
         return PublishVerdict.ACCEPTED
     if is_limit(error):
@@ -77,9 +82,9 @@ class _Waiting:
 
 
 class SendQueue:
-    """Takes requests in, gives them out when they are due, and says what became of each event.
+    """Takes requests in, returns them when they are due, and reports the result of each event.
 
-    `limit` is what the service said of a used-up allowance; from then on nothing is given out.
+    `limit` is the service's text about a used-up allowance; from then on no request is due.
     """
 
     def __init__(
@@ -108,17 +113,17 @@ class SendQueue:
 
     @property
     def unanswered(self) -> int:
-        """Events that are under way."""
+        """Number of events under way."""
         return len(self._request_of)
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is under way, and nothing will be before more is taken in."""
+        """True if nothing is under way, and nothing will be until more is added."""
         return not self._under_way and (not self._waiting or bool(self.limit))
 
     @property
     def due_at(self) -> float | None:
-        """When the next request may be given out, should there be one."""
+        """Time when the next request is due, if there is one."""
         if self.limit or len(self._under_way) >= self._max_requests:
             return None
         return min((one.due_at for one in self._waiting), default=None)
@@ -137,11 +142,11 @@ class SendQueue:
         return {one.number: one.id for one in waiting if one.id not in self._in_doubt}
 
     def add(self, events: Iterable[OutgoingEvent]) -> None:
-        """Takes one request in, to be given out after those that wait already."""
+        """Add one request behind those that wait."""
         self._waiting.append(_Waiting(list(events)))
 
     def give(self, now: float) -> list[OutgoingEvent] | None:
-        """The next request that is due; it is under way from here on."""
+        """The next request that is due; from here on it is under way."""
         due_at = self.due_at
         if due_at is None or due_at > now:
             return None
@@ -154,9 +159,12 @@ class SendQueue:
         return events
 
     def answered(self, answers: Iterable[PublishAnswer], now: float) -> list[PublishResult]:
-        """What is settled by these answers; what goes again is not, nor is what a used-up allowance keeps back.
+        """Results that these answers settle.
 
-        An answer to what is not under way, such as the second one to an event, is left out.
+        Events that are sent again are not settled, nor are those that a used-up allowance keeps
+        back.
+
+        An answer to an event that is not under way, such as a second one, is left out.
         """
         settled, again = [], []
         for answer in answers:
@@ -180,10 +188,10 @@ class SendQueue:
         return settled
 
     def lost(self, *, took_nothing: bool = False) -> int:
-        """The line has ended: the events under way go again, in their order, before all others.
+        """Put the events under way back in front, in their order: their transport has ended.
 
         :param took_nothing: the service certainly took none of them.
-        :returns: how often one of these events has been under way when a line ended, at most.
+        :returns: the highest number of ended transports that one of these events was under way on.
         """
         events = [list(one.values()) for one in self._under_way.values()]
         if not took_nothing:

@@ -1,3 +1,3 @@
-"""An org by REST: full records (by the Bulk API too), the topics and channels it offers, and what it may still do today."""
+"""REST API of an org: full records (also by the Bulk API), topics and channels, and its limits."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""All records of an object by a query job of the Bulk API 2.0: made, waited for, streamed part by part as CSV.
+"""Query job of the Bulk API 2.0: created, waited for, and streamed part by part as CSV.
 
 https://developer.salesforce.com/docs/atlas.en-us.api_asynch.meta/api_asynch/queries.htm
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PART_RECORDS = 100_000
-"""Records in a part: some ten megabytes, which one broken connection may cost."""
+"""Records in a part: some 10 MB, which a broken connection costs at most."""
 
 LONGEST_POLL_SECONDS = 15.0
 _FIRST_POLL_SECONDS = 0.5
@@ -36,12 +36,12 @@ _WAITING = frozenset({"UploadComplete", "InProgress"})
 async def read_job(
     rest: RestCalls, entity: str, query: str, folder: ReadFolder, part_records: int = PART_RECORDS
 ) -> int:
-    """Read what a query finds into files of the folder; the job is removed from the org afterwards.
+    """Read a query's records into files of the folder; the job is removed from the org afterwards.
 
     :param part_records: the most records of one file.
     :return: number of records.
     :raises ConfigurationError: the job failed; with its reason.
-    :raises TransportError: the org broke off, or sent fewer records than it said.
+    :raises TransportError: the connection broke, or fewer records came than the job reported.
     """
     body = {"operation": "query", "query": query, "contentType": "CSV"}
     asked = {**body, "columnDelimiter": "COMMA", "lineEnding": "LF"}
@@ -52,13 +52,14 @@ async def read_job(
         done = await _finished(rest, path, doing)
         records = await _results(rest, path, doing, folder, part_records)
     finally:
-        # Jobs go by themselves after seven days; one that cannot be removed is no failure.
+        # Salesforce removes jobs after seven days, so a failed removal is no error.
         with suppress(SfEventsError):
             await rest.delete(path, f"Removing job {job['id']}")
     promised = int(done["numberRecordsProcessed"])
     if records != promised:
         raise TransportError(
-            f"{doing}: job {job['id']} found {counted(promised, 'record')}, and {records} came. Nothing of the read is used; run the task again."
+            f"{doing}: job {job['id']} found {counted(promised, 'record')}, and {records} came. "
+            "Nothing of the read is used; run the task again."
         )
     return records
 
@@ -72,7 +73,8 @@ async def _finished(rest: RestCalls, path: str, doing: str) -> dict[str, Any]:
         if job["state"] not in _WAITING:
             said = str(job.get("errorMessage") or job["state"]).rstrip(".")
             raise ConfigurationError(
-                f"{doing}: job {job['id']} ended as {job['state']}: {said}. If the Bulk API does not have this object, read it with "
+                f"{doing}: job {job['id']} ended as {job['state']}: {said}. If the Bulk API does "
+                "not have this object, read it with "
                 "read_by='rest'."
             )
         log.info("%s: %s.", doing, job["state"])
@@ -101,7 +103,10 @@ async def _part(
     folder: ReadFolder,
     number: int,
 ) -> tuple[int, str]:
-    """One part into a file of its own, from its beginning again where the connection broke; records, and where the next one begins."""
+    """Read one part into a file of its own; after a broken connection, from its beginning.
+
+    Returns its number of records and the locator of the next part.
+    """
     for turn in range(TRIES):
         try:
             async with rest.streamed("GET", f"{path}/results", doing, params=params) as answer:

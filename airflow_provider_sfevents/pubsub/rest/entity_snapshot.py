@@ -1,4 +1,7 @@
-"""One read of an entity: describe it, choose fields, read records, say when the read began. Nothing counts before all of it is there."""
+"""Entity snapshot: describe an entity, choose fields, read records, note when the read began.
+
+A read counts only when all of it is there.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _ID = re.compile(r"[0-9A-Za-z]{15}([0-9A-Za-z]{3})?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRequest:
-    """What is to be read.
+    """Records to be read.
 
     :param ids: of records; None: all of the entity.
     :param read_by: `auto`: all records by the Bulk API, single ones over REST.
@@ -57,7 +60,8 @@ class SnapshotRequest:
         for one in self.ids or ():
             if not _ID.fullmatch(one):
                 raise ConfigurationError(
-                    f"{one!r} is no record id of {self.entity}: an id has 15 or 18 letters and digits."
+                    f"{one!r} is no record id of {self.entity}: an id has 15 or 18 letters and "
+                    "digits."
                 )
 
     @property
@@ -66,7 +70,7 @@ class SnapshotRequest:
 
 
 def check_entity(entity: str) -> None:
-    """:raises ConfigurationError: it is no name of an object."""
+    """Check the name of an object. :raises ConfigurationError: it cannot be one."""
     if not _NAME.fullmatch(entity):
         raise ConfigurationError(
             f"entity={entity!r} is no object's API name; give one such as Account or Invoice__c."
@@ -74,12 +78,13 @@ def check_entity(entity: str) -> None:
 
 
 def check_way(read_by: str, *, whole: bool) -> None:
-    """:raises ConfigurationError: unknown, or not fit for single records."""
+    """Check `read_by`. :raises ConfigurationError: unknown, or not fit for single records."""
     if read_by not in READ_BY:
         raise ConfigurationError(f"read_by={read_by!r} is not known; give {' or '.join(READ_BY)}.")
     if read_by == "bulk" and not whole:
         raise ConfigurationError(
-            "read_by='bulk' reads an object as a whole; single records (record_ids) are read with read_by='rest'."
+            "read_by='bulk' reads an object as a whole; single records (record_ids) are read with "
+            "read_by='rest'."
         )
 
 
@@ -91,7 +96,7 @@ async def read_records(
     :param event_schema: of the entity's change events, Avro as JSON.
     :param root: of the staging area.
     :raises ConfigurationError: no such object, or it cannot be read by this user or in this way.
-    :raises TransportError: the org broke off; nothing of the read counts.
+    :raises TransportError: the connection broke; nothing of the read counts.
     """
     entity = wanted.entity
     session = await rest.session()
@@ -99,7 +104,8 @@ async def read_records(
     chosen = select(described, event_schema)
     if chosen.unseen:
         log.warning(
-            "The connection's user cannot read these fields of %s, which its change events have: %s. They are null in the rows that are read.",
+            "The connection's user cannot read these fields of %s, which its change events have: "
+            "%s. They are null in the rows that are read.",
             entity,
             ", ".join(chosen.unseen),
         )
@@ -135,7 +141,7 @@ async def read_records(
 async def _into(
     folder: ReadFolder, rest: RestCalls, chosen: FieldSelection, wanted: SnapshotRequest
 ) -> tuple[int, list[str]]:
-    """Number of records, and the ids that were asked for and not found."""
+    """Number of records, and the requested ids that were not found."""
     if wanted.by_bulk:
         return await bulk_query.read_job(rest, chosen.entity, chosen.query(), folder), []
     if wanted.ids is None:
@@ -149,10 +155,10 @@ async def _into(
 async def read_pages(
     rest: RestCalls, entity: str, queries: Iterable[str], folder: ReadFolder
 ) -> set[str]:
-    """Read what the queries find into one file of the folder.
+    """Read the queries' records over REST, page by page, into one file of JSON lines.
 
     :return: ids of the records.
-    :raises TransportError: the org broke off, or sent fewer records than it said.
+    :raises TransportError: the connection broke, or fewer records came than the org reported.
     """
     found: set[str] = set()
     with folder.part(1, "jsonl") as file:
@@ -171,7 +177,8 @@ async def _read(rest: RestCalls, entity: str, query: str, file: Writer) -> set[s
         found |= _written(page["records"], file)
     if len(found) != promised:
         raise TransportError(
-            f"{doing}: {counted(promised, 'record')} promised, and {len(found)} came. Nothing of the read is used; run the task again."
+            f"{doing}: {counted(promised, 'record')} promised, and {len(found)} came. Nothing of "
+            "the read is used; run the task again."
         )
     return found
 

@@ -1,5 +1,6 @@
-"""Channels of an org and what is on them, by queries of the Tooling API. The user needs View Setup and Configuration.
+"""Channels of an org and their members, by queries of the Tooling API.
 
+The user needs the permission View Setup and Configuration.
 https://developer.salesforce.com/docs/atlas.en-us.api_tooling.meta/api_tooling/tooling_api_objects_platformeventchannelmember.htm
 """
 
@@ -28,10 +29,12 @@ _MEMBERS = "SELECT Id, EventChannel, SelectedEntity FROM PlatformEventChannelMem
 async def list_topics(
     rest: RestCalls, *, unselected: bool = False
 ) -> tuple[list[OfferedTopic], str]:
-    """What the org offers to this user; and why channels are left out, where the user may not read the set-up.
+    """Topics that the org offers to this user; and the reason if channels are left out.
 
-    :param unselected: objects that the org sends no change events of, too.
-    :raises SfEventsError: the org cannot be asked.
+    Without the permission to read the setup, channels are left out.
+
+    :param unselected: include objects whose change events the org does not send.
+    :raises SfEventsError: the org does not answer.
     """
     described, _ = await rest.get("/sobjects", "Listing the org's objects")
     channels: list[dict[str, Any]] = []
@@ -42,7 +45,8 @@ async def list_topics(
         members = await _members(rest, channels)
     except ConfigurationError as error:
         problem = (
-            f"Channels, and which objects' changes are sent, are not known: {error} To read them the user needs the permission View Setup and "
+            f"Channels and the objects with change events are not known: {error} To read them the "
+            "user needs the permission View Setup and "
             "Configuration."
         )
     return offered(described["sobjects"], channels, members, unselected=unselected), problem
@@ -52,9 +56,9 @@ async def read_members(rest: RestCalls, channel: str) -> list[EventChannelMember
     """Event types on a channel, each with its filter and enriched fields.
 
     :param channel: its name, such as `ChangeEvents` or `Sales__chn`.
-    :raises ConfigurationError: the user may not read the set-up.
+    :raises ConfigurationError: the user may not read the setup.
     """
-    doing = f"Reading what is on the channel {channel}"
+    doing = f"Reading the members of channel {channel}"
     names = _names(await _rows(rest, _CHANNELS, doing))
     rows = await _rows(rest, _MEMBERS, doing)
     found = [
@@ -67,21 +71,21 @@ async def read_members(rest: RestCalls, channel: str) -> list[EventChannelMember
 
 async def _members(rest: RestCalls, channels: list[dict[str, Any]]) -> list[EventChannelMember]:
     """Members of all channels, without their details."""
-    doing = "Reading what is on the org's channels"
+    doing = "Reading the members of the org's channels"
     names = _names(channels)
     found = []
     for row in await _rows(rest, _MEMBERS, doing):
         channel = names.get(long_id(str(row["EventChannel"])))
         event = str(row["SelectedEntity"])
         if channel is None or not event.endswith(("Event", "__e", "EventStream")):
-            found.append(await _whole(rest, row, doing))  # an id that nothing here explains
+            found.append(await _whole(rest, row, doing))  # an unknown id: read the whole record
         else:
             found.append(EventChannelMember(channel=channel, event=event))
     return found
 
 
 def _names(channels: list[dict[str, Any]]) -> dict[str, str]:
-    """Names of the channels by whatever a member may call them: id or name."""
+    """Names of the channels by id and by name: a member may have either."""
     return {STANDARD_CHANNEL: STANDARD_CHANNEL} | {
         key: channel_name(row)
         for row in channels
@@ -90,7 +94,7 @@ def _names(channels: list[dict[str, Any]]) -> dict[str, str]:
 
 
 async def _whole(rest: RestCalls, row: dict[str, Any], doing: str) -> EventChannelMember:
-    """A member's record; metadata is given for one record at a time only."""
+    """A member's record; the API returns metadata for one record at a time only."""
     record, _ = await rest.get(f"/tooling/sobjects/PlatformEventChannelMember/{row['Id']}", doing)
     said = record["Metadata"]
     return EventChannelMember(

@@ -1,4 +1,4 @@
-"""Which fields of an object are read: those that its change events carry and the user may see. Pure."""
+"""Fields of an object to read: those that its change events carry and the user may see. Pure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _HEADER = "ChangeEventHeader"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSelection:
-    """What is asked of each record.
+    """Fields to read of each record.
 
     :param fields: by their names over REST; `Id` first.
-    :param unseen: fields of the change events that the user cannot read; they stay null in rows that are read.
+    :param unseen: fields of the change events that the user cannot read; they stay null in rows
+        that are read.
     """
 
     entity: str
@@ -34,11 +35,12 @@ class FieldSelection:
         """SOQL for all records, or for these."""
         listed = ", ".join(f"'{one}'" for one in ids)
         where = f" WHERE Id IN ({listed})" if ids else ""
-        return f"SELECT {', '.join(self.fields)} FROM {self.entity}{where}"  # noqa: S608 - names of fields from describe, ids that were checked
+        # Field names come from describe, and the ids were checked.
+        return f"SELECT {', '.join(self.fields)} FROM {self.entity}{where}"  # noqa: S608
 
 
 def change_topic(entity: str) -> str:
-    """Topic of an object's change events; it need not be among a channel's for its schema to be had."""
+    """Topic of an object's change events; its schema can be read even if no channel selects it."""
     stem = entity.removesuffix("__c")
     return f"/data/{stem}__ChangeEvent" if stem != entity else f"/data/{entity}ChangeEvent"
 
@@ -46,14 +48,15 @@ def change_topic(entity: str) -> str:
 def select(described: Mapping[str, Any], event_schema: str) -> FieldSelection:
     """Choose the fields.
 
-    :param described: answer of describe; it lists what the user may see.
+    :param described: answer of describe; it lists the fields that the user may see.
     :param event_schema: of the object's change events, Avro as JSON.
     :raises ConfigurationError: the object cannot be queried by this user.
     """
     entity = str(described.get("name"))
     if not described.get("queryable", True):
         raise ConfigurationError(
-            f"{entity} cannot be read: it is not queryable for the connection's user. Give the user the permission to read it."
+            f"{entity} cannot be read: it is not queryable for the connection's user. Give the "
+            "user the permission to read it."
         )
     events = {one["name"]: one["type"] for one in json.loads(event_schema)["fields"]}
     events.pop(_HEADER, None)
@@ -72,13 +75,19 @@ def select(described: Mapping[str, Any], event_schema: str) -> FieldSelection:
 
 
 def chunks(ids: Iterable[str], size: int = 200) -> list[tuple[str, ...]]:
-    """Cut record ids into queries: each is part of a URL, which may have some 16,000 characters."""
+    """Split record ids into queries.
+
+    Each is part of a URL, which may have some 16,000 characters.
+    """
     every = sorted(set(ids))
     return [tuple(every[start : start + size]) for start in range(0, len(every), size)]
 
 
 def _may_be_plain(avro: Any) -> bool:
-    """Whether a field of an event may hold a plain value: else it is a compound alone, and its members are read."""
+    """True if a field of an event may hold a plain value.
+
+    Otherwise it is a compound, and its members are read.
+    """
     branches = avro if isinstance(avro, list) else [avro]
     return any(_is_plain(one) for one in branches if one != "null")
 

@@ -1,8 +1,4 @@
-"""Which topics an org offers, from what its REST API lists. Pure.
-
-A name tells what it is: `…__e` a platform event, `…ChangeEvent` change events, `…__chn` a channel, `…EventStream` a stream of real-time event
-monitoring, and an object named `…Event` that cannot be queried a standard platform event.
-"""
+"""Topics that an org offers, from the lists of its REST API. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ class EventChannelMember:
     :param channel: its name, such as `ChangeEvents` or `Sales__chn`.
     :param event: such as `AccountChangeEvent` or `Order__e`.
     :param enriched: fields that come with every change, changed or not.
-    :param filter: which events come, in SOQL's words; empty: all.
+    :param filter: a condition in SOQL that selects events; empty: all.
     """
 
     channel: str
@@ -42,8 +38,10 @@ class EventChannelMember:
 class OfferedTopic:
     """A topic that the org offers.
 
-    :param members: event types of a channel; empty for topics of one type, and where they could not be read.
-    :param selected: of change events: whether the org sends them (Setup, Change Data Capture); None: not of change events, or not known.
+    :param members: event types of a channel; empty for topics of one type, and if they could not be
+        read.
+    :param selected: of change events: whether the org sends them (Setup, Change Data Capture);
+        None: not of change events, or not known.
     """
 
     topic: str
@@ -65,7 +63,7 @@ def offered(
     :param objects: as describe global lists them.
     :param channels: rows of PlatformEventChannel.
     :param members: of all channels; None: they could not be read.
-    :param unselected: objects that the org sends no change events of, too.
+    :param unselected: include objects whose change events the org does not send.
     """
     of_channel: dict[str, list[str]] = {STANDARD_CHANNEL: []}
     for member in members or ():
@@ -106,7 +104,10 @@ def _of_object(one: Mapping[str, Any], selected: frozenset[str] | None) -> Offer
 
 
 def _is_event(name: str, one: Mapping[str, Any]) -> bool:
-    """Whether an object of the org is an event; `Event`, the calendar's, and stored events can be queried."""
+    """True if an object of the org is an event.
+
+    `Event`, the calendar's, and stored events can be queried.
+    """
     if name.endswith("__e"):
         return True
     return name.endswith(("Event", "EventStream")) and not one.get("queryable", True)

@@ -1,6 +1,7 @@
-"""What an org may still do today: the allowances of its REST resource `limits`, and whether enough is left to begin.
+"""Limits of an org: the allowances of its REST resource `limits`, and the check before a fetch.
 
-Sources: Platform Events Developer Guide, "Platform Event Allocations"; REST API Developer Guide, "Limits".
+Sources: Platform Events Developer Guide, "Platform Event Allocations"; REST API Developer Guide,
+"Limits".
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ log = logging.getLogger(__name__)
 DELIVERIES = "DailyDeliveredPlatformEvents"
 
 EVENT_ALLOWANCES: Mapping[str, str] = {
-    DELIVERIES: "platform and change events delivered in 24 hours, each counted for each subscriber",
+    DELIVERIES: "platform and change events delivered in 24 hours, counted for each subscriber",
     "HourlyPublishedPlatformEvents": "platform events published in an hour",
-    "MonthlyPlatformEventsUsageEntitlement": "platform and change events delivered in a month, where the org has bought more",
+    "MonthlyPlatformEventsUsageEntitlement": (
+        "platform and change events delivered in a month, if the org has bought more"
+    ),
     "DailyStandardVolumePlatformEvents": "standard-volume platform events delivered in 24 hours",
     "DailyStreamingApiEvents": "PushTopic events in 24 hours",
     "DailyDurableStreamingApiEvents": "PushTopic events in 24 hours, replayable",
@@ -39,15 +42,15 @@ EVENT_ALLOWANCES: Mapping[str, str] = {
     "StreamingApiConcurrentClients": "CometD clients at once",
     "DurableStreamingApiConcurrentClients": "CometD clients at once, with replay",
 }
-"""Those that are about events, and what each counts."""
+"""Allowances of events, and the unit that each counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
     """One allowance of the org.
 
-    :param most: what the org may have.
-    :param left: of it, as the org counts just now.
+    :param most: the org's maximum.
+    :param left: the remainder, as the org counts just now.
     """
 
     name: str
@@ -65,7 +68,7 @@ async def read_limits(rest: RestCalls) -> dict[str, Allowance]:
 
 
 def allowances(said: Any) -> dict[str, Allowance]:
-    """The answer's allowances; entries of another shape are left out.
+    """Allowances of the answer; entries of another shape are left out.
 
     :raises TransportError: the answer is none.
     """
@@ -83,10 +86,10 @@ def allowances(said: Any) -> dict[str, Allowance]:
 
 
 async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
-    """Let nobody begin while the org has fewer deliveries left than that.
+    """Refuse to begin while the org has fewer deliveries left than `least`.
 
     :raises QuotaExceeded: too few are left.
-    :raises SfEventsError: it cannot be read how many are left; of the kind that the failure was.
+    :raises SfEventsError: the number cannot be read; of the same class as the failure.
     """
     if is_exempt(topic):
         log.info("Deliveries on %s are not counted against the org's allowance.", topic)
@@ -95,7 +98,8 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
         found = await read_limits(rest)
     except SfEventsError as error:
         raise type(error)(
-            f"How many deliveries the org has left cannot be read, so nothing was asked for (min_allowance={least}): {error}"
+            "The org's remaining deliveries cannot be read, so no events were requested "
+            f"(min_allowance={least}): {error}"
         ) from error
     left = check_allowance(found, least)
     log.info("The org has %d of %s left.", left.left, counted(left.most, "delivery", "deliveries"))
@@ -104,34 +108,40 @@ async def require_allowance(rest: RestCalls, topic: str, least: int) -> None:
 def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
     """The allowance of deliveries.
 
-    :raises QuotaExceeded: fewer are left. :raises ConfigurationError: the org does not tell, or never has as many.
+    :raises QuotaExceeded: fewer are left.
+    :raises ConfigurationError: the org does not report it, or its maximum is lower.
     """
     left = found.get(DELIVERIES)
     if left is None:
         raise ConfigurationError(
-            f"The org's limits do not tell {DELIVERIES}, so nothing was asked for (min_allowance={least}). Does the user have the permission View "
-            "Setup and Configuration? Else leave min_allowance out."
+            f"The org's limits lack {DELIVERIES}, so no events were requested "
+            f"(min_allowance={least}). Give the user the permission View "
+            "Setup and Configuration, or leave min_allowance out."
         )
     if left.most < least:
         raise ConfigurationError(
-            f"The org may have {counted(left.most, 'delivery', 'deliveries')} in 24 hours ({DELIVERIES}), and min_allowance={least} is more: that would never be left, so "
-            "nothing was asked for. Lower min_allowance."
+            f"The org may have {counted(left.most, 'delivery', 'deliveries')} in 24 hours "
+            f"({DELIVERIES}), and min_allowance={least} is more: so many are never left, so "
+            "no events were requested. Lower min_allowance."
         )
     if left.left < least:
         raise QuotaExceeded(
-            f"The org has {left.left} of {counted(left.most, 'delivery', 'deliveries')} left ({DELIVERIES}, of 24 hours), and min_allowance={least}: nothing was asked for. "
-            "Events stay on the bus for 72 hours; run the task again when others have asked for less, or lower min_allowance."
+            f"The org has {left.left} of {counted(left.most, 'delivery', 'deliveries')} left "
+            f"({DELIVERIES}, of 24 hours), and min_allowance={least}: no events were requested. "
+            "Events stay on the bus for 72 hours; run the task again after other subscribers have "
+            "used less, or lower min_allowance."
         )
     return left
 
 
 def check_least(min_allowance: int | None) -> int | None:
-    """An operator's argument.
+    """Check an operator's argument.
 
     :raises ConfigurationError: it is no number of deliveries.
     """
     if min_allowance is not None and (type(min_allowance) is not int or min_allowance < 1):
         raise ConfigurationError(
-            f"min_allowance={min_allowance!r} is no number of deliveries; give a whole number from 1 on, or leave it out."
+            f"min_allowance={min_allowance!r} is no number of deliveries; give a whole number from "
+            "1 on, or leave it out."
         )
     return min_allowance

@@ -1,4 +1,7 @@
-"""Requests to one org's REST API with the connection's session: renewed once, tried again where it passes."""
+"""Requests to one org's REST API with the connection's session, which is renewed once.
+
+With retries.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
 
 API_VERSION = "60.0"
-"""Of the REST API; every org has it, and what is read has not changed since."""
+"""Version of the REST API; every org has it, and the resources in use have not changed since."""
 
 ANSWER_SECONDS = 120.0
 """A query may take two minutes before its first record comes (SOQL's own limit)."""
@@ -42,9 +45,10 @@ _PAUSE_SECONDS = 2.0
 class RestCalls:
     """Use as `async with RestCalls(settings) as rest:`.
 
-    Every method raises `SfEventsError`s that name the thing, what the org said, and the remedy.
+    Every method raises `SfEventsError`s that name the thing, the org's reason, and the remedy.
 
-    :param pause_seconds: before the second try of what may pass; twice as long before the third.
+    :param pause_seconds: before the second try of a request that failed for the moment; twice as
+        long before the third.
     """
 
     def __init__(
@@ -79,16 +83,16 @@ class RestCalls:
     async def get(
         self, path: str, doing: str, params: dict[str, str] | None = None
     ) -> tuple[Any, datetime]:
-        """JSON of a resource, and when it was answered by the org's clock.
+        """JSON of a resource, and the time of the answer by the org's clock.
 
-        :param path: below `/services/data/vXX.0`, or whole where it begins with /services.
-        :param doing: what is asked for, as the beginning of a sentence for the user.
+        :param path: below `/services/data/vXX.0`, or complete if it begins with /services.
+        :param doing: the purpose, as the beginning of a sentence for the user.
         """
         answer = await self._tried("GET", path, doing, params=params)
         return _json(answer.content, doing), org_time(answer)
 
     async def post(self, path: str, doing: str, body: dict[str, Any]) -> Any:
-        """Ask for something to be made. It is not tried again: it might be made twice."""
+        """Create something. It is not tried again, because it might be created twice."""
         async with self.streamed("POST", path, doing, json=body) as answer:
             return _json(await answer.aread(), doing)
 
@@ -99,7 +103,7 @@ class RestCalls:
     async def streamed(
         self, method: str, path: str, doing: str, **what: Any
     ) -> AsyncGenerator[httpx.Response]:
-        """An answer of success, unread; a session that has run out is renewed once."""
+        """A successful answer, unread; an expired session is renewed once."""
         session = await self.session()
         try:
             async with self._sent(session, method, path, what) as answer:
@@ -109,7 +113,8 @@ class RestCalls:
                     return
             if isinstance(self._settings.login, SessionToken):
                 raise AuthenticationError(
-                    f"{doing}: {session.instance_url} does not take the session token. It cannot be renewed here: give a fresh one, or use a login "
+                    f"{doing}: {session.instance_url} does not take the session token. It cannot "
+                    "be renewed here: give a fresh one, or use a login "
                     "that renews itself."
                 )
             session = await self._sessions.renew(self._settings, session, self._clock)
@@ -149,16 +154,17 @@ class RestCalls:
 
 
 def org_time(answer: httpx.Response) -> datetime:
-    """When an answer was given, by the org's clock; whole seconds, aware.
+    """Time of an answer by the org's clock; whole seconds, aware.
 
-    :raises TransportError: it does not say.
+    :raises TransportError: the answer has no time.
     """
     try:
         return parsedate_to_datetime(answer.headers["date"])
     except (KeyError, ValueError) as error:
         raise TransportError(
-            f"{answer.request.url.host} answered without a time (header Date), and without it nobody knows which events a read contains. Is "
-            "there a proxy that takes it out?"
+            f"{answer.request.url.host} answered without a time (header Date), so it is unknown "
+            "which events a read contains. Is "
+            "there a proxy that removes it?"
         ) from error
 
 
@@ -177,6 +183,7 @@ def _json(body: bytes, doing: str) -> Any:
         return json.loads(body)
     except ValueError as error:
         raise TransportError(
-            f"{doing}: the answer is not JSON, so it is not the org's REST API that gave it: {body[:100]!r}. Is there a proxy or a sign-on page between? "
+            f"{doing}: the answer is not JSON, so it is not from the org's REST API: "
+            f"{body[:100]!r}. Is there a proxy or a sign-on page between? "
             "Check the instance URL, then try again."
         ) from error

@@ -1,6 +1,7 @@
-"""Refusals of the REST API as errors: the thing, Salesforce's words and the remedy in one line.
+"""Errors of the REST API: the thing, Salesforce's words and the remedy in one line.
 
-Codes and texts: REST API Developer Guide, "Status Codes and Error Responses"; Bulk API 2.0 Developer Guide, "Errors".
+Codes and texts: REST API Developer Guide, "Status Codes and Error Responses"; Bulk API 2.0
+Developer Guide, "Errors".
 """
 
 from __future__ import annotations
@@ -25,14 +26,25 @@ PASSING = frozenset(
     {"SERVER_UNAVAILABLE", "UNABLE_TO_LOCK_ROW", "QUERY_TIMEOUT", "UNKNOWN_EXCEPTION"}
 )
 REMEDIES = {
-    "API_DISABLED_FOR_ORG": "This edition has no API access, or the user lacks it: give the user the permission API Enabled.",
+    "API_DISABLED_FOR_ORG": (
+        "This edition has no API access, or the user lacks it: give the user the permission API "
+        "Enabled."
+    ),
     "API_CURRENTLY_DISABLED": "Give the user the permission API Enabled.",
-    "FUNCTIONALITY_NOT_ENABLED": "Read by the other way (`read_by`), or let an administrator enable it.",
+    "FUNCTIONALITY_NOT_ENABLED": (
+        "Read by the other way (`read_by`), or let an administrator enable it."
+    ),
     "INSUFFICIENT_ACCESS": "Give the connection's user the permission to read this object.",
-    "INVALID_TYPE": "There is no such object, or the connection's user may not see it: check the name, and the user's permissions.",
+    "INVALID_TYPE": (
+        "There is no such object, or the connection's user may not see it: check the name, and "
+        "the user's permissions."
+    ),
     "INVALID_TYPE_FOR_OPERATION": "This object cannot be read by a query.",
     "INVALIDENTITY": "The Bulk API does not have this object: read it with read_by='rest'.",
-    "NOT_FOUND": "There is no such object, or the connection's user may not see it: check the name, and the user's permissions.",
+    "NOT_FOUND": (
+        "There is no such object, or the connection's user may not see it: check the name, and "
+        "the user's permissions."
+    ),
 }
 
 NO_RESOURCE = (
@@ -44,7 +56,7 @@ _OF_AN_OBJECT = re.compile(r"/(sobjects/.|query|queryAll|jobs/)")
 
 
 def code_of(body: bytes) -> tuple[str, str]:
-    """Error code and message of an answer; both empty where it has none."""
+    """Error code and message of an answer; both empty if it has none."""
     try:
         said = json.loads(body)
     except ValueError:
@@ -56,9 +68,9 @@ def code_of(body: bytes) -> tuple[str, str]:
 
 
 def rest_error(doing: str, status: int, body: bytes, path: str) -> SfEventsError:
-    """Make the error for an answer that is none of success.
+    """Make the error for an unsuccessful answer.
 
-    :param doing: what was asked for, as the beginning of a sentence.
+    :param doing: the purpose, as the beginning of a sentence.
     :param path: of the resource; only some are about an object, whose name may be wrong.
     """
     code, message = code_of(body)
@@ -66,7 +78,8 @@ def rest_error(doing: str, status: int, body: bytes, path: str) -> SfEventsError
     said = " ".join(said.split())[:500].rstrip(".")
     if code == SESSION_REFUSED or status == 401:
         return AuthenticationError(
-            f"{said}. The org does not take the session, though it was fresh: let an administrator check the app's scope `api` and the user."
+            f"{said}. The org does not take the session, though it was fresh: let an administrator "
+            "check the app's scope `api` and the user."
         )
     if code == "REQUEST_LIMIT_EXCEEDED":
         return QuotaExceeded(

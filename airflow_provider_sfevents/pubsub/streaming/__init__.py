@@ -1,3 +1,3 @@
-"""Subscriptions: streams of the Pub/Sub API, deliveries, bounded fetches and shared streams."""
+"""Subscriptions: streams of the Pub/Sub API, deliveries, a bounded fetch and shared streams."""
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""One bounded batch off a subscription.
+"""Fetch of one bounded batch from a subscription.
 
-1. For each delivery: count it, ask for more (or half-close, when a bound is reached), and only then hand
-   it over. So the stream does not idle while the caller stages, and the caller's pace still rules: while
-   it works, a few responses are read at most.
-2. An event beyond the batch's room was paid for. It is kept in memory for the next batch (`beyond`), up
-   to `BEYOND_BYTES`; what does not fit there is dropped from the end, and counted.
-3. A service that is away is waited for until `max_seconds`. Then the batch ends with what it has
-   (`lost`); without an event the error is raised.
+1. For each delivery: count it, request more (or half-close, when a bound is reached), and only then
+   hand it over. So the stream does not idle while the caller stages, and the caller still sets the
+   pace: while it works, a few responses are read at most.
+2. An event beyond the batch's room was paid for. It is kept in memory for the next batch
+   (`beyond`), up to `BEYOND_BYTES`; events that do not fit there are dropped from the end, and
+   counted.
+3. A service that is away is waited for until `max_seconds`. Then the batch ends with the events
+   that came (`lost`); without an event the error is raised.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.pubsub.clock import Clock
 
-# The last event's time is good to know, but not worth failing a fetched batch for, nor waiting on a dead line.
+# The last event's time is optional: it must not fail a fetched batch, nor wait on a dead
+# connection.
 _TIME_OF_LAST_SECONDS = 1.0
 
 BEYOND_BYTES = 16 * 2**20
-"""Size of the events beyond a batch that are kept in memory: five responses of the service's largest size."""
+"""Memory for events beyond a batch: five responses of the largest size."""
 
 Receive = Callable[[Delivery], Awaitable[None]]
 OnKeepalive = Callable[[str], Awaitable[None]]
@@ -44,19 +46,22 @@ TimesOf = Callable[[str], Awaitable[EventTime]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchResult:
-    """What one fetch took; what earlier parts of the batch hold is not in it.
+    """Result of one fetch; earlier parts of the batch are not in it.
 
-    :param events: handed over. :param bytes: sum of their payloads.
-    :param last_replay_id: of the last event; empty when there was none.
-    :param latest_replay_id: of the last event or keepalive, whichever came later; empty when nothing came.
-    :param last_event_at: when the last event was created; None when there is none or its time is unreadable.
-    :param deliveries: events the service delivered, which is what it counts against the org's allowance; on a stream that is shared, for
-        all its members together.
-    :param beyond: events that were delivered beyond what the bounds have room for, in order.
-    :param unasked: events beyond those, which memory had no room for; they are left out.
-    :param losses: streams lost and replaced on the way.
-    :param error: what ended the batch after its first event: with `ended_by="error"` for good, with
-        `lost` the service was away until `max_seconds`.
+    :param events: handed over.
+    :param bytes: sum of their payloads.
+    :param last_replay_id: of the last event; empty without one.
+    :param latest_replay_id: of the last event or keepalive, the later of both; empty if nothing
+        came.
+    :param last_event_at: creation time of the last event; None without one or without a readable
+        time.
+    :param deliveries: events that the service delivered, which it counts against the org's
+        allowance; on a shared stream, for all its members together.
+    :param beyond: events that were delivered beyond the room of the bounds, in order.
+    :param unasked: events beyond those, for which memory had no room; they are left out.
+    :param losses: streams that were lost and replaced.
+    :param error: the error that ended the batch after its first event: a terminal one with
+        `ended_by="error"`; with `lost` the service was away until `max_seconds`.
     """
 
     ended_by: EndedBy
@@ -73,7 +78,10 @@ class FetchResult:
 
 
 class DeliverySource(Protocol):
-    """What a fetch needs of a subscription; a member of a shared stream has it too. What each promises is said at `Subscription`."""
+    """Interface of a subscription for a fetch; a member of a shared stream has it too.
+
+    `Subscription` documents the methods.
+    """
 
     @property
     def failure(self) -> SfEventsError | None: ...
@@ -100,8 +108,10 @@ class BoundedFetch:
     """Runs once.
 
     :param times_of: from a schema id to the reader of its events' times.
-    :param on_keepalive: awaited with the replay id in hex of each response without events, if given.
-    :param stopped: says whether the caller wants the batch to end; the subscription's interrupt wakes us for it.
+    :param on_keepalive: awaited with the replay id in hex of each response without events, if
+        given.
+    :param stopped: says whether the caller wants the batch to end; the subscription's interrupt
+        wakes the fetch to look.
     """
 
     def __init__(
@@ -138,7 +148,11 @@ class BoundedFetch:
         self._error: SfEventsError | None = None
 
     async def run(self) -> FetchResult:
-        """:raises SfEventsError: a terminal error before the first event of this fetch, or one of `receive`."""
+        """Fetch until a bound is reached.
+
+        :raises SfEventsError: a terminal error before the first event of this fetch, or one of
+            `receive`.
+        """
         try:
             ended = await self._take_until_ended()
             async for delivery in self._subscription.rest():
@@ -149,7 +163,11 @@ class BoundedFetch:
         return await self._result(self._unless_refused(ended))
 
     def _unless_refused(self, ended: EndedBy) -> EndedBy:
-        """Silence is none on a stream that the service, slower than our patience, was about to refuse for good."""
+        """Raise the terminal error of a stream that was refused just after the idle time ended.
+
+        A slow service can refuse a stream after `idle_seconds`; its silence then does not mean "no
+        events".
+        """
         failure = self._subscription.failure
         if ended != "idle_seconds" or failure is None or may_pass(failure):
             return ended
@@ -162,7 +180,7 @@ class BoundedFetch:
             if delivery is not None:
                 await self._take(delivery)
         if ended == "max_seconds" and (failure := self._subscription.failure) is not None:
-            return self._failed(failure)  # time ran out while the service was away: no good end
+            return self._failed(failure)  # time ran out while the service was away: an error
         return ended
 
     def _ended_by(self) -> EndedBy | None:
@@ -195,12 +213,13 @@ class BoundedFetch:
             await self._subscription.ask_up_to(rules.wanted(self._bounds, self._tally))
         else:
             await self._subscription.half_close()
-        # Where no bound depends on it, the events are looked into only now, while the service is at work again.
+        # If no bound depends on sizes, the events are read only now, while the service works on the
+        # next request.
         await self._hand_over(delivery if weigh_first else self._weighed(delivery))
         await self._tell(response)
 
     async def _counted(self, delivery: Delivery) -> Delivery:
-        """The delivery as far as the batch has room; the rest of it is kept for the next one.
+        """The delivery as far as the batch has room; the surplus is kept for the next batch.
 
         Behind an event that does not belong to the batch, no replay id is one to continue from, not
         even a keepalive's.
@@ -224,7 +243,7 @@ class BoundedFetch:
 
     @property
     def _is_past_end(self) -> bool:
-        """Whether an event came that does not belong to the batch."""
+        """True if an event came that does not belong to the batch."""
         return bool(self._beyond or self._unasked)
 
     def _keep_for_next(self, surplus: Delivery) -> None:
@@ -232,7 +251,7 @@ class BoundedFetch:
         sizes = accumulate(surplus.payload_sizes, initial=held)
         count = sum(size <= BEYOND_BYTES for size in islice(sizes, 1, None))
         if self._unasked:
-            count = 0  # what is kept has no hole
+            count = 0  # the kept events have no gap
         if count:
             self._beyond.append(surplus.head(count))
         self._unasked += len(surplus) - count
@@ -245,7 +264,7 @@ class BoundedFetch:
         if len(delivery):
             self._last = delivery
             await self._receive(delivery)
-            # Silence is what we hear while we listen, not what we miss while the caller stages.
+            # Only time spent listening counts as silence, not the time that the caller stages.
             self._tally.silent_since = self._clock.monotonic()
 
     async def _tell(self, response: Delivery) -> None:
@@ -255,13 +274,13 @@ class BoundedFetch:
             await self._on_keepalive(response.latest_replay_id.hex())
 
     async def _times(self, delivery: Delivery) -> list[datetime | None]:
-        """Creation times of the events; none is known where a schema cannot be had."""
+        """Creation times of the events; none if a schema cannot be fetched."""
         try:
             readers = {
                 schema_id: await self._times_of(schema_id) for schema_id in set(delivery.schema_ids)
             }
         except SfEventsError as error:
-            # Without the schema `until` cannot be judged; what was delivered is handed over all the same.
+            # Without the schema `until` cannot be checked; delivered events are handed over anyway.
             self._error = self._error or error
             return []
         columns = zip(delivery.schema_ids, delivery.payloads, strict=True)

@@ -1,4 +1,4 @@
-"""One response of the service, in columns: each event is touched as little as possible, and as late."""
+"""Response of the service, in columns. Each event is touched as little as possible, and as late."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 class Delivery:
     """The columns have one entry for each event; a keepalive's are empty.
 
-    They are made when they are first asked for: the next events can be asked for before.
+    They are made on first use, so that the next events can be requested before.
 
-    :param latest_replay_id: of a keepalive: a place that is safe to start from, often ahead of the last event.
-    :param pending: what the service still owes, by its own count.
+    :param latest_replay_id: of a keepalive: a replay id that is safe to start from, often ahead of
+        the last event.
+    :param pending: events that the service still owes, by its own count.
     :param received_at: microseconds since the epoch.
-    :param size: bytes of the response; what it takes to keep this.
+    :param size: bytes of the response, which is the memory that it takes.
     """
 
     events: Sequence[ConsumerEvent] = field(repr=False)
@@ -40,7 +41,7 @@ class Delivery:
 
     @cached_property
     def ids(self) -> list[str]:
-        """The events' ids; empty text where the service sent none."""
+        """The events' ids; empty text if the service sent none."""
         return [event.id for event in self._produced]
 
     @cached_property
@@ -67,11 +68,11 @@ class Delivery:
 
     @property
     def resume_after(self) -> bytes:
-        """Where a subscription goes on after this delivery."""
+        """Replay id after which a subscription continues behind this delivery."""
         return self.events[-1].replay_id if self.events else self.latest_replay_id
 
     def head(self, events: int) -> Delivery:
-        """The first so many events; `latest_replay_id` then is that of the last of them."""
+        """The first so many events; `latest_replay_id` is then that of the last of them."""
         if events >= len(self):
             return self
         return replace(
@@ -81,7 +82,7 @@ class Delivery:
         )
 
     def tail(self, events: int) -> Delivery:
-        """All but the first so many events."""
+        """All events but the first so many."""
         return self if not events else replace(self, events=self.events[events:])
 
     @cached_property

@@ -1,11 +1,13 @@
-"""When an event was created, read from the front of its payload by its own schema.
+"""Creation time of an event, read from the front of its payload by its own schema.
 
-Platform events say it in `CreatedDate`, change events in `ChangeEventHeader.commitTimestamp`, both in milliseconds since the epoch.
-Only the fields up to that one are decoded: a schema cut off behind it reads the payload's beginning.
-It is not read where these fields could make more of a payload than it has bytes (`payload_bounds`).
+Platform events have it in `CreatedDate`, change events in `ChangeEventHeader.commitTimestamp`, both
+in milliseconds since the epoch. Only the fields up to that one are decoded: a schema cut off behind
+it reads the payload's beginning. It is not read if these fields could make more of a payload than
+it has bytes (`payload_bounds`).
 
-Publishers set `CreatedDate` themselves, the service does not check it, and Salesforce's own samples send seconds. So a value that is
-no time of this century as milliseconds is read as seconds, and is unreadable when it is none as seconds either.
+Publishers set `CreatedDate` themselves, the service does not check it, and Salesforce's own samples
+send seconds. So a value that is no time of this century as milliseconds is read as seconds, and is
+unreadable if it is none as seconds either.
 """
 
 from __future__ import annotations
@@ -46,7 +48,10 @@ def event_time_reader(schema_json: str) -> EventTime:
 
 
 def as_time(value: object) -> datetime | None:
-    """Of milliseconds since the epoch, or of seconds; None for what is neither within this century."""
+    """Time of milliseconds since the epoch, or of seconds.
+
+    None if neither is within this century.
+    """
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     for milliseconds in (value, value * 1000):
@@ -55,7 +60,7 @@ def as_time(value: object) -> datetime | None:
     return None
 
 
-def _no_time(payload: bytes) -> None:  # noqa: ARG001 - the shape of an EventTime
+def _no_time(payload: bytes) -> None:  # noqa: ARG001 - the signature of an EventTime
     return None
 
 
@@ -83,6 +88,6 @@ def _front(schema_json: str) -> tuple[Any, tuple[str, ...]] | None:
 
 
 def _up_to(record: dict[str, Any], name: str) -> dict[str, Any]:
-    """:raises ValueError: when the record has no such field."""
+    """The record's schema up to this field. :raises ValueError: the record has no such field."""
     names = [field["name"] for field in record["fields"]]
     return {**record, "fields": record["fields"][: names.index(name) + 1]}

@@ -1,8 +1,10 @@
-"""One subscription read for several members: each gets every delivery from the moment it joined.
+"""Shared stream: one subscription read for several members.
 
-A task of its own reads it, so that nobody who leaves or is cancelled takes the stream along: with grpc.aio, to cancel a read or a write is
-to cancel the call. What happens between a delivery's arrival and the last member's having it is one step of the loop, without an await: who
-joins, joins before or after it.
+Each gets every delivery after it joined.
+
+A task of its own reads it, because with grpc.aio a cancelled read or write cancels the call: a
+member that leaves or is cancelled must not end the stream of the others. A delivery is handed to
+all members in one step of the loop, without an await: a member joins before or after it.
 """
 
 from __future__ import annotations
@@ -28,23 +30,23 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 
-_LISTEN_SECONDS = 3600.0  # looked up this often; nothing depends on it
+_LISTEN_SECONDS = 3600.0  # the reading task wakes up this often; nothing depends on it
 
 
 class StreamMember(Protocol):
-    """What a shared stream asks of its members. All but the properties are orders, carried out at once."""
+    """Interface of a member of a shared stream. All methods act at once, without an await."""
 
     @property
     def request(self) -> JoinRequest:
-        """Where it goes on from."""
+        """Position from which the member continues."""
 
     @property
     def wanted(self) -> int:
-        """How many more events it would take."""
+        """Events that the member would still take."""
 
     @property
     def is_full(self) -> bool:
-        """Whether it holds so much that it did not take yet that no more should be read for it."""
+        """True if the member holds so many unread bytes that nothing more should be read for it."""
 
     def deliver(self, delivery: Delivery) -> None: ...
 
@@ -52,15 +54,15 @@ class StreamMember(Protocol):
         """The stream was opened, lost or ended."""
 
     def detach(self) -> None:
-        """It is no member any more, and goes on from the last delivery it took."""
+        """Leave the stream; the member continues from the last delivery that it got."""
 
 
 class SharedStream:
     """Begins to read when it is made.
 
-    :param first: of the members; it still has to join.
-    :param subscription: makes one that goes on from a place.
-    :param forget: called when nobody may join any more.
+    :param first: join request of the first member, which still has to join.
+    :param subscription: makes a subscription that continues from a replay point.
+    :param forget: called when no member may join any more.
 
     `losses` are the streams lost so far.
     """
@@ -80,11 +82,12 @@ class SharedStream:
         self._closing = False
         self._member_left = False
         self._losses_before = 0
-        # In a context of its own: it is no part of the task that happened to come first, nor may it keep what that one holds.
+        # In a context of its own: it does not belong to the first member's task, and must not keep
+        # its context variables.
         self._reading = asyncio.get_running_loop().create_task(self._read(), context=Context())
         self._reading.add_done_callback(self._ended)
 
-    # --- what members ask --------------------------------------------------------------------------------------------
+    # --- for members ---------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
@@ -92,26 +95,26 @@ class SharedStream:
 
     @property
     def is_over(self) -> bool:
-        """Nothing more will come."""
+        """True if nothing more will come."""
         return self._reading.done()
 
     @property
     def error(self) -> BaseException | None:
-        """What ended it; None: it goes on, or was read to its end."""
+        """The error that ended the stream; None if it still runs or was read to its end."""
         if not self._reading.done() or (self._reading.cancelled() and self._closing):
             return None
         if self._reading.cancelled():
-            return TransportError("The client was closed while somebody listened.")
+            return TransportError("The client was closed while a fetch listened.")
         return self._reading.exception()
 
     @property
     def replay_point(self) -> str:
-        """Where another stream would go on."""
+        """Replay point from which another stream would continue."""
         return self._subscription.replay_point
 
     @property
     def failure(self) -> SfEventsError | None:
-        """The last loss's error, while no stream has answered since."""
+        """The last loss's error, until a stream answers again."""
         return self._subscription.failure
 
     @property
@@ -125,7 +128,7 @@ class SharedStream:
         return self._position.admits(request)
 
     def join(self, member: StreamMember) -> None:
-        """From now on it gets every delivery. It is told at once what the place is called by now."""
+        """Add a member, which gets every delivery from now on, and at once the latest replay id."""
         request = member.request
         self._members.append(member)
         if news := latest_id_for(request, self._position):
@@ -134,12 +137,14 @@ class SharedStream:
         self.update_credit()
 
     def update_credit(self) -> None:
-        """A member wants more than before, or has taken what it was full of."""
+        """Request again: a member wants more than before, or has room again."""
         self._subscription.wake()
         self._room.wake()
 
     def leave(self, member: StreamMember) -> bool:
-        """Takes the member out, unless it is the last: then the stream is half-closed, and the rest is delivered to it.
+        """Take the member out, unless it is the last.
+
+        For the last one the stream is half-closed, and the rest is delivered to it.
 
         :returns: whether the member has left.
         """
@@ -151,12 +156,12 @@ class SharedStream:
         self._forget(self)
         self._closing = True
         if not self._subscription.is_open:
-            self._reading.cancel()  # nothing was asked of the service yet, so nothing is left
+            self._reading.cancel()  # nothing was requested yet, so nothing will come
         self.update_credit()
         return False
 
     async def drop(self, member: StreamMember) -> None:
-        """Takes the member out, be it the last: then no stream is open when this returns."""
+        """Take the member out, even the last one: then no stream is open when this returns."""
         if member in self._members:
             self._take_out(member)
         if not self._members:
@@ -172,7 +177,7 @@ class SharedStream:
         self._member_left = True
         self.update_credit()
 
-    # --- the task that reads -----------------------------------------------------------------------------------------
+    # --- the reading task ----------------------------------------------------------------------
 
     async def _read(self) -> None:
         try:
@@ -188,12 +193,12 @@ class SharedStream:
             await self._subscription.close()
 
     async def _wait_for_room(self) -> None:
-        """The quickest member sets the pace."""
+        """Wait until one member has room: the quickest member sets the pace."""
         while self._members and all(one.is_full for one in self._members) and not self._closing:
             await self._room.wait()
 
     async def _ask(self) -> bool:
-        """Whether all that is wanted by now has been asked for."""
+        """Request the wanted events; False if more is wanted by now or the members changed."""
         wanted = self._wanted()
         await self._subscription.ask_up_to(wanted)
         return wanted == self._wanted() and not self._closing and not self._member_left
@@ -224,7 +229,10 @@ class SharedStream:
                 member.deliver(delivery)
 
     async def _reduce_credit(self) -> None:
-        """Goes on with another stream where too much is asked for on this one. Nothing is lost or doubled: it is read to its end first."""
+        """Continue on another stream if too much is requested on this one.
+
+        Nothing is lost or doubled: this one is read to its end first.
+        """
         self._member_left = False
         wants = [one.wanted for one in self._members]
         if not is_over_asked(self._subscription.outstanding, wants, self.replay_point):
@@ -245,7 +253,7 @@ class SharedStream:
 
     def _ended(self, reading: asyncio.Task[None]) -> None:
         if not reading.cancelled():
-            reading.exception()  # looked at, should all have left meanwhile
+            reading.exception()  # marks it as retrieved, in case no member is left
         self._wake_members()
 
 

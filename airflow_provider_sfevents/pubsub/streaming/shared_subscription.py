@@ -1,4 +1,4 @@
-"""Streams shared by the waits of one client, and the member that a wait sees as a subscription of its own."""
+"""Streams shared by the waits of one client, and a wait's subscription to one of them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 
-# A member that holds so much more than the quickest goes on alone: what it missed is delivered again, but nobody waits for it, nor does
-# memory grow.
+# A member that holds so much more than the quickest leaves the stream: missed events are delivered
+# again to it, but no member waits for it, and memory does not grow.
 _MOST_HELD_BYTES = 4_000_000
 
 
 class SharedStreams:
-    """All streams of one client; those of a topic are told apart by their places.
+    """All streams of one client; those of a topic differ by their positions.
 
-    :param subscription: makes one, from a topic and a start.
+    :param subscription: makes a subscription, from a topic and a start.
     """
 
     def __init__(self, subscription: Callable[[str, str], Subscription]) -> None:
@@ -62,9 +62,9 @@ class SharedStreams:
 
 
 class SharedSubscription:
-    """As a `Subscription` to whoever fetches; joins a stream with the first `next`.
+    """Subscription of a fetch to a shared stream, which it joins with the first `next`.
 
-    :param find: the stream to join.
+    :param find: returns the stream to join.
     :param interrupt: when it is done, `next` returns at once.
     """
 
@@ -84,23 +84,23 @@ class SharedSubscription:
         self._losses = 0
         self._open_failure: SfEventsError | None = None
 
-    # --- as a subscription -------------------------------------------------------------------------------------------
+    # --- as a delivery source --------------------------------------------------------------------
 
     @property
     def failure(self) -> SfEventsError | None:
-        """The last loss's error, while no stream has answered since."""
+        """The last loss's error, until a stream answers again."""
         return (self._stream.failure if self._stream is not None else None) or self._open_failure
 
     @property
     def losses(self) -> int:
-        """Streams lost while it was a member."""
+        """Streams lost during the membership."""
         return self._losses + (self._stream.losses if self._stream is not None else 0)
 
     def listening_since(self, now: float) -> float:
         return now if self._stream is None else self._stream.listening_since(now)
 
     async def ask_up_to(self, wanted: int) -> None:
-        """What it still holds is on account of it."""
+        """Set the wanted events; those that are held already count towards it."""
         self._asked = wanted - self._held_events()
         if self._stream is not None:
             self._stream.update_credit()
@@ -108,9 +108,9 @@ class SharedSubscription:
     async def next(
         self, timeout_seconds: float, opening_seconds: float | None = None
     ) -> Delivery | None:
-        """As of a subscription; what it holds comes before a stream's error."""
+        """As `Subscription.next`; held deliveries come before a stream's error."""
         if self._interrupt.is_set():
-            await asyncio.sleep(0)  # should the caller go on all the same, others run too
+            await asyncio.sleep(0)  # lets other tasks run if the caller continues anyway
             return None
         stream = self._joined()
         if not self._held and not stream.is_over:
@@ -122,13 +122,13 @@ class SharedSubscription:
         return None
 
     async def half_close(self) -> None:
-        """Takes its leave: nothing more is asked for on its account."""
+        """Leave the stream: nothing more is requested for this member."""
         self._asked = 0
         if self._stream is not None and self._stream.leave(self):
             self._detach()
 
     async def rest(self) -> AsyncIterator[Delivery]:
-        """What it holds; the last member is also given what still comes until the stream's end."""
+        """Held deliveries; the last member also gets those that come until the stream's end."""
         await self.half_close()
         while True:
             while self._held:
@@ -139,14 +139,14 @@ class SharedSubscription:
         await self.close()
 
     async def close(self) -> None:
-        """Leaves nothing open on its account."""
+        """Leave the stream, and close it if this is its last member."""
         stream = self._stream
         self._detach()
         self._held.clear()
         if stream is not None:
             await stream.drop(self)
 
-    # --- as a member -------------------------------------------------------------------------------------------------
+    # --- as a member of the stream ----------------------------------------------------------------
 
     @property
     def request(self) -> JoinRequest:
@@ -174,7 +174,7 @@ class SharedSubscription:
     def detach(self) -> None:
         self._detach()
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- internal ---------------------------------------------------------------------------------
 
     def _joined(self) -> SharedStream:
         if self._stream is None:
@@ -197,13 +197,14 @@ class SharedSubscription:
             self._stream = None
 
     def _raise_end(self, stream: SharedStream) -> None:
-        """:raises SfEventsError: what ended the stream, should it be the end for this member too."""
+        """Raise the error that ended the stream, if it ends this member too."""
         if not stream.is_over:
             return
         self._detach()
         error = stream.error
         if error is not None and ends_member(error, stream.replay_point, self._request.start):
-            raise copy(error) from error  # each its own: a raised error remembers who raised it
+            # a copy for each member: a raised error keeps its traceback
+            raise copy(error) from error
 
     def _handed(self) -> Delivery:
         delivery = self._held.pop(0)

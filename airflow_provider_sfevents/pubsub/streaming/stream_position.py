@@ -1,12 +1,15 @@
-"""Where a shared stream is, and who may join it there. Pure.
+"""Position of a shared stream, and the rules of joining it. Pure.
 
-A place has many names: the start of whoever came first, and each keepalive since. Replay ids cannot be compared but for equality, so the
-names are remembered, until an event makes it another place.
+One position has many replay ids: the start of its first member, and each keepalive since. Replay
+ids can only be compared for equality, so they are remembered until an event moves the position.
 
-Rule 1. Who goes on from one of the names misses nothing and gets nothing twice: no event lay between them.
-Rule 2. `latest` is a moment. Who begins there may join at any place, once the stream has come to the end of what lay on the bus; before,
-        it would be given the past.
-Rule 3. `earliest` is a name only for those who would really begin there: what has expired since, an own replay id would have told of.
+Rule 1. A member that continues from one of the ids misses nothing and gets nothing twice: there is
+        no event between them.
+Rule 2. `latest` resolves to a different replay id each time. A member that begins there may join at
+        any position, once the stream has caught up with the bus; before, it would get past events.
+Rule 3. `earliest` matches only members that begin there too. A member with a replay id would be
+        refused if its id has expired; joined to a stream from `earliest`, it would skip the expired
+        events silently.
 """
 
 from __future__ import annotations
@@ -21,16 +24,17 @@ from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# An idle stream hears a keepalive every minute or two, for days. Who comes with an older name has a stream of its own.
+# An idle stream gets a keepalive every minute or two, for days. A member with an older id gets a
+# stream of its own.
 _IDS_KEPT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """Somebody who looks for a stream.
+    """Request of a member to join a stream.
 
     :param start: `earliest`, `latest` or a replay id in hex.
-    :param equal_replay_ids: other replay ids of the very place `start` names.
+    :param equal_replay_ids: other replay ids of the same position as `start`.
     """
 
     start: str
@@ -43,7 +47,10 @@ class JoinRequest:
 
 
 class StreamPosition:
-    """The place of one stream. `newest` is the last name the service told; empty before its first response."""
+    """Position of one stream. `latest_id` is the last replay id from the service.
+
+    Empty before its first response.
+    """
 
     __slots__ = ("_caught_up", "_ids", "_keepalive_ids", "latest_id")
 
@@ -54,21 +61,21 @@ class StreamPosition:
         self.latest_id = ""
 
     def admits(self, request: JoinRequest) -> bool:
-        """Whether what comes next is what comes next for the request."""
+        """Check that the next event of the stream is the next event for the member."""
         if request.start == LATEST:
             return self._caught_up
         keepalive_ids = self._keepalive_ids or ()
         return any(name in self._ids or name in keepalive_ids for name in request.replay_ids)
 
     def add_ids_of(self, request: JoinRequest) -> None:
-        """The request's names are names of this place too."""
+        """Add the replay ids of a member that joined: they denote this position too."""
         if request.start != LATEST:
             self._ids.update(request.replay_ids)
 
     def keepalive_received(self, name: str, *, owed: int) -> None:
-        """A keepalive came: nothing lies between the place and this name of it.
+        """Add the replay id of a keepalive: there is no event between the position and this id.
 
-        :param owed: events the service would have sent, were there any.
+        :param owed: events that the service would have sent if there were any.
         """
         self._caught_up = self._caught_up or owed > 0
         if self._keepalive_ids is None:
@@ -77,33 +84,39 @@ class StreamPosition:
         self.latest_id = name
 
     def event_received(self, name: str) -> None:
-        """An event came: this is another place."""
+        """Move to the replay id of an event."""
         self._ids = {name}
         self._keepalive_ids = None
         self.latest_id = name
 
 
 def latest_id_for(request: JoinRequest, place: StreamPosition) -> str:
-    """The name to tell who joins: it is as good as a keepalive. Empty where there is none but its own."""
+    """The latest replay id, handed to a new member like a keepalive.
+
+    Empty if it is the member's own or there is none.
+    """
     return "" if place.latest_id == request.start else place.latest_id
 
 
 def ends_member(error: object, refused: str, start: str) -> bool:
-    """Whether a stream's end is the end for a member that would go on from `start`.
+    """Check that a stream's end is also the end for a member that would continue from `start`.
 
-    Of several names of a place, one may be older than what the bus remembers, and another not.
+    Several replay ids can denote the same position; some may have expired and others not.
     """
     return not isinstance(error, ReplayIdRefused) or start == refused
 
 
 def shared_credit(wants: Iterable[int]) -> int:
-    """What to have outstanding for members that want so much: more than one of them could take is never asked for."""
+    """Credit to have outstanding for all members: never more than one of them could take."""
     return max(wants, default=0)
 
 
 def is_over_asked(outstanding: int, wants: Iterable[int], place: str) -> bool:
-    """Whether to go on with another stream, since somebody left for whom more was asked than the others want.
+    """Check that more is outstanding than any remaining member wants.
 
-    Credit cannot be taken back, and what comes for nobody is paid for. From `latest` there is no going on.
+    If so, the members continue on another stream.
+
+    Credit cannot be taken back, and events that no member takes are paid for. From `latest` no
+    stream can continue.
     """
     return place != LATEST and 0 < shared_credit(wants) < outstanding

@@ -1,4 +1,4 @@
-"""Where subscriptions get their streams from: each with the session of the moment, and another one where that was refused."""
+"""Source of a topic's streams: opens each with the current session, and renews a refused one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class SessionSource:
-    """:param look_up: asks for the topic; raises where the service cannot be reached."""
+    """Session of the last stream.
+
+    :param look_up: requests the topic; raises if the service cannot be reached.
+    """
 
     def __init__(self, calls: RpcCalls, topic: str, look_up: LookUpTopic) -> None:
         self._calls = calls
@@ -34,7 +37,7 @@ class SessionSource:
 
 
 class TopicStreamSource(SessionSource):
-    """Streams of one topic."""
+    """Subscribe streams of one topic."""
 
     async def open(self, start: str) -> SubscribeStream:
         self._session = await self._calls.session()

@@ -1,12 +1,14 @@
-"""One call with messages both ways, and the Subscribe call: requests out, deliveries in. Knows nothing of bounds, credit or reconnects.
+"""Subscribe call: requests out, deliveries in; below it the bidirectional call that it is.
 
-Three traits of grpc.aio shape it.
+It knows nothing of bounds, credit or reconnects. Three traits of grpc.aio shape it.
 
-1. Cancelling a read cancels the call. So a task of its own reads, and `read` waits for that task's word.
-2. `call.read()` ends at once after a write that found the stream closed, though deliveries are still buffered; what is lost then has been
-   paid for and would be delivered again. Iterating over the call goes on to the real end, so that is how it is read.
-3. Such a write can also cover the stream's status with an INTERNAL of gRPC's own, which looks like a passing fault. The real one came
-   before it and is known to a callback of the call, or comes after it and takes its place.
+1. Cancelling a read cancels the call. So a task of its own reads, and `read` waits for that task.
+2. `call.read()` ends at once after a write that found the stream closed, though deliveries are
+   still buffered; lost ones have been paid for and would be delivered again. Iterating over the
+   call continues to the real end, so the call is read by iteration.
+3. Such a write can also cover the stream's status with an INTERNAL of gRPC's own, which looks like
+   a passing error. The real status came before it and is known to a callback of the call, or comes
+   after it and replaces it.
 """
 
 from __future__ import annotations
@@ -34,10 +36,11 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.clock import Clock
 
 
-# How much is read before the caller takes it. gRPC throws away what it holds unread when a stream is reset, and that has been paid for;
-# a response may have 3 MB, though.
+# Bytes that are read ahead of the caller. gRPC drops unread responses when a stream is reset, and
+# they are paid for. A response may have 3 MB.
 _READ_AHEAD_BYTES = 4_000_000
-# What a write that met the end of its stream leaves as status; the real one, if it is still to come, takes some turns of the loop.
+# Status after a write that met the end of its stream. The real one, if it is still to come, takes
+# some iterations of the loop.
 _COVER = "Internal error from Core"
 _STATUS_SECONDS = 0.5
 _LOOK_AGAIN_SECONDS = 0.005
@@ -48,7 +51,7 @@ class StreamEndedError(TransportError):
 
 
 class DeliveryStream(Protocol):
-    """What a subscription needs of one stream."""
+    """Interface of one stream for a subscription."""
 
     async def ask(self, events: int) -> None: ...
 
@@ -62,9 +65,9 @@ class DeliveryStream(Protocol):
 
 
 class BidiStream:
-    """A call in which both sides send when they like; what comes is read ahead of whoever takes it.
+    """A call in which both sides send at any time; responses are read ahead of the caller.
 
-    :param secret: the token the call carries; it must not show in an error.
+    :param secret: the token of the call; it must not show in an error.
     """
 
     def __init__(self, call: Any, *, doing: str, secret: Secret, clock: Clock) -> None:
@@ -82,14 +85,17 @@ class BidiStream:
         self._wake_up = WakeUp()
 
     async def write(self, message: Any) -> None:
-        """A call that has failed says so when it is read."""
+        """Send a message. A failed call raises when it is read, not here."""
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self._call.write(message)
 
     async def arrival(self, timeout_seconds: float) -> tuple[float, int, Any] | None:
-        """When the next response came, its bytes, and itself; None when there was none in time, or `wake` was called.
+        """Arrival time, bytes and message of the next response.
 
-        :raises StreamEnded: after the last one. :raises SfEventsError: when the call failed.
+        None if none came in time, or `wake` was called.
+
+        :raises StreamEndedError: after the last one.
+        :raises SfEventsError: when the call failed.
         """
         self._read_ahead()
         if not self._arrived and self._end is None:
@@ -103,16 +109,16 @@ class BidiStream:
         return None
 
     def wake(self) -> None:
-        """Lets whoever waits for a response go on."""
+        """Let a waiting `arrival` return."""
         self._wake_up.wake()
 
     async def half_close(self) -> None:
-        """Nothing more will be asked for; the service then ends the stream."""
+        """End the requests; the service then ends the stream."""
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             await self._call.done_writing()
 
     async def close(self) -> None:
-        """Cancels what is left of the call; harmless where nothing is."""
+        """Cancel the call; harmless if it has ended."""
         if self._call is None:
             return
         self._call.cancel()
@@ -120,11 +126,12 @@ class BidiStream:
         if reader is not None:
             reader.cancel()
             await asyncio.wait((reader,))
-        # A call holds its connection. Whoever keeps the error of a cancelled task keeps us, but shall not keep that.
+        # A call holds its connection. The error of a cancelled task may keep this object alive, but
+        # not the call.
         self._call = None
 
     def _is_answer(self, response: Any) -> bool:  # noqa: ARG002 - of another kind of stream
-        """Whether a response is no delivery, but the answer to something that was asked besides."""
+        """True if a response is the answer to another request, and no delivery."""
         return False
 
     def _is_full(self) -> bool:
@@ -135,7 +142,7 @@ class BidiStream:
             self._reader = asyncio.ensure_future(self._read_on())
 
     async def _read_on(self) -> None:
-        """Reads ahead by so many bytes; then the connection holds the service back."""
+        """Read ahead up to a number of bytes; then the connection holds the service back."""
         try:
             async for response in self._call:
                 self._rpc_id = response.rpc_id
@@ -157,11 +164,11 @@ class BidiStream:
             self.wake()
 
     def _note_status(self, call: Any) -> None:
-        """Called with the first status a call gets, and not with what covers it later."""
+        """Keep the first status of the call, not one that covers it later."""
         self._first_status = _at_once(_status(call))
 
     async def _real_end(self, error: grpc.aio.AioRpcError) -> SfEventsError:
-        """What the service ended the stream with, should a write of ours have covered it."""
+        """The service's own status of the stream, if a write of the client has covered it."""
         if self._first_status is not None and _is_cover(error):
             error = self._first_status
         until = asyncio.get_running_loop().time() + _STATUS_SECONDS
@@ -182,7 +189,7 @@ class BidiStream:
 class SubscribeStream(BidiStream):
     """A Subscribe call.
 
-    :param secret: the token the call carries; it must not show in an error.
+    :param secret: the token of the call; it must not show in an error.
     """
 
     def __init__(
@@ -194,15 +201,19 @@ class SubscribeStream(BidiStream):
         self._asked = False
 
     async def ask(self, events: int) -> None:
-        """Where to start is said with the first request only. A stream that has failed says so when it is read."""
+        """Request events; only the first request names the start.
+
+        A failed stream raises when it is read, not here.
+        """
         message = self._request(events)
         self._asked = True
         await self.write(message)
 
     async def read(self, timeout_seconds: float) -> Delivery | None:
-        """The next delivery; None when there was none in time, or `wake` was called.
+        """The next delivery; None if none came in time, or `wake` was called.
 
-        :raises StreamEnded: after the last one. :raises SfEventsError: when the stream failed.
+        :raises StreamEndedError: after the last one.
+        :raises SfEventsError: when the stream failed.
         """
         arrived = await self.arrival(timeout_seconds)
         if arrived is None:
@@ -217,7 +228,7 @@ class SubscribeStream(BidiStream):
 
 
 def first_request(topic: str, start: str, events: int) -> FetchRequest:
-    """The only request that says where to start; the service reads that in no other."""
+    """First request of a stream; the service reads the start in no other."""
     if start == EARLIEST:
         return FetchRequest(
             topic_name=topic, replay_preset=ReplayPreset.EARLIEST, num_requested=events
@@ -245,7 +256,10 @@ async def _status(call: Any) -> grpc.aio.AioRpcError:
 
 
 def _at_once(result: Coroutine[Any, Any, grpc.aio.AioRpcError]) -> grpc.aio.AioRpcError | None:
-    """The result of a coroutine that has nothing to wait for: a callback cannot await, and a task would come too late."""
+    """Result of a coroutine that does not wait.
+
+    A callback cannot await, and a task would run too late.
+    """
     try:
         result.send(None)
     except StopIteration as done:

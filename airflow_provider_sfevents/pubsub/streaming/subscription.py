@@ -1,7 +1,8 @@
-"""A subscription that outlives its streams: credit kept up, lost streams replaced, no event delivered to the caller twice.
+"""Subscription that outlives its streams: it keeps the credit up and replaces lost streams.
 
-After a loss it goes on strictly after the last replay id received, be it an event's or a keepalive's. The start is never changed for
-another reason: a replay id the bus refuses is an error.
+No event is delivered to the caller twice: after a loss the next stream begins strictly after the
+last replay id received, an event's or a keepalive's. The start is never changed for another reason:
+a replay id that the bus refuses is an error.
 """
 
 from __future__ import annotations
@@ -31,19 +32,22 @@ logger = logging.getLogger(__name__)
 
 
 class StreamSource(Protocol):
-    """Where a subscription gets its streams from."""
+    """Interface that opens the streams of a subscription."""
 
     async def reach(self) -> None:
-        """:raises SfEventsError: when the service cannot be reached, or the topic not be read, just now."""
+        """Check that the service can be reached and the topic be read.
+
+        :raises SfEventsError: it cannot.
+        """
 
     async def open(self, start: str) -> DeliveryStream: ...
 
     async def renew(self, why: SfEventsError) -> None:
-        """Gets a session other than that of the last stream, which was refused."""
+        """Get a session other than that of the last stream, which was refused."""
 
 
 class NextStep(Protocol):
-    """What to do when a stream has ended or failed; as `reconnect.next_step`."""
+    """Decision when a stream has ended or failed; as `reconnect.next_step`."""
 
     def __call__(
         self, error: SfEventsError, *, tries: int, renewed: bool, chance: float
@@ -54,9 +58,10 @@ class Subscription:
     """Opens nothing before the first `next`.
 
     :param interrupt: when it is done, `next` returns at once; a future of the loop this is used in.
-    :param next_step: says when another stream is opened.
+    :param next_step: decides when another stream is opened.
 
-    `losses` are the streams lost so far; `failure` is the last loss's error while no stream has answered since.
+    `losses` are the streams lost so far; `failure` is the last loss's error until a stream answers
+    again.
     """
 
     def __init__(
@@ -90,25 +95,31 @@ class Subscription:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a stream now, as far as is known."""
+        """True if a stream is open, as far as is known."""
         return self._stream is not None
 
     @property
     def outstanding(self) -> int:
-        """Events asked for on the open stream and not delivered yet."""
+        """Events requested on the open stream and not delivered yet."""
         return self._outstanding
 
     @property
     def replay_point(self) -> str:
-        """Where another stream would go on: the start, until something came."""
+        """Replay point from which another stream would continue.
+
+        The start, until something came.
+        """
         return self._start
 
     def listening_since(self, now: float) -> float:
-        """Since when this stream has been open; now, while there is none: then silence means nothing."""
+        """Time since when the stream has been open.
+
+        Without one, now: then silence means nothing.
+        """
         return now if self._stream is None else self._open_at
 
     async def ask_up_to(self, wanted: int) -> None:
-        """Tops the credit up to so many events; it cannot be lowered, only be let run down."""
+        """Raise the credit to so many events; it cannot be lowered, only used up."""
         self._wanted = wanted
         asking = credit.to_ask(self._outstanding, wanted)
         if self._stream is not None and asking:
@@ -120,11 +131,12 @@ class Subscription:
     ) -> Delivery | None:
         """The next delivery; None: nothing came in time, or a stream was lost or opened.
 
-        :param opening_seconds: how long opening a stream may take, waits before it included; as `timeout_seconds` where not given.
+        :param opening_seconds: limit for opening a stream, waits before it included; default
+            `timeout_seconds`.
         :raises SfEventsError: when another stream would not help.
         """
         if self._interrupt.is_set():
-            await asyncio.sleep(0)  # should the caller go on all the same, others run too
+            await asyncio.sleep(0)  # lets other tasks run if the caller continues anyway
             return None
         try:
             if self._stream is not None:
@@ -135,15 +147,16 @@ class Subscription:
         return None
 
     async def half_close(self) -> None:
-        """Asks for nothing more; `rest` yields what is still delivered."""
+        """End the requests; `rest` yields the deliveries that still come."""
         self._wanted = 0
         if self._stream is not None:
             await self._stream.half_close()
 
     async def rest(self) -> AsyncIterator[Delivery]:
-        """Half-closes and reads to the end of the stream. What was delivered is paid for, so it is read.
+        """Half-close and read to the end of the stream, because each delivery is paid for.
 
-        An error now ends it like the end does: all that was wanted had come. Where nothing had come, it is a `failure`.
+        An error now counts as the end: all wanted events had come. If nothing had come, it is a
+        `failure`.
         """
         await self.half_close()
         until = self._clock.monotonic() + self._timeouts.rest_seconds
@@ -151,7 +164,7 @@ class Subscription:
             left = until - self._clock.monotonic()
             if left <= 0:
                 logger.warning(
-                    "The service did not end the stream within %.0f s; it is cancelled.",
+                    "The service did not end the stream within %.0f s; cancelling it.",
                     self._timeouts.rest_seconds,
                 )
                 break
@@ -167,19 +180,19 @@ class Subscription:
         await self.close()
 
     async def close(self) -> None:
-        """Leaves nothing open."""
+        """Close the stream, if one is open."""
         stream, self._stream = self._stream, None
         self._outstanding = 0
         if stream is not None:
             await stream.close()
 
     def wake(self) -> None:
-        """Lets a `next` that listens return; one that opens a stream goes on."""
+        """Let a `next` that listens return; one that opens a stream continues."""
         if self._stream is not None:
             self._stream.wake()
 
     async def _open_within(self, seconds: float) -> None:
-        """Opens a stream when the time for it has come; gives up after so long, or when interrupted."""
+        """Open a stream when its time has come; stop after so long, or when interrupted."""
         opening = asyncio.ensure_future(self._open())
         waiting: set[asyncio.Future[Any]] = {opening}
         if self._interrupt.future is not None:
@@ -237,7 +250,7 @@ class Subscription:
         )
 
     async def _lost(self, error: SfEventsError) -> None:
-        """Prepares for the next stream. :raises SfEventsError: the error, when there shall be none."""
+        """Prepare for the next stream. :raises SfEventsError: the error, if there shall be none."""
         self.losses += self._stream is not None
         await self.close()
         step = self._next_step(
@@ -245,10 +258,13 @@ class Subscription:
         )
         if step is None:
             raise error
-        logger.info("The stream is lost (%s); another one in %.1f s.", error, step.wait_seconds)
+        logger.info(
+            "The stream was lost (%s); opening another one in %.1f s.", error, step.wait_seconds
+        )
         if self._start == LATEST:
             logger.warning(
-                "Events published until then are missed: nothing was received yet to go on from."
+                "Events published until then are missed: no replay id was received yet to continue "
+                "from."
             )
         self.failure = None if isinstance(error, StreamEndedError) else error
         self._refusal = error if step.renew else None

@@ -1,4 +1,4 @@
-"""Waiting for a word from another task of the loop, for so long at most; and for the word of whoever wants an end."""
+"""Wake-up between tasks of one event loop, with a timeout; and the interrupt of a subscription."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 class WakeUp:
-    """Wakes the one who waits. Rung while nobody does, it does nothing: look at what may have changed, then wait, with no await between."""
+    """Wake the single waiter.
+
+    A call without a waiter has no effect: check the condition, then wait, with no await in between.
+    """
 
     __slots__ = ("_waiter",)
 
@@ -18,11 +21,11 @@ class WakeUp:
         self._waiter: asyncio.Future[bool] | None = None
 
     def wake(self) -> None:
-        """Lets a `wait` return."""
-        self._end(rang=True)
+        """Let a `wait` return."""
+        self._end(woken=True)
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Returns when it rings, or after so long; whether it rang."""
+        """Return when woken, or after so long; True if woken."""
         loop = asyncio.get_running_loop()
         self._waiter = loop.create_future()
         timer = None if seconds is None else loop.call_later(seconds, self._time_is_up)
@@ -34,32 +37,35 @@ class WakeUp:
             self._waiter = None
 
     def _time_is_up(self) -> None:
-        self._end(rang=False)
+        self._end(woken=False)
 
-    def _end(self, *, rang: bool) -> None:
+    def _end(self, *, woken: bool) -> None:
         if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(rang)
+            self._waiter.set_result(woken)
 
 
 class Interrupt:
-    """A future that tells whoever listens to return at once.
+    """A future that makes the listening call return at once.
 
-    :param future: None: nobody will.
-    :param ring: called when it is done.
-    :raises RuntimeError: for a future of another loop: it could never wake anybody here.
+    :param future: None: there is no interrupt.
+    :param wake: called when the future is done.
+    :raises RuntimeError: for a future of another loop, which could never wake a task of this one.
     """
 
     __slots__ = ("future",)
 
-    def __init__(self, future: asyncio.Future[Any] | None, ring: Callable[[], None]) -> None:
+    def __init__(self, future: asyncio.Future[Any] | None, wake: Callable[[], None]) -> None:
         self.future = future
         if future is not None:
             if future.get_loop() is not asyncio.get_running_loop():
                 raise RuntimeError("The interrupt of a subscription belongs to another event loop.")
-            future.add_done_callback(lambda _: ring())
+            future.add_done_callback(lambda _: wake())
 
     def is_set(self) -> bool:
-        """:raises Exception: what the future failed with; nobody would be told otherwise."""
+        """True if the future is done.
+
+        :raises Exception: the future's own, which would be lost otherwise.
+        """
         if self.future is None or not self.future.done():
             return False
         if not self.future.cancelled():

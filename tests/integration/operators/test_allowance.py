@@ -68,7 +68,7 @@ def test_an_allowance_that_cannot_be_read(
     """If the allowance cannot be read, no event is requested."""
     org.fail_next("rest", status="RESOURCE_EXHAUSTED")
     with pytest.raises(
-        AirflowException, match=r"cannot be read, so nothing was asked for \(min_allowance=1\)"
+        AirflowException, match=r"cannot be read, so no events were requested \(min_allowance=1\)"
     ):
         task.execute(kind, min_allowance=1, **arguments)
     assert org.deliveries() == 0

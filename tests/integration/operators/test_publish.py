@@ -183,7 +183,7 @@ def test_everything_wrong_is_said_before_anything_is_sent(here: Here) -> None:
         ({"records": "P-1"}, "records='P-1' is no list of records"),
         ({"records": {"Number__c": "P-1"}}, "is no list of records"),
         ({"records": [{}], "topic": "/event/Parcle__e"}, "/event/Parcle__e"),
-        ({"records": [{}], "topic": "/data/AccountChangeEvent"}, "Nothing can be published"),
+        ({"records": [{}], "topic": "/data/AccountChangeEvent"}, "takes no events of this user"),
         ({"records": [{}], "conn_id": "nowhere"}, "'nowhere' is not defined"),
         ({"files": " "}, "files=' ' is no URL"),
         ({"files": 7}, "files=7 is no URL"),

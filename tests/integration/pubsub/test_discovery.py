@@ -270,7 +270,7 @@ async def test_an_allowance_that_cannot_be_read(
 ) -> None:
     """Not knowing is a refusal, of the kind of its cause: what passes is retried."""
     login_server.answers = [(status, DATE, body)]
-    with pytest.raises(kind, match=r"nothing was asked for \(min_allowance=500\)"):
+    with pytest.raises(kind, match=r"no events were requested \(min_allowance=500\)"):
         await require_allowance(rest, "/event/Order__e", 500)
 
 

@@ -1,4 +1,4 @@
-"""When a batch ends and what it has room for, without a clock."""
+"""Bounds of a batch: its end and its room, without a clock."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_which_bound_is_reached(
 def test_listening_ends_when_a_timed_bound_is_reached(
     max_seconds: float, idle_seconds: float, learn: float | None, *, learned: bool, silent: float
 ) -> None:
-    """Who listens for `seconds_left` and hears nothing finds a bound reached, and none a moment before."""
+    """After `seconds_left` of silence a bound is reached, and not a moment before."""
     bounds = Bounds(max_seconds=max_seconds, idle_seconds=idle_seconds, learn_seconds=learn)
     so_far = tally(silent_since=1000.0 + silent, learned=learned)
     left = seconds_left(bounds, so_far, 1000.0)
@@ -106,7 +106,7 @@ def test_what_is_wanted_follows_the_room() -> None:
 
 
 def test_the_mean_size_counts_earlier_parts() -> None:
-    """A batch that is continued knows the size of its events from the parts it has already."""
+    """A continued batch knows the mean event size from its earlier parts."""
     so_far = tally(already=StagedProgress(events=10, bytes=5_000))
     assert so_far.mean_event_bytes == 500.0
     assert wanted(Bounds(max_bytes=7_000), so_far) == 4
@@ -116,7 +116,7 @@ def test_the_mean_size_counts_earlier_parts() -> None:
 
 
 def test_a_keepalive_ends_the_learning() -> None:
-    """After a keepalive, silence ends a batch that holds no event as it ends any other."""
+    """After a keepalive, silence ends a batch without events like any other."""
     bounds, so_far = Bounds(idle_seconds=5, learn_seconds=60), tally()
     assert ended_by(bounds, so_far, 1030.0) is None
     so_far.count(0)
@@ -146,7 +146,7 @@ def test_a_keepalive_ends_the_learning() -> None:
     ],
 )
 def test_bounds_that_cannot_be_meant(name: str, value: Any) -> None:
-    """Zero, negative, absurd, or of another type: refused, with the bound's name and the value."""
+    """A bound that is zero, negative, absurd, or of another type is refused by name and value."""
     with pytest.raises(ConfigurationError, match=name) as raised:
         Bounds(**{name: value})
     assert repr(value) in str(raised.value)
@@ -159,7 +159,7 @@ def test_until_is_kept_in_utc() -> None:
 
 
 def test_a_service_that_is_away_has_all_the_time_there_is() -> None:
-    """Silence ends nothing while there is no stream to be silent: only `max_seconds` counts for opening one."""
+    """While no stream is open, only `max_seconds` limits the wait for one."""
     bounds = Bounds(max_seconds=60, idle_seconds=5)
     assert [time_left(bounds, tally(), now) for now in (1000.0, 1050.0, 1070.0)] == [60, 10, 0]
     assert seconds_left(bounds, tally(), 1050.0) == 0

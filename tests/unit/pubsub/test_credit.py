@@ -1,4 +1,4 @@
-"""The credit rules, against a service that counts as Salesforce says it counts."""
+"""Credit rules, against a service that counts as Salesforce documents it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from airflow_provider_sfevents.pubsub import credit
 
 @dataclass
 class Service:
-    """Adds what is asked for, delivers at will, clamps at 100. Requests reach it late: as many as the test lets through."""
+    """Adds requests, delivers on demand, clamps at 100.
+
+    Requests reach it late, as the test decides.
+    """
 
     pending: int = 0
     delivered: int = 0
@@ -42,7 +45,7 @@ class Service:
 def test_a_batch_is_asked_for_exactly_and_never_starved(
     batch: int, spans: list[int], delays: list[int]
 ) -> None:
-    """However late requests arrive and responses are cut: never above 100, never starved, and all of it comes."""
+    """Credit never exceeds 100 and never starves, however late requests arrive."""
     service, outstanding, received, asked, step = Service(), 0, 0, 0, 0
     while received < batch:
         asking = credit.to_ask(outstanding, credit.wanted(batch - received, None, 1.0))
@@ -71,7 +74,10 @@ def test_a_batch_is_asked_for_exactly_and_never_starved(
 def test_what_is_wanted_stays_within_the_room(
     room: int, room_bytes: int | None, mean: float
 ) -> None:
-    """Nothing without room; else at least one event, at most 100 and at most the room."""
+    """Without room the credit is 0.
+
+    Otherwise at least one event, at most 100 and at most the room.
+    """
     wanted = credit.wanted(room, room_bytes, mean)
     if room <= 0 or (room_bytes is not None and room_bytes <= 0):
         assert wanted == 0
@@ -90,7 +96,7 @@ def test_what_is_wanted_stays_within_the_room(
     ],
 )
 def test_credit_runs_down_as_bytes_run_out(room_bytes: int, mean: float, wanted: int) -> None:
-    """Near `max_bytes` only as many events are wanted as the mean size lets fit, the last one overstepping."""
+    """Near `max_bytes` the credit is the number of events that fit by mean size, rounded up."""
     assert credit.wanted(10_000, room_bytes, mean) == wanted
 
 
@@ -106,7 +112,7 @@ def test_asking_reaches_the_wanted_credit_or_leaves_it(outstanding: int, wanted:
     ("outstanding", "delivered", "reported", "waited", "after"),
     [
         pytest.param(100, 10, 83, 0.1, 90, id="a request is under way"),
-        pytest.param(100, 10, 95, 0.1, 95, id="the service holds more than we counted"),
+        pytest.param(100, 10, 95, 0.1, 95, id="the service counts more than the client"),
         pytest.param(100, 10, 70, 11.0, 70, id="nothing can be under way any more"),
         pytest.param(100, 10, 70, 10.0, 70, id="from ten seconds on"),
         pytest.param(100, 10, 70, 9.999, 90, id="and not a moment before"),
@@ -118,7 +124,7 @@ def test_asking_reaches_the_wanted_credit_or_leaves_it(outstanding: int, wanted:
 def test_whose_count_is_believed(
     outstanding: int, delivered: int, reported: int, waited: float, after: int
 ) -> None:
-    """Ours, unless the service's is higher, or is so late that it has seen all we asked for."""
+    """The client's count is used, unless the service's is higher or certainly complete."""
     assert after == credit.after_delivery(
         outstanding, delivered=delivered, reported=reported, waited_seconds=waited
     )

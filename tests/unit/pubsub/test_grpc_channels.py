@@ -1,4 +1,4 @@
-"""On which connection an RPC goes, and when connections are opened and closed."""
+"""Choice of a connection for an RPC, and opening and closing of connections."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def loads(*pairs: tuple[int, int]) -> list[ChannelLoad]:
 def test_where_an_rpc_goes(
     there: list[tuple[int, int]], stream: int | None, call: int | None
 ) -> None:
-    """A stream on the fullest connection with room, a call on the emptiest; on another one where there is no room."""
+    """A stream uses the fullest connection with room, a call the emptiest.
+
+    Without room another one is opened.
+    """
     assert (for_stream(loads(*there)), for_call(loads(*there))) == (stream, call)
 
 
@@ -59,7 +62,7 @@ def test_where_an_rpc_goes(
 def test_when_an_empty_connection_is_closed(
     there: list[tuple[int, int]], closed: int | None
 ) -> None:
-    """Only where the others have room to spare, so that one stream more or less does not open and close connections."""
+    """An empty connection is closed only if the others have room to spare."""
     assert superfluous(loads(*there)) == closed
 
 
@@ -81,7 +84,7 @@ class MadeUpCall:
 
 
 class MadeUpChannel:
-    """A channel that counts what is on it."""
+    """A channel that counts its RPCs."""
 
     def __init__(self) -> None:
         self.rpcs = 0
@@ -108,7 +111,7 @@ class MadeUpChannel:
 @settings(deadline=None, max_examples=30)  # a busy machine is no defect
 @given(steps=st.lists(st.integers(-150, 150), min_size=1, max_size=12))
 def test_no_connection_is_ever_too_full(steps: list[int]) -> None:
-    """However many streams come and go, none shares a connection with more than 89 others, and few connections are left to few streams."""
+    """A connection never has more than 90 streams, and few streams keep few connections."""
 
     async def play() -> None:
         opened: list[MadeUpChannel] = []
@@ -137,7 +140,7 @@ def test_no_connection_is_ever_too_full(steps: list[int]) -> None:
 
 
 def test_a_call_finds_room_beside_any_number_of_streams() -> None:
-    """Ten calls go where the streams are; many more of them open another connection instead of waiting for ever."""
+    """Ten calls fit beside full streams; more calls open another connection instead of waiting."""
 
     async def play() -> None:
         opened: list[MadeUpChannel] = []

@@ -1,4 +1,4 @@
-"""What follows the loss of a stream."""
+"""Retry rules after a failure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEn
     ids=lambda error: type(error).__name__,
 )
 def test_what_another_stream_would_not_mend(error: SfEventsError) -> None:
-    """Given up at once, however few the tries."""
+    """An error that another try cannot help is raised at once."""
     assert next_step(error, tries=0, renewed=False, chance=0.5) is None
 
 
@@ -36,7 +36,10 @@ def test_what_another_stream_would_not_mend(error: SfEventsError) -> None:
     "error", [TransportError("x"), StreamEndedError("x")], ids=["failed", "ended"]
 )
 def test_waits_grow_up_to_a_limit(error: SfEventsError) -> None:
-    """Each try waits up to twice as long as the one before; after so many the error stands."""
+    """Each try waits up to twice as long as the one before.
+
+    After the last one the error is raised.
+    """
     steps = [next_step(error, tries=tries, renewed=False, chance=1.0) for tries in range(MAX_TRIES)]
     waits = [step.wait_seconds for step in steps if step is not None]
     assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]
@@ -44,14 +47,14 @@ def test_waits_grow_up_to_a_limit(error: SfEventsError) -> None:
 
 
 def test_waits_are_spread_from_nothing() -> None:
-    """Clients that lost their streams together do not come back together."""
+    """Clients that lost their streams together wait for different times."""
     assert next_step(TransportError("x"), tries=3, renewed=False, chance=0.25) == Retry(
         wait_seconds=1.0
     )
 
 
 def test_a_refused_token_is_renewed_once() -> None:
-    """A new session at once; when that is refused as well, the error stands."""
+    """A refused session is renewed at once; if the new one is refused too, the error is raised."""
     error = TokenRefusedError("x")
     assert next_step(error, tries=0, renewed=False, chance=0.5) == Retry(
         wait_seconds=0.0, renew=True

@@ -1,4 +1,4 @@
-"""Where to start, and which names can be topics."""
+"""Starts of subscriptions, and names of topics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_first_request(start: str, request_: FetchRequest) -> None:
 
 
 def test_a_further_request() -> None:
-    """Topic and number, nothing about where to start."""
+    """A later request names the topic and a number, and no start."""
     assert further_request(TOPIC, 3) == FetchRequest(topic_name=TOPIC, num_requested=3)
 
 
@@ -50,21 +50,21 @@ def test_a_further_request() -> None:
     ["", " ", "abc", "0x00ff", "00FF", "00 ff", "-1", "-2", "LATEST", "zz", "00" * 500, "00ff\n"],
 )
 def test_a_start_that_is_none(start: str) -> None:
-    """Blank and malformed ids are refused before anything is asked, naming what is allowed."""
+    """Blank and malformed ids are refused before any request, with the allowed forms."""
     with pytest.raises(ConfigurationError, match="earliest"):
         check_start(start)
 
 
 @pytest.mark.parametrize("digits", [16, 20])
 def test_a_start_that_a_person_gives(digits: int) -> None:
-    """A preset, or a replay id of the length that Salesforce's have or had."""
+    """A user may give a preset, or a replay id of a length that Salesforce's ids have had."""
     assert check_given_start("0" * digits) == "0" * digits
     assert check_given_start("latest") == "latest"
 
 
 @pytest.mark.parametrize(("start", "has"), [("ff", "1 byte,"), ("00" * 9, "9 bytes,")])
 def test_a_replay_id_of_an_impossible_length(start: str, has: str) -> None:
-    """It is refused when a person gives it, and taken from Salesforce, whose ids are opaque."""
+    """A replay id of another length is refused from a user and accepted from Salesforce."""
     assert check_start(start) == start
     with pytest.raises(ConfigurationError, match=f"it has {has} and theirs have 8 or 10"):
         check_given_start(start)
@@ -75,7 +75,7 @@ def test_a_replay_id_of_an_impossible_length(start: str, has: str) -> None:
     ["/event/Order__e", "/data/ChangeEvents", "/data/AccountChangeEvent", "/event/Orders__chn", "/event/LoginEventStream"],
 )  # fmt: skip
 def test_topics(topic: str) -> None:
-    """Platform events, change events, and channels of either."""
+    """Platform events, change events, and channels of either are topics."""
     assert check_topic(topic) == topic
 
 
@@ -95,7 +95,10 @@ def test_topics(topic: str) -> None:
     ],
 )
 def test_names_that_are_no_topics(topic: Any) -> None:
-    """Refused with the forms there are; PushTopics and generic channels belong to another API."""
+    """Other names are refused with the allowed forms.
+
+    PushTopics and generic channels belong to another API.
+    """
     with pytest.raises(TopicError, match="/event/Order__e"):
         check_topic(topic)
 
@@ -104,12 +107,12 @@ def test_names_that_are_no_topics(topic: Any) -> None:
     ("given", "kept"), [(b"\x00\xff", "00ff"), ("00ff", "00ff"), ("00FF", "00ff")]
 )
 def test_replay_ids_are_bytes_or_hex(given: bytes | str, kept: str) -> None:
-    """Both forms are one replay id."""
+    """A replay id is the same as bytes and as hex."""
     assert replay_id_hex(given) == kept
 
 
 @pytest.mark.parametrize("given", [b"", "", "f", "0x00", "latest", "00" * 129, b"0" * 129, 7, None])
 def test_what_is_no_replay_id(given: Any) -> None:
-    """It is named, with what to give instead."""
+    """The error names the wrong value and the accepted forms."""
     with pytest.raises(ConfigurationError, match=r"is no replay id\. Give the bytes of a delivery"):
         replay_id_hex(given)

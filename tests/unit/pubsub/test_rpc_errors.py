@@ -1,4 +1,4 @@
-"""The errors table, row by row, and what becomes of a failed RPC."""
+"""Table of error codes, row by row, and the error of a failed RPC."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_every_code_has_a_row_here() -> None:
 @pytest.mark.parametrize("code", sorted(KINDS))
 @pytest.mark.parametrize("status", ["INTERNAL", "INVALID_ARGUMENT"])
 def test_a_code_decides_whatever_the_status(code: str, status: str) -> None:
-    """The `error-code` trailer says what is wrong; the status beside it varies and is not asked."""
+    """The `error-code` trailer decides the meaning; the status beside it varies and is ignored."""
     error = failed(status, PREFIX + code, rpc_id="abc-1")
     assert type(error) is KINDS[code]
     assert is_transient(error) is (code in TRANSIENT)
@@ -107,7 +107,7 @@ def test_a_code_decides_whatever_the_status(code: str, status: str) -> None:
 
 @pytest.mark.parametrize("code", sorted(KINDS))
 def test_a_message_names_all_that_is_needed(code: str) -> None:
-    """What was tried, what the service said, the code, the rpc id support asks for, and the remedy."""
+    """A message has the call, the service's words, the code, the rpc id, and the remedy."""
     text = str(failed("INTERNAL", PREFIX + code, "It broke. rpcId: abc-1", "abc-1"))
     assert text.startswith("Subscribing to /event/X__e at h:1 failed: It broke (")
     assert f"({code}, rpc id abc-1). {BY_CODE[code].remedy}" in text
@@ -116,7 +116,7 @@ def test_a_message_names_all_that_is_needed(code: str) -> None:
 
 @pytest.mark.parametrize("code", ["", PREFIX + "topic.not.found"])
 def test_an_rpc_id_only_the_text_tells(code: str) -> None:
-    """Where the trailer is missing, the id support asks for is taken from the service's own words."""
+    """Without the trailer, the rpc id is taken from the service's own words."""
     text = str(failed("NOT_FOUND", code, "It broke. rpcId: 0ab-9"))
     assert "It broke (" in text
     assert text.count("0ab-9") == 1
@@ -155,14 +155,17 @@ def test_an_rpc_id_only_the_text_tells(code: str) -> None:
 def test_without_a_code_the_wire_is_read(
     status: str, details: str, kind: type[SfEventsError]
 ) -> None:
-    """Without a code gRPC's words count, then the status; INVALID_ARGUMENT refuses no replay id."""
+    """Without a code gRPC's words decide, then the status.
+
+    INVALID_ARGUMENT refuses no replay id.
+    """
     error = failed(status, details=details)
     assert type(error) is kind
     assert status in str(error)
 
 
 def test_a_code_counts_more_than_the_words_beside_it() -> None:
-    """A known code decides even where the text reads like a fault of the connection."""
+    """A known code decides even if the text reads like a failure of the connection."""
     cut = "Received RST_STREAM with code 0"
     assert type(failed("UNAVAILABLE", PREFIX + "topic.not.found", cut)) is TopicError
     no_schema = failed("NOT_FOUND", PREFIX + "schema.meta.permission", cut, rpc="GetSchema")
@@ -188,20 +191,23 @@ def test_a_code_counts_more_than_the_words_beside_it() -> None:
 def test_a_call_that_the_service_certainly_did_not_carry_out(
     details: str, code: str, nothing: bool
 ) -> None:
-    """It found no connection, or the service refused it; a lost answer proves nothing."""
+    """A call without a connection or with a refusal was not carried out.
+
+    A lost answer proves nothing.
+    """
     error = failed("UNAVAILABLE", code and PREFIX + code, details)
     assert took_nothing(error) is nothing
 
 
 def test_a_proxy_that_answers_does_not_deny_a_schema() -> None:
-    """NOT_FOUND of something that is not the Pub/Sub API says nothing of a schema."""
+    """NOT_FOUND of a server that is not the Pub/Sub API says nothing about a schema."""
     error = failed("NOT_FOUND", details="Received http2 header with status: 404", rpc="GetSchema")
     assert type(error) is ConfigurationError
     assert "is not the Pub/Sub API" in str(error)
 
 
 def test_a_service_without_resources_is_asked_less_often() -> None:
-    """RESOURCE_EXHAUSTED without a code has the remedy of a flood, not that of a broken network."""
+    """RESOURCE_EXHAUSTED without a code has the remedy of an overload."""
     assert "with fewer subscriptions and publishes at once" in str(failed("RESOURCE_EXHAUSTED"))
 
 
@@ -239,25 +245,25 @@ def test_a_service_without_resources_is_asked_less_often() -> None:
 def test_a_schema_is_unknown_only_where_the_service_says_so(
     status: str, code: str, kind: type[SfEventsError]
 ) -> None:
-    """An event whose schema is unknown goes to quarantine, so nothing that may pass or be permitted later is read as that."""
+    """Only the service's own denial makes a schema unknown."""
     error = failed(status, code and PREFIX + code, rpc="GetSchema")
     assert type(error) is kind
 
 
 def test_another_call_knows_no_unknown_schema() -> None:
-    """NOT_FOUND of another RPC is about another thing."""
+    """NOT_FOUND of another RPC is not about a schema."""
     assert type(failed("NOT_FOUND", rpc="GetTopic")) is ConfigurationError
 
 
 def test_a_code_of_the_future() -> None:
-    """A code this release does not know is shown with its status, and read by it."""
+    """An unknown code is shown with its status, which decides the meaning."""
     error = failed("UNAVAILABLE", PREFIX + "something.new", rpc_id="r")
     assert type(error) is TransportError
     assert "(something.new, UNAVAILABLE, rpc id r)" in str(error)
 
 
 def test_trailers_and_secret_of_a_real_rpc_error() -> None:
-    """Code and rpc id come from the trailers; a token the service quotes back is not repeated."""
+    """Code and rpc id come from the trailers; a token that the service quotes is masked."""
     trailers = grpc.aio.Metadata(("error-code", PREFIX + "service.unavailable"), ("rpc-id", "r-1"))
     rpc = grpc.aio.AioRpcError(
         grpc.StatusCode.INTERNAL, grpc.aio.Metadata(), trailers, details="token 00D!s3cret is odd"
@@ -271,7 +277,7 @@ def test_trailers_and_secret_of_a_real_rpc_error() -> None:
 
 @pytest.mark.parametrize("kind", ErrorKind)
 def test_what_is_said_of_trying_again_is_what_is_done(kind: ErrorKind) -> None:
-    """The words of the page of errors, against what client and task do with an error of the kind."""
+    """The retries on the page of errors are those that client and task do for the kind of error."""
     error = ERRORS[kind]("it broke")
     step = next_step(error, tries=0, renewed=False, chance=0.0)
     by_task = not isinstance(error, NEVER_RETRIED)
@@ -285,7 +291,7 @@ def test_what_is_said_of_trying_again_is_what_is_done(kind: ErrorKind) -> None:
 
 
 def test_every_code_says_what_it_means() -> None:
-    """One sentence each, no code twice, and no word of the prefix."""
+    """Each code has one sentence, no code stands there twice, and no suffix repeats the prefix."""
     suffixes = [one.suffix for one in CODES]
     assert len(set(suffixes)) == len(suffixes)
     assert [one.suffix for one in CODES if not one.means.endswith(".")] == []

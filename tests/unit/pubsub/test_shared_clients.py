@@ -1,4 +1,4 @@
-"""One client for all who run in a loop with equal settings, for as long as one of them is there."""
+"""One client per loop and settings, while it has users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHER = replace(SETTINGS, endpoint="api.deu.pubsub.salesforce.com:443")
 
 
 class Made:
-    """The clients that were made, and how often each was closed."""
+    """Clients that were made, and the number of times each was closed."""
 
     def __init__(self) -> None:
         self.closed: list[int] = []
@@ -40,7 +40,7 @@ class Made:
 
 
 def test_equal_settings_share_a_client() -> None:
-    """Equal is what counts, not the same object; other settings have a client of their own."""
+    """Equal settings share a client even as different objects; other settings have their own."""
 
     async def play() -> Made:
         made = Made()
@@ -57,7 +57,7 @@ def test_equal_settings_share_a_client() -> None:
 
 
 def test_it_survives_that_its_first_user_leaves() -> None:
-    """It is closed once, by the last to leave, however that one leaves."""
+    """A client is closed once, by the last user that leaves."""
 
     async def play() -> None:
         made, left, stay = Made(), asyncio.Event(), asyncio.Event()
@@ -79,7 +79,7 @@ def test_it_survives_that_its_first_user_leaves() -> None:
 
 
 def test_whoever_comes_while_it_closes_gets_another() -> None:
-    """Nobody is handed a client that is on its way out."""
+    """A user that comes while a client closes gets another one."""
 
     async def play() -> None:
         made = Made()
@@ -97,7 +97,7 @@ def test_whoever_comes_while_it_closes_gets_another() -> None:
 
 
 def test_each_loop_has_its_own() -> None:
-    """Channels belong to the loop they were made in."""
+    """Each event loop has its own client, because channels belong to their loop."""
     made = Made()
 
     async def use() -> PubSubClient:

@@ -1,4 +1,4 @@
-"""The waits against each other."""
+"""Timeouts against each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ LONGEST_KEEPALIVE_SECONDS = 270
 
 
 def test_a_dead_line_is_noticed_long_before_the_silence() -> None:
-    """Pings find a dead connection within a minute; silence tells only after the latest keepalive, but then it does."""
+    """Pings find a dead connection within a minute.
+
+    The silence limit is above the longest keepalive interval.
+    """
     timeouts = Timeouts()
     assert timeouts.dead_line_seconds <= 60
     assert timeouts.silence_seconds > LONGEST_KEEPALIVE_SECONDS

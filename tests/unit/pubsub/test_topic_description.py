@@ -38,7 +38,7 @@ SCHEMA = json.dumps(
 
 
 def test_every_kind_of_field() -> None:
-    """Name, Avro's type in words, Salesforce's type from the note, and whether it may be missing."""
+    """A field has a name, Avro's and Salesforce's type, and whether it may be missing."""
     assert fields_of(SCHEMA) == tuple(
         FieldDescription(name=name, type=kind, salesforce_type=salesforce, nullable=nullable)
         for name, kind, salesforce, nullable in (

@@ -57,7 +57,7 @@ def test_a_subscription_of_another_topic_is_refused(
     bus.define_managed_subscription(
         NAME, "/event/Other__e", default_replay="EARLIEST", error_recovery_replay="EARLIEST"
     )
-    assert "is of topic /event/Other__e, and the task's topic is /event/Order__e" in refused(
+    assert "has topic /event/Other__e, and the task's topic is /event/Order__e" in refused(
         consumer
     )
 
@@ -160,7 +160,7 @@ def test_another_client_has_the_slot(bus: Emulator, consumer: ManagedConsumer) -
             assert len(first) == 1
             consumer.timeouts = replace(PATIENT, slot_seconds=0.3)
             with pytest.raises(
-                SlotTakenError, match="has another client, and the service lets in one"
+                SlotTakenError, match="has another client, and the service admits one"
             ):
                 await consumer.stage_until(asyncio.Event())
             consumer.timeouts = PATIENT

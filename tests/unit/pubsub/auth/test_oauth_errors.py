@@ -1,4 +1,4 @@
-"""What each refusal of the token endpoint tells the user to do."""
+"""Remedies for refusals of the token endpoint."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
     ],
 )
 def test_each_refusal_has_a_remedy(error: str, description: str, part: str) -> None:
-    """The setting or person that helps, told from the pair Salesforce sends."""
+    """Each pair that Salesforce sends leads to the setting that helps."""
     assert part in remedy(error, description)
 
 
@@ -52,5 +52,5 @@ def test_each_refusal_has_a_remedy(error: str, description: str, part: str) -> N
     ],
 )
 def test_a_clock_that_is_off_is_told(date: str, said: str) -> None:
-    """By the answer's own Date header, where that explains something."""
+    """A clock that is off by a notable skew is named, by the answer's own Date header."""
     assert clock_skew(date, NOW) == said

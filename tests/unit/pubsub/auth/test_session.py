@@ -1,4 +1,4 @@
-"""Org ids, from wherever they can be read."""
+"""Ids of org and user, from every source that has them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from airflow_provider_sfevents.pubsub.auth.session import (
     ],
 )
 def test_the_long_form_of_an_id(short: str, long: str) -> None:
-    """Fifteen characters become eighteen as Salesforce makes them; others stay."""
+    """An id of 15 characters gets the suffix that Salesforce gives it; other text stays."""
     assert long_id(short) == long
 
 
@@ -41,7 +41,7 @@ def test_the_long_form_of_an_id(short: str, long: str) -> None:
     ],
 )
 def test_the_org_id_in_a_token(token: str, org_id: str) -> None:
-    """A classic token begins with it; nothing is guessed of another."""
+    """A classic token begins with the org id; no id is taken from another token."""
     assert org_id_from_token(Secret(token)) == org_id
 
 
@@ -79,11 +79,11 @@ def test_the_ids_in_an_id_url(url: str, ids: tuple[str, str]) -> None:
     ],
 )
 def test_ids_of_orgs_and_users(text: str, org_id: str, user_id: str) -> None:
-    """Fifteen or eighteen characters that begin with 00D or 005, always given with eighteen."""
+    """An id of 15 or 18 characters that begins with 00D or 005 is returned with 18."""
     assert (org_id_of(text), user_id_of(text)) == (org_id, user_id)
 
 
 def test_a_session_does_not_show_its_token() -> None:
-    """A session in a log line is no leak."""
+    """The `repr` of a session shows no token."""
     session = Session(token=Secret("s3cret"), instance_url="https://x", org_id="00D")
     assert "s3cret" not in repr(session)

@@ -1,4 +1,4 @@
-"""What a connection may say, and that none of its secrets shows."""
+"""Checks of a connection's settings, and secrets that never show."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ SOAP = SoapLogin(
 
 @pytest.mark.parametrize("login", [SECRET, KEY, TOKEN, REFRESH, PASSWORD, SOAP], ids=type)
 def test_secrets_do_not_show(login: Any) -> None:
-    """Settings are logged and end up in tracebacks; secrets must not."""
+    """Neither `repr` nor format of settings shows a secret."""
     assert "s3cret" not in repr(Settings(login=login)) + str(login)
 
 
 def test_equal_settings_are_one_key() -> None:
-    """Sessions are kept by settings: equal ones share, any difference keeps apart."""
+    """Equal settings are one key of the session cache; any difference makes another one."""
     one = Settings(login=SECRET)
     assert (
         len(
@@ -87,7 +87,7 @@ def test_equal_settings_are_one_key() -> None:
     ],
 )
 def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
-    """People paste addresses from their browser."""
+    """A URL with a path, as copied from a browser, is kept as scheme and host."""
     assert replace(SECRET, login_url=url).login_url == kept
 
 
@@ -124,7 +124,7 @@ def test_a_url_is_kept_as_scheme_and_host(url: str, kept: str) -> None:
     ],
 )
 def test_settings_that_cannot_work(change: Any, said: str) -> None:
-    """Refused where they are made, with what is wrong and what to give instead; no secret in the message."""
+    """Wrong settings are refused when made; the message has fault and remedy, and no secret."""
     with pytest.raises(ConfigurationError, match=said) as raised:
         change()
     assert "pw" not in str(raised.value)
@@ -133,7 +133,7 @@ def test_settings_that_cannot_work(change: Any, said: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "[::1]"])
 def test_plaintext_to_this_machine(host: str) -> None:
-    """The emulator, and a proxy that adds TLS, run here."""
+    """Plaintext is allowed to this machine, for the emulator or a proxy that adds TLS."""
     assert Settings(login=SECRET, endpoint=f"{host}:7011", plaintext=True).endpoint_is_local
 
 
@@ -179,7 +179,7 @@ HOME = replace(SECRET, login_url="https://login.acme.example:8443")
     ],
 )  # fmt: skip
 def test_a_token_goes_to_known_hosts(url: str, kept: str) -> None:
-    """The login's host, Salesforce's domains and hosts that the connection names are taken."""
+    """A token is sent to the login's host, Salesforce's domains and allowed hosts."""
     settings = Settings(login=HOME, allowed_hosts=("Gateway.acme.example",))
     assert settings.instance_url(url) == kept
 
@@ -199,7 +199,10 @@ def test_a_token_goes_to_known_hosts(url: str, kept: str) -> None:
     ],
 )
 def test_a_token_goes_nowhere_else(url: str) -> None:
-    """Another host in a login's answer is refused; the message names it and the way to allow it."""
+    """Another host in a login's answer is refused.
+
+    The message names it and the setting that allows it.
+    """
     settings = Settings(login=HOME, allowed_hosts=("gateway.acme.example",))
     with pytest.raises(ConfigurationError, match="The token is not sent there") as raised:
         settings.instance_url(url)
@@ -209,7 +212,7 @@ def test_a_token_goes_nowhere_else(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["https://x.example", "x.example:443", "*.x.example", "x/y", ""])
 def test_allowed_hosts_are_names(name: str) -> None:
-    """A URL, a port or a pattern among them is refused rather than never matched."""
+    """A URL, a port or a pattern in `allowed_hosts` is refused, because it would never match."""
     with pytest.raises(ConfigurationError, match="no host name"):
         Settings(login=HOME, allowed_hosts=("gateway.acme.example", name))
 
@@ -218,7 +221,7 @@ def test_allowed_hosts_are_names(name: str) -> None:
     ("given", "kept"), [("57.0", "57.0"), ("31", "31.0"), ("64.0", "64.0"), (" v62.0 ", "62.0")]
 )
 def test_versions_with_a_soap_login(given: str, kept: str) -> None:
-    """31.0 to 64.0, however they are written."""
+    """SOAP login takes versions 31.0 to 64.0, in every spelling."""
     assert replace(SOAP, api_version=given).api_version == kept
 
 
@@ -228,11 +231,11 @@ def test_versions_with_a_soap_login(given: str, kept: str) -> None:
         ("65.0", "does not exist in API 65.0.*Summer '27.*client credentials"),
         ("70", "does not exist in API 70.0"),
         ("30.0", "retired"),
-        ("newest", "'newest' is none"),
-        ("57.1", "'57.1' is none"),
+        ("newest", "'newest' is not valid"),
+        ("57.1", "'57.1' is not valid"),
     ],
 )
 def test_versions_without_a_soap_login(given: str, said: str) -> None:
-    """Refused before anything is sent, with the reason and the way out."""
+    """A version without SOAP login is refused before a request, with the reason and the remedy."""
     with pytest.raises(ConfigurationError, match=said):
         replace(SOAP, api_version=given)

@@ -1,4 +1,4 @@
-"""What is sent to the SOAP login, and what is read of its answers."""
+"""Request of the SOAP login, and the reading of its answers."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ def read(status: int, body: bytes) -> SoapAnswer:
 
 def answer(inside: str, more: str = "") -> bytes:
     return (
-        f'<?xml version="1.0" encoding="UTF-8"?>{more}<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
-        'xmlns="urn:partner.soap.sforce.com" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>'
+        f'<?xml version="1.0" encoding="UTF-8"?>{more}<soapenv:Envelope '
+        'xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" '
+        'xmlns="urn:partner.soap.sforce.com" '
+        'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body>'
         f"{inside}</soapenv:Body></soapenv:Envelope>"
     ).encode()
 
@@ -53,7 +55,8 @@ def granted(org: str = f"<organizationId>{ORG}</organizationId>", expired: str =
     return (
         f"<loginResponse><result><passwordExpired>{expired}</passwordExpired>"
         "<serverUrl>https://acme.my.salesforce.com/services/Soap/u/57.0/00D000000000001</serverUrl>"
-        f'<sessionId>{TOKEN}</sessionId><userId>005000000000001AAA</userId><userInfo>{org}<roleId xsi:nil="true"/>'
+        f"<sessionId>{TOKEN}</sessionId><userId>005000000000001AAA</userId><userInfo>{org}<roleId "
+        'xsi:nil="true"/>'
         "<userId>005other</userId></userInfo></result></loginResponse>"
     )
 
@@ -61,7 +64,8 @@ def granted(org: str = f"<organizationId>{ORG}</organizationId>", expired: str =
 def fault(code: str, text: str) -> str:
     return (
         f"<soapenv:Fault><faultcode>sf:{code}</faultcode><faultstring>{code}: {text}</faultstring>"
-        '<detail><sf:LoginFault xmlns:sf="urn:fault.partner.soap.sforce.com" xsi:type="sf:LoginFault">'
+        '<detail><sf:LoginFault xmlns:sf="urn:fault.partner.soap.sforce.com" '
+        'xsi:type="sf:LoginFault">'
         f"<sf:exceptionCode>{code}</sf:exceptionCode><sf:exceptionMessage>{text}</sf:exceptionMessage>"
         "</sf:LoginFault></detail></soapenv:Fault>"
     )
@@ -69,8 +73,8 @@ def fault(code: str, text: str) -> str:
 
 @pytest.mark.parametrize("hard", ["a&b<c>d", "]]>", "x\"y'z", "Zürich ☃ 😀", "&amp;", " ends "])
 def test_any_password_arrives_as_it_is(hard: str) -> None:
-    """What XML has a meaning for is escaped; the security token goes behind the password."""
-    sent = ET.fromstring(envelope(login(hard=hard)))  # noqa: S314 - our own
+    """Characters with a meaning in XML are escaped; the security token follows the password."""
+    sent = ET.fromstring(envelope(login(hard=hard)))  # noqa: S314 - made by the client
     [call] = sent.iter(f"{PARTNER}login")
     assert [(one.tag, one.text) for one in call] == [
         (f"{PARTNER}username", "u@acme.example"),
@@ -79,14 +83,14 @@ def test_any_password_arrives_as_it_is(hard: str) -> None:
 
 
 def test_what_xml_cannot_carry_is_refused() -> None:
-    """A control character cannot even be escaped; the password is not shown."""
+    """A control character, which XML cannot carry, is refused without showing the password."""
     with pytest.raises(ConfigurationError, match="The password holds a character") as raised:
         envelope(login(hard="hush\x07hush"))
     assert "hush" not in str(raised.value)
 
 
 def test_the_version_is_in_the_path() -> None:
-    """57.0, unless the connection names another."""
+    """The path has version 57.0, unless the connection names another."""
     assert login_path(login()) == "/services/Soap/u/57.0/"
     assert login_path(login(api_version="62")) == "/services/Soap/u/62.0/"
 
@@ -95,7 +99,10 @@ def test_the_version_is_in_the_path() -> None:
     "org", [f"<organizationId>{ORG}</organizationId>", ""], ids=["org", "org not told"]
 )
 def test_a_session_is_read(org: str) -> None:
-    """Token, address, org if it is told, and the user who logged in, not one named later."""
+    """Token, address, org and user are read from the answer.
+
+    Later elements of the same name are ignored.
+    """
     assert read(200, answer(granted(org))) == SoapAnswer(
         token=Secret(TOKEN),
         server_url="https://acme.my.salesforce.com/services/Soap/u/57.0/00D000000000001",
@@ -119,7 +126,7 @@ def test_a_session_is_read(org: str) -> None:
 def test_a_fault_says_reason_and_remedy(
     code: str, text: str, error: type[SfEventsError], said: str
 ) -> None:
-    """Salesforce's code and text once, our remedy, and no secret."""
+    """A fault's error has Salesforce's code and text once, the remedy, and no secret."""
     with pytest.raises(error) as raised:
         read(500, answer(fault(code, text)))
     message = str(raised.value)
@@ -130,7 +137,7 @@ def test_a_fault_says_reason_and_remedy(
 
 
 def test_an_expired_password() -> None:
-    """The login goes through, and every call after it would fail."""
+    """An expired password is an error at login, because every later call would fail."""
     with pytest.raises(AuthenticationError, match=r"password of u@acme\.example has expired"):
         read(200, answer(granted(expired="true")))
 
@@ -159,6 +166,6 @@ def test_an_expired_password() -> None:
     ],
 )
 def test_what_is_no_answer(status: int, body: bytes, error: type[SfEventsError]) -> None:
-    """Nothing is believed of what is broken, too long, or declares a document type."""
+    """An answer that is broken, too long, or declares a document type is not read."""
     with pytest.raises(error, match=f"HTTP {status}"):
         read(status, body)

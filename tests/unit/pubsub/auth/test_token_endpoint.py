@@ -1,4 +1,4 @@
-"""What is asked of the token endpoint."""
+"""Request forms of the token endpoint."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ HOST = "https://acme.my.salesforce.com"
     ],
 )
 def test_each_flow_asks_for_a_token(login: OAuthLogin, asked: dict[str, str]) -> None:
-    """The fields of each flow and no others; the security token goes behind the password."""
+    """Each flow sends its own fields and no others; the security token follows the password."""
     assert form(login, NOW) == asked

@@ -33,7 +33,10 @@ UNKNOWN = TransportError("unknown", f"{PREFIX}managed.subscription.developer.nam
 
 @pytest.mark.parametrize("reference", ["Orders", "O_2", "18x000000000001", "18x000000000001AAA"])
 def test_names_and_ids_are_taken(reference: str) -> None:
-    """A developer name begins with a letter, so that an id is never taken for one."""
+    """Developer names and ids are accepted.
+
+    A name begins with a letter, so an id is never taken for one.
+    """
     assert rules.check_reference(reference) == reference
     assert rules.is_id(reference) == reference.startswith("18x")
 
@@ -42,13 +45,13 @@ def test_names_and_ids_are_taken(reference: str) -> None:
     "reference", ["", "18x", "18x0000000001", "1Orders", "O__2", "O_", "Orders'--", "é", None, 7]
 )
 def test_what_names_none_is_refused(reference: object) -> None:
-    """Nothing goes into a query that is not a name or an id."""
+    """Text that is no name or id is refused, so it never enters a query."""
     with pytest.raises(ConfigurationError, match="names no managed event subscription"):
         rules.check_reference(reference)
 
 
 def test_a_good_one_is_fit() -> None:
-    """Running, of the topic, losing nothing."""
+    """A subscription that runs, has the topic, and recovers at EARLIEST passes the check."""
     rules.check_config(GOOD, TOPIC, allow_latest_recovery=False)
     rules.check_config(
         replace(GOOD, error_recovery_replay="LATEST"), TOPIC, allow_latest_recovery=True
@@ -58,14 +61,14 @@ def test_a_good_one_is_fit() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"topic": "/event/Other__e"}, "is of topic /event/Other__e"),
+        ({"topic": "/event/Other__e"}, "has topic /event/Other__e"),
         ({"state": "STOP"}, "has state STOP"),
         ({"error_recovery_replay": "LATEST"}, "errorRecoveryReplay LATEST"),
     ],
     ids=["topic", "stopped", "recovery"],
 )
 def test_one_that_is_not_fit_is_refused(change: dict[str, str], said: str) -> None:
-    """The message names the subscription and what about it is wrong."""
+    """The message names the subscription and its fault."""
     with pytest.raises(ConfigurationError, match=said) as caught:
         rules.check_config(replace(GOOD, **change), TOPIC, allow_latest_recovery=False)
     assert "Orders (18x000000000001AAA)" in str(caught.value)
@@ -79,7 +82,10 @@ def step(error: SfEventsError, waited: float, tries: int = 0) -> Retry | None:
 
 
 def test_patience_is_by_what_is_waited_for() -> None:
-    """A slot is waited for a minute, a new subscription five, each by the clock and not by tries; the rest as ever."""
+    """A slot is waited for 60 s, a new subscription 300 s, both by the clock.
+
+    Other errors as for any stream.
+    """
     assert step(TAKEN, 0, tries=50) == Retry(wait_seconds=2.0)
     assert step(TAKEN, 59) is not None
     assert step(TAKEN, 60) is None
@@ -90,10 +96,10 @@ def test_patience_is_by_what_is_waited_for() -> None:
 
 
 def test_people_are_told_who_may_have_it() -> None:
-    """One client at a time is a rule of the service; the message says so, and for how long was waited."""
+    """The error of a taken slot names the rule of one client and the time waited."""
     told = rules.explained(TAKEN, "Orders", 61.2)
     assert isinstance(told, SlotTakenError)
-    assert "61 s were waited" in str(told)
+    assert "waited 61 s" in str(told)
     assert told.error_code == TAKEN.error_code
     assert "does not know it yet" in str(rules.explained(UNKNOWN, "Orders", 301))
     other = ConfigurationError("stopped")
@@ -113,29 +119,32 @@ def test_people_are_told_who_may_have_it() -> None:
     ids=["none", "first", "all", "not the first", "a gap", "another event of that replay id"],
 )
 def test_what_is_known_is_left_out_from_the_first_on(known: dict[bytes, str], count: int) -> None:
-    """By replay id and event id together, and no further than the first that is new."""
+    """Known events are counted by replay id and event id together, up to the first new one."""
     assert rules.leading_known([b"1", b"2", b"3"], ["a", "b", "c"], known) == count
 
 
 @pytest.mark.parametrize(
     ("answered", "about"),
     [("a", ("a",)), ("c", ("a", "b", "c")), ("x", ())],
-    ids=["the first", "several at once", "nobody's"],
+    ids=["the first", "several at once", "unknown"],
 )
 def test_one_answer_may_be_for_several_commits(answered: str, about: tuple[str, ...]) -> None:
-    """The service answers with the values of the last; those before it are settled too."""
+    """An answer settles its commit and those sent before it."""
     assert rules.answered_commits(["a", "b", "c"], answered) == about
 
 
 @pytest.mark.parametrize("received", [0, 1])
 @pytest.mark.parametrize("kept", [0, 1])
 def test_a_keepalive_is_committed_only_before_the_first_event(received: int, kept: int) -> None:
-    """What lies before it would be lost to whoever comes after a death."""
+    """A keepalive behind events is not committed: after a crash those events would be lost."""
     assert rules.may_commit_keepalive(received=received, kept=kept) == (not received and not kept)
 
 
 def test_the_place_is_committed_again_in_time() -> None:
-    """Well within the 1,800 s after which the service closes; where no place is known there is nothing to say."""
+    """The replay id is committed again well within the service's limit of 1,800 s.
+
+    Without one nothing is sent.
+    """
     assert not rules.is_commit_due(599, "01")
     assert rules.is_commit_due(600, "01")
     assert not rules.is_commit_due(1700, "")

@@ -1,4 +1,4 @@
-"""From records to payloads and requests."""
+"""Records to payloads and requests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def published(*records: Any) -> list[Any]:
 
 
 def test_who_and_when_are_filled_in() -> None:
-    """The schema demands both; a record that has none gets now and the user."""
+    """A record without creation time and user gets the current time and the session's user."""
     assert published({"Text__c": "a"}) == [
         {
             "CreatedDate": int(NOW.timestamp() * 1000),
@@ -74,7 +74,7 @@ def test_who_and_when_are_filled_in() -> None:
 
 
 def test_who_and_when_may_be_given() -> None:
-    """A record's own values stand."""
+    """A record's own creation time and user are kept."""
     own = published({"CreatedDate": 5, "CreatedById": "005x"})[0]
     assert (own["CreatedDate"], own["CreatedById"]) == (5, "005x")
 
@@ -92,7 +92,7 @@ def test_who_and_when_may_be_given() -> None:
     ],
 )
 def test_values_as_python_has_them(field: str, value: Any, stored: Any) -> None:
-    """Times become milliseconds as the schema's documentation has it, decimals become doubles."""
+    """Times become milliseconds and decimals doubles, as the schema asks."""
     assert published({field: value})[0][field] == stored
 
 
@@ -107,7 +107,7 @@ def test_values_as_python_has_them(field: str, value: Any, stored: Any) -> None:
     ids=["unknown field", "wrong type", "too large", "no record"],
 )
 def test_a_record_that_does_not_fit(record: Any, said: str) -> None:
-    """Named by its number, with the field, its value, and what is expected; and the topic, with the fields it has."""
+    """The error names record, field, value, expectation, topic, and the topic's fields."""
     with pytest.raises(ConfigurationError) as raised:
         published({"Text__c": "fine"}, record)
     message = str(raised.value)
@@ -117,7 +117,10 @@ def test_a_record_that_does_not_fit(record: Any, said: str) -> None:
 
 
 def test_everything_wrong_is_said_at_once() -> None:
-    """All mistakes of all records, so many one by one; the rest is counted, and the good ones are not named."""
+    """One error names the mistakes of all records, up to a number.
+
+    It counts the others and leaves good records out.
+    """
     wrong = [{"Number__c": number, "Flag__c": "no", "Extra": 1} for number in range(30)]
     given = [{"Text__c": "fine"}, *wrong]
     with pytest.raises(ConfigurationError) as raised:
@@ -131,7 +134,7 @@ def test_everything_wrong_is_said_at_once() -> None:
 
 
 def test_where_a_record_is_from_is_said() -> None:
-    """The line of a file finds a record faster than its number."""
+    """A mistake names the file and line of its record."""
     given = GivenRecord(number=7, record={"Number__c": True}, where="b.jsonl, line 3")
     with pytest.raises(
         ConfigurationError, match=r"record 7 \(b.jsonl, line 3\): Number__c is True"
@@ -140,19 +143,22 @@ def test_where_a_record_is_from_is_said() -> None:
 
 
 def test_a_long_value_is_abridged() -> None:
-    """A message shows enough of a value to find it, and no document."""
+    """A message shows only the beginning of a long value."""
     with pytest.raises(ConfigurationError) as raised:
         published({"Number__c": "secret" * 1000})
     assert len(str(raised.value)) < 500
 
 
 def test_a_check_counts() -> None:
-    """What all fits is counted."""
+    """A check without mistakes returns the number of records."""
     assert check(encoder(), numbered([{"Text__c": "a"}] * 3)) == 3
 
 
 def test_what_has_changed_since_it_was_checked_is_not_sent() -> None:
-    """The events before it come out, and the error names the record."""
+    """Events before a record that changed since the check come out.
+
+    Then the error names the record.
+    """
     made = events(encoder(), numbered([{"Text__c": "a"}, {"Number__c": "a"}, {"Text__c": "b"}]))
     assert decoded(next(made))["Text__c"] == "a"
     with pytest.raises(ConfigurationError, match="record 2: Number__c"):
@@ -160,7 +166,7 @@ def test_what_has_changed_since_it_was_checked_is_not_sent() -> None:
 
 
 def test_an_event_keeps_its_id_from_try_to_try() -> None:
-    """It follows from run, place and content: not from the time, the user or the process; another content makes another event."""
+    """A derived id follows from run, number and content, not from time, user or process."""
     records = [{"Text__c": "a"}, {"Text__c": "a"}, {"Text__c": "b", "Number__c": 1}]
 
     def ids(*parts: object, given: Any = records, **more: Any) -> list[str]:
@@ -178,7 +184,7 @@ def test_an_event_keeps_its_id_from_try_to_try() -> None:
 
 
 def test_a_record_may_name_its_own_id() -> None:
-    """By a field of the event, which stays, or by one that is there for that alone."""
+    """A record's id comes from a field of the event, which stays, or from an extra field."""
     own = encoder(id_field="Text__c")
     [event] = checked(own, numbered([{"Text__c": "one"}]))
     assert (event.id, decoded(event)["Text__c"]) == ("one", "one")
@@ -189,7 +195,7 @@ def test_a_record_may_name_its_own_id() -> None:
 @pytest.mark.parametrize(
     ("records", "said"),
     [
-        ([{"Kye": "a"}], "record 1: key is missing, and is to be the event's id; is it Kye?"),
+        ([{"Kye": "a"}], "record 1: key is missing, but it is to be the event's id; is it Kye?"),
         ([{"key": None}], "record 1: key is None; it must be text, since it is the event's id"),
         ([{"key": 7}], "key is 7"),
         ([{"key": " "}], "key is ' '"),
@@ -198,7 +204,7 @@ def test_a_record_may_name_its_own_id() -> None:
     ids=["missing", "null", "a number", "blank", "twice"],
 )
 def test_an_id_that_cannot_be_one(records: list[Any], said: str) -> None:
-    """Consumers would take two events of one id for one."""
+    """An id that is missing, no text, blank, or used twice is refused."""
     with pytest.raises(ConfigurationError) as raised:
         check(encoder(id_field="key"), numbered(records))
     assert said in str(raised.value)
@@ -209,7 +215,7 @@ def test_an_id_that_cannot_be_one(records: list[Any], said: str) -> None:
     [(["a"], "1 ids for 2 events"), (["a", "a"], "more than once, such as 'a'"), (["a", ""], "''")],
 )
 def test_ids_that_do_not_do(ids: list[str], said: str) -> None:
-    """One for each record, and each its own."""
+    """Given ids must be one for each record, each of them unique."""
     with pytest.raises(ConfigurationError, match=said):
         ids_of(ids, [{}, {}])
 
@@ -222,7 +228,7 @@ def outgoing(*sizes: int) -> list[OutgoingEvent]:
 
 
 def test_requests_hold_at_most_200_events() -> None:
-    """In order, none left out."""
+    """Requests hold at most 200 events, in order, none left out."""
     made = outgoing(*[10] * 450)
     batches = list(requests(made))
     assert [len(batch) for batch in batches] == [200, 200, 50]
@@ -230,11 +236,11 @@ def test_requests_hold_at_most_200_events() -> None:
 
 
 def test_requests_stay_below_3_megabytes() -> None:
-    """Large events make small requests, however few."""
+    """Requests stay below 3 MB, even if they then hold few events."""
     batches = list(requests(outgoing(*[900_000] * 7)))
     assert [len(batch) for batch in batches] == [3, 3, 1]
 
 
 def test_nothing_makes_no_request() -> None:
-    """An empty request is an error of the service."""
+    """No events make no request, because an empty one is an error of the service."""
     assert list(requests([])) == []

@@ -1,4 +1,4 @@
-"""Which values an event's fields take."""
+"""Values that the fields of an event take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOON = 1_769_860_800_000  # 2026-01-31T12:00:00Z
 
 
 def schema(*fields: tuple[str, Any, str]) -> str:
-    """Name, type, and what the doc says the type is."""
+    """A schema with one field: name, type, and the type that `doc` notes."""
     made = [
         {"name": name, "type": ["null", kind], "doc": f"Data:{meaning}:00N000000000001"}
         if meaning
@@ -46,7 +46,7 @@ FIELDS = {
 
 
 class _Lines:
-    """What shows itself in more than one line, as a DataFrame does."""
+    """A value whose `repr` has several lines, as a DataFrame's has."""
 
     @override
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ def mistakes(record: Any) -> list[str]:
     ],
 )
 def test_values_that_fit(field: str, value: Any, stored: Any) -> None:
-    """As Python, ISO 8601 or the schema itself has them."""
+    """Values fit as Python types, as ISO 8601, or in the schema's own form."""
     values, wrong = fit({field: value}, FIELDS, {})
     assert wrong == []
     assert values[field] == stored
@@ -134,14 +134,14 @@ def test_values_that_fit(field: str, value: Any, stored: Any) -> None:
     ],
 )
 def test_values_that_do_not_fit(field: str, value: Any, said: str) -> None:
-    """Named with the field, the value and what is expected; nothing is rounded or guessed."""
+    """A mistake names the field, the value and the expectation; no value is rounded or guessed."""
     [mistake] = mistakes({field: value})
     assert mistake.startswith(f"{field} is ")
     assert said in mistake
 
 
 def test_what_is_required_and_missing() -> None:
-    """A field that may not be null, and has nothing to be filled in with."""
+    """A missing value of a field without null and default is a mistake."""
     required = json.dumps(
         {"type": "record", "name": "E", "fields": [{"name": "Must", "type": "string"}]}
     )
@@ -151,7 +151,7 @@ def test_what_is_required_and_missing() -> None:
 
 
 def test_a_misspelt_field_is_named_with_its_like() -> None:
-    """The nearest name is offered, where there is one; databases write all names alike."""
+    """An unknown field is named with the most similar one, ignoring case."""
     assert mistakes({"Txet": "a", "DATETIME": NOON, "Nowhere__c": 1}) == [
         "'Txet' is no field of the event; is it Text?",
         "'DATETIME' is no field of the event; is it DateTime?",
@@ -160,7 +160,7 @@ def test_a_misspelt_field_is_named_with_its_like() -> None:
 
 
 def test_a_value_is_shown_in_short() -> None:
-    """However long it is, and of whatever type."""
+    """A message shows any value shortened, in one line."""
     assert abridged("short") == "'short'"
     assert abridged(["x"] * 10_000).endswith("...")
     assert "\n" not in abridged(_Lines())

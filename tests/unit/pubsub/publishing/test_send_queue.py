@@ -1,4 +1,4 @@
-"""What is sent next, what an answer means, and what is sent again."""
+"""Rules of the send queue: next request, meaning of answers, repetitions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def refused(*numbers: int, error: str = "not now") -> list[PublishAnswer]:
 
 
 def filled(*requests: list[OutgoingEvent]) -> SendQueue:
-    """All of them under way."""
+    """A queue with all its requests under way."""
     outbox = SendQueue()
     for one in requests:
         outbox.add(one)
@@ -49,12 +49,12 @@ def filled(*requests: list[OutgoingEvent]) -> SendQueue:
     ],
 )
 def test_what_an_answer_means(error: str, tries: int, verdict: PublishVerdict) -> None:
-    """No reason is final but a used-up allowance; patience is."""
+    """A refusal is final after the last try, and at once if an allowance is used up."""
     assert judge(error, tries) is verdict
 
 
 def test_so_many_requests_are_under_way_at_most() -> None:
-    """The next one waits until one of them is answered, whole."""
+    """The next request is due only after one under way is answered completely."""
     outbox = filled(*(request(2 * n, 2 * n + 1) for n in range(MAX_REQUESTS)))
     assert not outbox.takes_more
     outbox.add(request(90))
@@ -66,7 +66,7 @@ def test_so_many_requests_are_under_way_at_most() -> None:
 
 
 def test_answers_are_matched_by_id() -> None:
-    """In whatever order they come, and of several requests at once."""
+    """Answers are matched by event id, in any order and across requests."""
     outbox = filled(request(1, 2), request(3))
     settled = outbox.answered([*accepted(3, 1), *refused(2, error="LIMIT_EXCEEDED")], 0.0)
     assert [(one.number, one.event_id, one.replay_id) for one in settled] == [
@@ -77,7 +77,7 @@ def test_answers_are_matched_by_id() -> None:
 
 
 def test_what_was_never_asked_is_left_out() -> None:
-    """An answer to an unknown event, or the second one to an event, settles nothing."""
+    """An answer to an unknown event, or a second one to an event, settles nothing."""
     outbox = filled(request(1))
     assert outbox.answered(accepted(7), 0.0) == []
     assert len(outbox.answered(accepted(1, 1), 0.0)) == 1
@@ -85,7 +85,10 @@ def test_what_was_never_asked_is_left_out() -> None:
 
 
 def test_what_is_refused_goes_again_later_and_less_soon_each_time() -> None:
-    """Alone, under its id; the rest of its request is settled."""
+    """A refused event is sent again alone, under its id, with growing pauses.
+
+    The rest of its request is settled.
+    """
     outbox = filled(request(1, 2, 3))
     assert [one.number for one in outbox.answered([*accepted(1, 3), *refused(2)], 10.0)] == [1, 3]
     assert outbox.due_at == 10.0 + FIRST_WAIT_SECONDS
@@ -100,7 +103,7 @@ def test_what_is_refused_goes_again_later_and_less_soon_each_time() -> None:
 
 
 def test_more_is_given_out_while_a_refused_event_waits() -> None:
-    """Its wait holds nobody up."""
+    """Other requests are sent while a refused event waits."""
     outbox = filled(request(1))
     outbox.answered(refused(1), 0.0)
     outbox.add(request(2))
@@ -109,7 +112,7 @@ def test_more_is_given_out_while_a_refused_event_waits() -> None:
 
 
 def test_what_is_unanswered_when_a_stream_ends_goes_again_first() -> None:
-    """In its order, without what was answered, before what has not been sent yet."""
+    """Unanswered events of an ended transport are sent again in order, before new ones."""
     outbox = filled(request(1, 2), request(3, 4))
     outbox.add(request(5))
     outbox.answered(accepted(1, 4), 0.0)
@@ -120,7 +123,7 @@ def test_what_is_unanswered_when_a_stream_ends_goes_again_first() -> None:
 
 
 def test_events_are_in_doubt_until_they_are_answered() -> None:
-    """Events of a line that broke may be on the bus, unless the service certainly took none."""
+    """Events of a broken transport may be on the bus, unless the service certainly took none."""
     outbox = filled(request(1, 2), request(3))
     outbox.add(request(4))
     assert (outbox.uncertain, outbox.unsent) == ({1: "e1", 2: "e2", 3: "e3"}, {4: "e4"})
@@ -139,7 +142,7 @@ def test_events_are_in_doubt_until_they_are_answered() -> None:
 
 
 def test_how_often_an_event_was_lost_is_counted() -> None:
-    """So that a request which itself ends its stream does not do so for ever; an answer ends the count."""
+    """Ended transports are counted for each event; an answer resets the count."""
     outbox = filled(request(1), request(2))
     assert outbox.lost() == 1
     assert [outbox.give(0.0), outbox.give(0.0)] == [request(1), request(2)]
@@ -151,7 +154,10 @@ def test_how_often_an_event_was_lost_is_counted() -> None:
 
 
 def test_nothing_is_given_out_after_the_limit() -> None:
-    """What is under way is still answered; then all is done, whatever waits."""
+    """After a used-up allowance nothing is sent.
+
+    The queue is done when the requests under way are answered.
+    """
     outbox = filled(request(1), request(2))
     outbox.add(request(3))
     outbox.answered(refused(1, error="LIMIT_EXCEEDED"), 0.0)

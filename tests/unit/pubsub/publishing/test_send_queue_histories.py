@@ -1,4 +1,4 @@
-"""Whatever the service does, in whatever order: every event is settled once, and none is forgotten."""
+"""Send queue under random answers and losses: every event is settled once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HAPPENINGS = st.lists(
 
 
 class History:
-    """A service that answers as it is told, and what it has seen."""
+    """A service that answers as scripted, and the events that it has seen."""
 
     def __init__(self) -> None:
         self.outbox = SendQueue(max_requests=MOST)
@@ -73,7 +73,7 @@ class History:
 
 @given(HAPPENINGS)
 def test_every_event_is_settled_once(happenings: list[str]) -> None:
-    """A service that accepts all gets what is left; what may be on the bus is known at any time."""
+    """Every event is settled once, and those that may be on the bus are always known."""
     history = History()
     for what in happenings:
         history.happen(what)

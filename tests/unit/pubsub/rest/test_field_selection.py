@@ -1,4 +1,4 @@
-"""Which fields of an object are read."""
+"""Fields of an object to read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def described(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_what_the_events_carry_and_the_user_may_see() -> None:
-    """Of the object's fields those that events have; what events have and the user has not is told."""
+    """The object's fields that its events have are chosen.
+
+    Event fields that the user cannot see are named.
+    """
     chosen = select(
         described(field("Email"), field("IsDeleted", "boolean")),
         schema(Email=["null", "string"], Salary__c=["null", "double"]),
@@ -43,7 +46,7 @@ def test_what_the_events_carry_and_the_user_may_see() -> None:
 
 
 def test_a_compound_is_read_member_by_member() -> None:
-    """As the Bulk API wants it; the compound itself is left out."""
+    """Members of a compound are chosen and the compound is not, because the Bulk API refuses it."""
     chosen = select(
         described(
             field("MailingAddress", "address"),
@@ -65,19 +68,19 @@ def test_a_compound_is_read_member_by_member() -> None:
     ids=["a person", "text or a person", "text"],
 )
 def test_a_name_is_read_as_its_events_have_it(kind: Any, fields: tuple[str, ...]) -> None:
-    """The text that REST puts together from a person's name is no value of its own."""
+    """The name that REST composes of a person's name parts is not read as a value of its own."""
     chosen = select(described(field("Name"), field("LastName", parent="Name")), schema(Name=kind))
     assert chosen.fields == fields
 
 
 def test_an_object_that_cannot_be_queried() -> None:
-    """It is named, with whom to ask."""
+    """The error names an object that cannot be queried, and the missing permission."""
     with pytest.raises(ConfigurationError, match=r"Contact cannot be read.*permission"):
         select(described(queryable=False), schema())
 
 
 def test_single_records_are_asked_for_in_queries_of_a_bearable_length() -> None:
-    """Each id once, and no query with more than fit into a URL."""
+    """Each id is in one query, and no query exceeds the length of a URL."""
     ids = [f"{number:015}" for number in range(450)]
     cut = chunks([*ids, *ids[:3]])
     assert [len(one) for one in cut] == [200, 200, 50]
@@ -95,5 +98,5 @@ def test_single_records_are_asked_for_in_queries_of_a_bearable_length() -> None:
     ],
 )
 def test_where_an_objects_events_have_their_schema(entity: str, topic: str) -> None:
-    """Standard and own objects."""
+    """Standard and custom objects have their change-event topics."""
     assert change_topic(entity) == topic

@@ -1,4 +1,4 @@
-"""Which topics an org offers, told from what its REST API lists."""
+"""Topics that an org offers, from the lists of its REST API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MEMBERS = [
 
 
 def test_everything_has_its_topic() -> None:
-    """Events by their names, channels with what is on them, by kind and name; what is no event is left out."""
+    """Events and channels become topics in order of kind and name; other objects are left out."""
     found = offered(OBJECTS, CHANNELS, MEMBERS)
     assert [(one.topic, one.kind) for one in found] == [
         ("/event/Order__e", TopicKind.PLATFORM_EVENT),
@@ -81,13 +81,16 @@ def test_everything_has_its_topic() -> None:
 def test_change_events_of_selected_objects(
     members: list[EventChannelMember] | None, unselected: bool, selected: dict[str, bool | None]
 ) -> None:
-    """An org sends changes of the objects that were selected; where that is not known, all are shown, and none as selected."""
+    """Only objects selected for change data capture are listed.
+
+    If the selection is unknown, all are listed and none counts as selected.
+    """
     found = offered(OBJECTS, [], members, unselected=unselected)
     assert {one.topic: one.selected for one in found if one.kind is TopicKind.CHANGES} == selected
 
 
 def test_an_empty_org() -> None:
-    """The channel of all changes is always there."""
+    """An org without events still offers the channel of all changes."""
     assert offered([], [], []) == [
         OfferedTopic(
             topic="/data/ChangeEvents", kind=TopicKind.CHANGE_CHANNEL, label="All selected objects"
@@ -108,7 +111,7 @@ def test_an_empty_org() -> None:
     ],
 )
 def test_a_topic_tells_what_it_is(topic: str, channel: str | None, kind: TopicKind) -> None:
-    """By its name alone; one of a single event leads back to itself."""
+    """A topic's name shows its kind, and a single event's topic leads back to itself."""
     assert (channel_of(topic), kind_of(topic)) == (channel, kind)
     if channel is None:
         assert topic_of(topic.rpartition("/")[2]) == topic

@@ -1,4 +1,4 @@
-"""What an org may still do, and whether that is enough to begin."""
+"""Allowances of an org, and the check before a fetch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from airflow_provider_sfevents.pubsub.topic_names import is_exempt
 
 
 def test_allowances_are_read() -> None:
-    """Each with what the org may have and has left; limits of apps nest others below, and what is no pair is left out."""
+    """Each allowance has its maximum and remainder.
+
+    Nested limits and entries of another shape are left out.
+    """
     said = {
         DELIVERIES: {"Max": 25_000, "Remaining": 24_990},
         "PermissionSets": {"Max": 1500, "Remaining": 1499, "CreateCustom": {"Max": 1000, "Remaining": 999}},
@@ -37,7 +40,7 @@ def test_allowances_are_read() -> None:
 
 @pytest.mark.parametrize("said", [[], None, "x"])
 def test_an_answer_that_is_none(said: Any) -> None:
-    """Something else than the org answered; that passes."""
+    """An answer that is no object of allowances is a passing error."""
     with pytest.raises(TransportError, match="no object of allowances"):
         allowances(said)
 
@@ -48,12 +51,12 @@ def left(deliveries: int) -> dict[str, Allowance]:
 
 @pytest.mark.parametrize(("deliveries", "least"), [(10, 10), (25_000, 1)])
 def test_enough_is_left(deliveries: int, least: int) -> None:
-    """As many as asked for are enough."""
+    """Exactly as many remaining deliveries as required are enough."""
     assert check_allowance(left(deliveries), least).left == deliveries
 
 
 def test_too_few_are_left() -> None:
-    """The error says how many there are, of how many, and what became of the events."""
+    """The error names the remaining deliveries, the maximum, and that events stay on the bus."""
     with pytest.raises(
         QuotaExceeded, match=r"has 9 of 25000 deliveries left.*min_allowance=10.*72 hours"
     ):
@@ -61,7 +64,7 @@ def test_too_few_are_left() -> None:
 
 
 def test_more_than_the_org_ever_has() -> None:
-    """Waiting would not help."""
+    """A minimum above the org's maximum is a configuration error; waiting would not help."""
     with pytest.raises(
         ConfigurationError, match=r"may have 25000 deliveries.*min_allowance=25001.*never"
     ):
@@ -69,8 +72,8 @@ def test_more_than_the_org_ever_has() -> None:
 
 
 def test_an_org_that_does_not_tell() -> None:
-    """Not knowing is not enough."""
-    with pytest.raises(ConfigurationError, match="do not tell DailyDeliveredPlatformEvents"):
+    """An org that does not report the allowance is refused."""
+    with pytest.raises(ConfigurationError, match="lack DailyDeliveredPlatformEvents"):
         check_allowance({}, 1)
 
 
@@ -87,18 +90,21 @@ def test_an_org_that_does_not_tell() -> None:
     ],
 )
 def test_deliveries_of_monitoring_are_free(topic: str, exempt: bool) -> None:
-    """Streams of real-time event monitoring are told by their name; what is not sure counts."""
+    """Streams of real-time event monitoring are recognised by name as exempt.
+
+    All other topics count.
+    """
     assert is_exempt(topic) is exempt
 
 
 @pytest.mark.parametrize("given", [None, 1, 100_000])
 def test_numbers_of_deliveries(given: int | None) -> None:
-    """Left out, it is not looked at."""
+    """A number of deliveries is accepted, and so is leaving it out."""
     assert check_least(given) == given
 
 
 @pytest.mark.parametrize("given", [0, -1, 1.5, "100", True])
 def test_what_is_no_number_of_deliveries(given: Any) -> None:
-    """Refused when the DAG is parsed."""
+    """A value that is no positive whole number is refused when the DAG is parsed."""
     with pytest.raises(ConfigurationError, match=f"min_allowance={given!r}"):
         check_least(given)

@@ -1,4 +1,4 @@
-"""What the REST API says no with, as a user reads it."""
+"""Errors of the REST API as a user reads them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ from airflow_provider_sfevents.pubsub.rest.rest_errors import rest_error
 def test_each_refusal_says_what_to_do(
     status: int, code: str, kind: type[Exception], said: str
 ) -> None:
-    """One line: what was asked, what the org said, the remedy; and whether trying again is right."""
+    """One line has the request, the org's words and the remedy.
+
+    The class says whether trying again is right.
+    """
     body = json.dumps([{"errorCode": code, "message": "Because.\nSo."}]).encode()
     error = rest_error("Describing Account", status, body, "/services/data/v60.0/sobjects/Account")
     assert type(error) is kind
@@ -44,7 +47,7 @@ def test_each_refusal_says_what_to_do(
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'"no"', b"[1]"])
 def test_an_answer_of_another_make(body: bytes) -> None:
-    """A proxy's page, or nothing: the status tells."""
+    """Without an error code, as in a proxy's page, the status decides."""
     assert str(rest_error("Describing Account", 502, body, "/sobjects/Account")) == (
         "Describing Account: HTTP 502. Try again later."
     )
@@ -67,7 +70,7 @@ def test_an_answer_of_another_make(body: bytes) -> None:
 def test_a_resource_that_is_not_about_an_object(
     path: str, status: int, code: str, said: str
 ) -> None:
-    """No name of an object is blamed if none was given."""
+    """For a resource without an object, no object's name is blamed."""
     body = json.dumps([{"errorCode": code, "message": "No."}]).encode() if code else b"<html>"
     error = rest_error("Listing the org's objects", status, body, path)
     assert isinstance(error, ConfigurationError)

@@ -1,4 +1,4 @@
-"""A topic that is made up: streams of it that give out what a test published, when and in what pieces the test says."""
+"""A topic in memory; the test decides when its streams deliver, and in what pieces."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ def event_id(number: int) -> str:
 
 
 class Bus:
-    """Events are numbered from 1. Give it to a `Subscription` as its source.
+    """Events are numbered from 1. It is a `StreamSource` for a `Subscription`.
 
     :param piece: most events in one response.
 
-    `streams` are all that were opened; `delivered` counts what was given out on them; `forgotten` names are refused.
+    `streams` are all that were opened; `delivered` counts the delivered events; replay ids in
+    `forgotten` are refused.
     """
 
     def __init__(self, piece: int = 16) -> None:
@@ -56,7 +57,7 @@ class Bus:
         return [stream for stream in self.streams if not stream.closed]
 
     def after(self, name: str) -> int:
-        """How many events lie before the place of this name."""
+        """Number of events before the position of this replay id."""
         return self._places[name]
 
     def publish(self, events: int) -> None:
@@ -67,7 +68,7 @@ class Bus:
             stream.feed()
 
     def keepalive(self) -> str:
-        """The same name on every stream that has all there is; a name of its own each time."""
+        """Send the same new replay id on every stream that has caught up, and return it."""
         name = f"aa{len(self._places):08x}"
         self._places[name] = self.published
         for stream in self.running:
@@ -76,12 +77,12 @@ class Bus:
         return name
 
     def lose(self, error: SfEventsError) -> None:
-        """Every open stream fails, behind what it has given out."""
+        """Let every open stream fail, behind its deliveries."""
         for stream in self.running:
             stream.fail(error)
 
     async def reach(self) -> None:
-        """It is there."""
+        """The service is always reachable."""
 
     async def renew(self, why: SfEventsError) -> None:
         raise AssertionError("no session was refused")
@@ -96,7 +97,10 @@ class Bus:
 
 
 class MadeUpStream:
-    """One stream, from the place after so many events. An error that was ordered comes behind what has arrived."""
+    """One stream, from the position after so many events.
+
+    A scripted error comes behind its deliveries.
+    """
 
     def __init__(self, bus: Bus, start: str, at: int) -> None:
         self._bus = bus
@@ -113,7 +117,7 @@ class MadeUpStream:
 
     @property
     def unread(self) -> int:
-        """Responses that nobody has read yet."""
+        """Number of unread responses."""
         return len(self._arrived)
 
     async def ask(self, events: int) -> None:
@@ -186,9 +190,10 @@ class MadeUpStream:
 
 @dataclass(eq=False)
 class Wait:
-    """A fetch on shared streams, in a task of its own; what it was given, and of what keepalives it was told behind which event.
+    """A fetch on shared streams, in a task of its own.
 
-    :param gate: while it is clear, whatever is handed over is being staged.
+    It records its events, and each keepalive with the event before it. :param gate: while it is
+    clear, handed-over events are being staged.
     """
 
     task: asyncio.Task[FetchResult] = field(init=False)
@@ -221,7 +226,10 @@ class Waits:
     def begin(
         self, start: str, max_events: int = 100, *, also: tuple[str, ...] = (), busy: bool = False
     ) -> Wait:
-        """A wait for so many events. :param busy: it stages without end, until its gate is set."""
+        """Begin a wait for so many events.
+
+        :param busy: it stages without end, until its gate is set.
+        """
         wait = Wait()
         if not busy:
             wait.gate.set()
@@ -256,6 +264,6 @@ async def _no_times(schema_id: str) -> EventTime:
 
 
 async def settle() -> None:
-    """Until nobody has anything left to do but to wait."""
+    """Run the loop until every task only waits."""
     for _ in range(60):
         await asyncio.sleep(0)

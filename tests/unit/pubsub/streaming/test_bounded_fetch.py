@@ -1,4 +1,4 @@
-"""What a fetch tells of keepalives, and what it keeps of events beyond its bounds."""
+"""Keepalives during a fetch, and events beyond its bounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def test_each_keepalive_is_told_behind_the_events_before_it() -> None:
-    """A response without events is told by its replay id, in its turn; one with events is not."""
+    """A response without events is reported by its replay id, in order; one with events is not."""
 
     async def play() -> None:
         bus = Bus()
@@ -45,7 +45,7 @@ def test_each_keepalive_is_told_behind_the_events_before_it() -> None:
 
 
 def test_what_heard_raises_ends_the_fetch() -> None:
-    """Who cannot keep a keepalive may end the wait with it; nothing stays open."""
+    """An error of the keepalive callback ends the fetch, and no stream stays open."""
 
     async def play() -> None:
         bus = Bus()
@@ -64,7 +64,7 @@ def test_what_heard_raises_ends_the_fetch() -> None:
 
 
 def test_what_lies_behind_a_surplus_is_not_told() -> None:
-    """An event beyond the bound was left out: neither it nor a keepalive behind it names a place this wait has come to."""
+    """A keepalive behind an event beyond the bound is not reported."""
 
     async def play() -> None:
         bus = Bus(piece=2)
@@ -85,7 +85,7 @@ def test_what_lies_behind_a_surplus_is_not_told() -> None:
 
 
 def test_a_keepalive_in_the_rest_is_told() -> None:
-    """What came before the wait could end is told as well: it names the place the wait leaves."""
+    """A keepalive that comes after the bound but before the stream's end is reported."""
 
     async def play() -> None:
         bus = Bus()
@@ -105,7 +105,7 @@ def test_a_keepalive_in_the_rest_is_told() -> None:
 
 @dataclass
 class Delivers:
-    """A subscription of one response, and of what comes after the half-close."""
+    """A subscription with one response, and more responses after the half-close."""
 
     first: Delivery
     later: list[Delivery] = field(default_factory=list)
@@ -167,7 +167,7 @@ def fetch_one(subscription: Delivers) -> FetchResult:
 
 
 def test_events_beyond_the_batch_are_kept_until_memory_is_full() -> None:
-    """Events that do not fit into memory are dropped from the end, so what is kept has no hole."""
+    """Events that do not fit into memory are dropped from the end, so the kept ones have no gap."""
     large = b"x" * (BEYOND_BYTES // 2)
     result = fetch_one(Delivers(delivery(range(1, 5), large), [delivery(range(5, 7), b"x")]))
     kept = [one.hex() for part in result.beyond for one in part.replay_ids]
@@ -176,7 +176,7 @@ def test_events_beyond_the_batch_are_kept_until_memory_is_full() -> None:
 
 
 def test_events_beyond_the_batch_that_come_after_the_half_close_are_kept() -> None:
-    """Events of several responses are kept in their order."""
+    """Surplus events of several responses are kept in order."""
     result = fetch_one(Delivers(delivery(range(1, 3), b"x"), [delivery(range(3, 5), b"x")]))
     kept = [one.hex() for part in result.beyond for one in part.replay_ids]
     assert (kept, result.unasked) == ([event_id(2), event_id(3), event_id(4)], 0)

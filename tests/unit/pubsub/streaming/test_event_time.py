@@ -85,20 +85,20 @@ def change(committed: int, change_type: str = "CREATE") -> bytes:
 
 
 def test_platform_events_say_when_they_were_created() -> None:
-    """`CreatedDate`, to the millisecond."""
+    """The time of a platform event is its `CreatedDate`, to the millisecond."""
     read = event_time_reader(json.dumps(ORDER))
     assert read(order(NOON_MS + 1)) == NOON.replace(microsecond=1000)
 
 
 @pytest.mark.parametrize("change_type", ["CREATE", "GAP_UPDATE"])
 def test_change_events_say_when_they_were_committed(change_type: str) -> None:
-    """`commitTimestamp` of the header, not the record's own `CreatedDate`."""
+    """The time of a change event is its header's `commitTimestamp`, not `CreatedDate`."""
     read = event_time_reader(json.dumps(ACCOUNT))
     assert read(change(NOON_MS, change_type)) == NOON
 
 
 def test_only_the_front_is_decoded() -> None:
-    """A payload damaged behind the time still has one."""
+    """A payload that is damaged behind the time still has one."""
     assert event_time_reader(json.dumps(ORDER))(order(NOON_MS)[:8]) == NOON
 
 
@@ -117,19 +117,19 @@ def test_only_the_front_is_decoded() -> None:
     ],
 )
 def test_values_that_are_and_are_not_times(value: object, time: datetime | None) -> None:
-    """Milliseconds, else seconds, of this century; anything else is unreadable and counts for nothing."""
+    """Milliseconds, otherwise seconds, of this century are times; other values are not."""
     assert as_time(value) == time
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\xff", b"\xff" * 30], ids=["empty", "cut", "overlong"])
 @pytest.mark.parametrize("schema", [ORDER, ACCOUNT], ids=["platform", "change"])
 def test_a_payload_that_cannot_be_read(schema: dict[str, Any], damaged: bytes) -> None:
-    """No time, and no error: such an event is for quarantine, much later."""
+    """A payload that cannot be decoded has no time and raises no error."""
     assert event_time_reader(json.dumps(schema))(damaged) is None
 
 
 def test_a_front_that_could_fill_the_memory_is_not_read() -> None:
-    """A list of items that take no bytes, or a record within itself, before the time."""
+    """No time is read behind a field that could decode to more than memory holds."""
     fields = json.loads(json.dumps(ORDER))["fields"]
     for front in ({"type": "array", "items": "null"}, ["null", "Order__e"]):
         schema = {**ORDER, "fields": [{"name": "First", "type": front}, *fields]}
@@ -141,5 +141,5 @@ def test_a_front_that_could_fill_the_memory_is_not_read() -> None:
     ["", "no json", "[" * 200_000, "[]", "{}", '{"type": "record", "name": "X", "fields": []}', '{"fields": [{"name": "CreatedDate", "type": "odd"}]}'],
 )  # fmt: skip
 def test_a_schema_without_a_time(schema: str) -> None:
-    """Any schema gives a reader; one without a time finds none."""
+    """A schema without a time field gives a reader that finds none."""
     assert event_time_reader(schema)(order(NOON_MS)) is None

@@ -1,4 +1,4 @@
-"""Waits that come, go and fail in any order, on a bus that publishes, keeps silent and breaks at any moment."""
+"""Shared streams under random histories of waits, publishes and broken streams."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ACTIONS = st.one_of(
 
 
 class Scene:
-    """Carries actions out, and knows where each wait began."""
+    """Carries actions out, and knows the start of each wait."""
 
     def __init__(self, piece: int) -> None:
         self.bus = Bus(piece)
@@ -78,7 +78,7 @@ class Scene:
             wait.gate.set()
 
     async def end(self) -> None:
-        """Lets every wait come to its end."""
+        """Let every wait end."""
         for wait, _ in self.all:
             wait.gate.set()
         await settle()
@@ -95,9 +95,10 @@ class Scene:
 def test_nobody_misses_an_event_or_gets_it_twice(
     piece: int, actions: list[tuple[Any, ...]]
 ) -> None:
-    """Every wait gets the events after its place in order, without gap or double and within its bound, and every keepalive names its place.
+    """Every wait gets the events after its start in order, without gap or double.
 
-    In the end no stream and no task is left, and no stream was ever asked for more than 100 at once.
+    It stays within its bound, and gets only keepalives of its position. In the end no stream and no
+    task is left, and no stream was ever asked for more than 100 at once.
     """
 
     async def play() -> Scene:

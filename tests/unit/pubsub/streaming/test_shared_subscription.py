@@ -1,4 +1,4 @@
-"""Waits that share a stream: who joins, who leaves, and what each is given meanwhile."""
+"""Waits that share a stream: joining, leaving, and the events of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def play(scene: Callable[[Bus, Waits], Awaitable[None]], piece: int = 16) -> Bus:
-    """Plays a scene; afterwards nothing may be open and no task be left."""
+    """Play a scene; afterwards no stream is open and no task is left."""
 
     async def run() -> Bus:
         bus = Bus(piece)
@@ -38,7 +38,7 @@ def numbers(first: int, last: int) -> list[int]:
 
 
 def test_one_stream_for_all_at_a_place() -> None:
-    """However many wait at one place, there is one stream, it is asked for what one of them wants, and each gets every event once."""
+    """Waits at one position share one stream with the credit of one; each gets every event once."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         all_of_them = [waits.begin("earliest", 5) for _ in range(20)]
@@ -54,7 +54,10 @@ def test_one_stream_for_all_at_a_place() -> None:
 
 
 def test_the_largest_want_is_asked_for() -> None:
-    """One wants a hundred, another one: the small one takes what it wants, and nothing is asked for twice."""
+    """The largest want decides the credit.
+
+    A member that wants less takes its part, and nothing is requested twice.
+    """
 
     async def scene(bus: Bus, waits: Waits) -> None:
         small, large = waits.begin("earliest", 1), waits.begin("earliest", 100)
@@ -71,7 +74,7 @@ def test_the_largest_want_is_asked_for() -> None:
 
 
 def test_nothing_is_asked_for_again_before_it_is_looked_at() -> None:
-    """What was handed out and lies untouched counts against a member's want: a wait for two is never delivered four."""
+    """Unread events count against a member's want: a wait for two is never delivered four."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         busy = waits.begin("earliest", 3, busy=True)
@@ -88,7 +91,7 @@ def test_nothing_is_asked_for_again_before_it_is_looked_at() -> None:
 
 @pytest.mark.parametrize("name", ["start", "keepalive", "other"])
 def test_who_comes_late_joins_at_any_name_of_the_place(name: str) -> None:
-    """A newcomer from the start, from any keepalive since, or from another name of its own for the place, misses nothing."""
+    """A new member joins by any replay id of the position, and misses nothing."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         bus.publish(2)
@@ -110,7 +113,7 @@ def test_who_comes_late_joins_at_any_name_of_the_place(name: str) -> None:
 
 
 def test_who_comes_after_an_event_has_a_stream_of_its_own() -> None:
-    """An event has passed: who goes on from before it would miss it."""
+    """A wait that starts before an event that has passed gets a stream of its own."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         early = waits.begin("earliest", 2)
@@ -127,13 +130,13 @@ def test_who_comes_after_an_event_has_a_stream_of_its_own() -> None:
 
 
 def test_events_that_have_arrived_are_not_missed() -> None:
-    """Somebody joins when events have arrived that no member has been given: they belong to both."""
+    """A member that joins before arrived events are handed out gets them too."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         early = waits.begin("earliest", 3)
         await settle()
         late = waits.begin("earliest", 3)
-        bus.publish(3)  # arrives before the newcomer has taken its first step
+        bus.publish(3)  # arrives before the new member runs
         await asyncio.gather(early.task, late.task)
         assert early.numbers == late.numbers == [1, 2, 3]
 
@@ -141,7 +144,7 @@ def test_events_that_have_arrived_are_not_missed() -> None:
 
 
 def test_joining_while_a_delivery_is_staged() -> None:
-    """Who joins behind a delivery that another is still staging gets what comes after it, and only that."""
+    """A member that joins behind a delivery gets only later events."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         busy = waits.begin("earliest", 4, busy=True)
@@ -161,7 +164,7 @@ def test_joining_while_a_delivery_is_staged() -> None:
 
 @pytest.mark.parametrize("cancelled", [True, False])
 def test_leaving_hurts_nobody(cancelled: bool) -> None:
-    """Whoever is stopped or cancelled, first or last to come: the others go on and get everything, on the stream there is."""
+    """If a member stops or is cancelled, the others continue on the stream and get every event."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         some = [waits.begin("earliest", 9) for _ in range(3)]
@@ -182,7 +185,7 @@ def test_leaving_hurts_nobody(cancelled: bool) -> None:
 
 
 def test_credit_that_nobody_wants_any_more_is_given_up() -> None:
-    """Who wanted a hundred has left, and who stays wants two: the stream is replaced by one with credit for two, with no gap and no double."""
+    """If the member with the largest want leaves, a stream with less credit takes over."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         large, small = waits.begin("earliest", 100), waits.begin("earliest", 3)
@@ -205,7 +208,7 @@ def test_credit_that_nobody_wants_any_more_is_given_up() -> None:
 
 
 def test_the_last_to_leave_takes_the_rest() -> None:
-    """What was asked for and still comes after the end is paid for: the last member gets it, as with a stream of its own."""
+    """The last member gets the requested events that still come after its end."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         first, last = (waits.begin("earliest", 50, busy=True) for _ in range(2))
@@ -225,7 +228,10 @@ def test_the_last_to_leave_takes_the_rest() -> None:
 
 
 def test_a_lost_stream_is_replaced_for_all() -> None:
-    """One stream more, from the last delivery; each member counts the loss, and nobody gets a gap or a double."""
+    """A lost stream is replaced by one from the last delivery.
+
+    Each member counts the loss and gets no gap or double.
+    """
 
     async def scene(bus: Bus, waits: Waits) -> None:
         some = [waits.begin("earliest", 30) for _ in range(2)]
@@ -244,7 +250,7 @@ def test_a_lost_stream_is_replaced_for_all() -> None:
 
 
 def test_latest_joins_what_has_caught_up() -> None:
-    """Who begins now may join any stream that has come to the end of the bus, and then has a place by name at once."""
+    """A wait at `latest` joins any stream that has caught up, and gets a replay id at once."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         bus.publish(30)
@@ -263,7 +269,7 @@ def test_latest_joins_what_has_caught_up() -> None:
 
 
 def test_latest_is_not_given_the_past() -> None:
-    """While a stream may still be delivering what lay on the bus, who begins now has another one."""
+    """A wait at `latest` joins no stream that may still deliver past events."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         bus.held_back = asyncio.Event()
@@ -281,7 +287,7 @@ def test_latest_is_not_given_the_past() -> None:
 
 
 def test_a_terminal_error_reaches_every_member() -> None:
-    """Each raises an error of its own; what was delivered before it is kept, and then it ends the batch."""
+    """A terminal error reaches each member as a copy, after the deliveries before it."""
     error = AuthenticationError("not you")
 
     async def scene(bus: Bus, waits: Waits) -> None:
@@ -301,7 +307,7 @@ def test_a_terminal_error_reaches_every_member() -> None:
 
 
 def test_another_ones_refused_replay_id_is_not_ours() -> None:
-    """Of two names of a place the bus may have forgotten one: only who goes on from that one is refused."""
+    """An expired replay id ends only the member that continues from it."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         bus.publish(1)
@@ -320,7 +326,10 @@ def test_another_ones_refused_replay_id_is_not_ours() -> None:
 
 
 def test_who_is_slow_holds_nobody_up() -> None:
-    """A member that has 4 MB lying untouched goes on alone, after what it has; nobody waits for it, and it misses nothing."""
+    """A member with 4 MB of unread deliveries leaves the stream.
+
+    No member waits for it, and it misses nothing.
+    """
 
     async def scene(bus: Bus, waits: Waits) -> None:
         quick, slow = waits.begin("earliest", 20), waits.begin("earliest", 20, busy=True)
@@ -336,7 +345,7 @@ def test_who_is_slow_holds_nobody_up() -> None:
 
 
 def test_the_quickest_sets_the_pace() -> None:
-    """While all are staging, no more is read than they can hold."""
+    """While all members stage, no more is read than they can hold."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         some = [waits.begin("earliest", 20, busy=True) for _ in range(2)]
@@ -353,7 +362,7 @@ def test_the_quickest_sets_the_pace() -> None:
 
 
 def test_cancelled_while_a_stream_is_being_opened() -> None:
-    """Nobody is left waiting for a login or a connection that hangs, and no stream comes of it later."""
+    """A wait that is cancelled while a login or connection hangs leaves no task and no stream."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         bus.held_back = asyncio.Event()
@@ -368,7 +377,7 @@ def test_cancelled_while_a_stream_is_being_opened() -> None:
 
 
 def test_a_client_that_closes_tells_whoever_listens() -> None:
-    """A wait on a client that was closed ends with an error, not with a stream on nothing."""
+    """A wait on a client that is closed ends with an error."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         wait = waits.begin("earliest")

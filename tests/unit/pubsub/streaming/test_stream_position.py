@@ -1,4 +1,4 @@
-"""The rules of who may join a shared stream, and of what it is asked for."""
+"""Rules of joining a shared stream, and of its credit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def admits(where: StreamPosition, start: str, *also: str) -> bool:
 
 
 def test_every_name_since_the_last_event_admits() -> None:
-    """The start and each keepalive name the same place; no other replay id does."""
+    """The start and each keepalive admit to the same position; no other replay id does."""
     where = place("0a")
     where.keepalive_received("0b", owed=1)
     where.keepalive_received("0c", owed=1)
@@ -38,7 +38,7 @@ def test_every_name_since_the_last_event_admits() -> None:
 
 
 def test_an_event_ends_all_names() -> None:
-    """From then on only the event's own replay id admits, and what keepalives say after it."""
+    """After an event only its own replay id and later keepalives admit."""
     where = place("0a", "1a")
     where.keepalive_received("0b", owed=1)
     where.event_received("0c")
@@ -53,7 +53,7 @@ def test_an_event_ends_all_names() -> None:
 
 
 def test_other_names_of_a_newcomer_count_both_ways() -> None:
-    """Who joins by one of its names brings the others: the next one may come by any of them."""
+    """A member that joins by one replay id adds its other ones, which then admit too."""
     where = place("0a", "e1")
     assert admits(where, "0b", "e1")
     where.add_ids_of(JoinRequest(start="0b", equal_replay_ids=("e1", "0c")))
@@ -62,13 +62,13 @@ def test_other_names_of_a_newcomer_count_both_ways() -> None:
 
 @pytest.mark.parametrize("moment", ["earliest", "latest"])
 def test_a_moment_is_no_other_name(moment: str) -> None:
-    """What has expired since would be passed over without a word."""
+    """`earliest` and `latest` are no equal replay ids: expired events would be skipped silently."""
     assert not admits(place(moment), "0a", moment)
     assert not admits(place("0a", moment), moment)
 
 
 def test_earliest_joins_earliest() -> None:
-    """Two that would really begin there may share, until an event came."""
+    """Two members at `earliest` share a stream until an event came."""
     where = place("earliest")
     assert admits(where, "earliest")
     where.event_received("0a")
@@ -76,11 +76,11 @@ def test_earliest_joins_earliest() -> None:
 
 
 def test_latest_joins_where_the_past_is_over() -> None:
-    """A stream that began at `latest` never had a past; another has left it behind with a keepalive that owed events."""
+    """`latest` joins a stream that began at `latest` or has caught up with the bus."""
     assert admits(place("latest"), "latest")
     where = place("0a")
     assert not admits(where, "latest")
-    where.keepalive_received("0b", owed=0)  # nothing was asked for: more may lie there
+    where.keepalive_received("0b", owed=0)  # nothing was requested, so more events may follow
     assert not admits(where, "latest")
     where.keepalive_received("0c", owed=1)
     where.event_received("0d")
@@ -88,7 +88,7 @@ def test_latest_joins_where_the_past_is_over() -> None:
 
 
 def test_who_joined_at_latest_brings_no_name() -> None:
-    """`latest` is no name of the place that another could come by."""
+    """A member that joined at `latest` adds no replay id."""
     where = place("0a")
     where.keepalive_received("0b", owed=1)
     where.add_ids_of(JoinRequest(start="latest"))
@@ -98,7 +98,10 @@ def test_who_joined_at_latest_brings_no_name() -> None:
 
 
 def test_names_do_not_grow_without_end() -> None:
-    """A week of keepalives leaves the start and the newest names; who comes by an older one has a stream of its own."""
+    """After many keepalives the start and the newest replay ids are kept.
+
+    An older one admits no more.
+    """
     where = place("0a")
     for number in range(1000):
         where.keepalive_received(f"{number:04x}", owed=1)
@@ -112,7 +115,7 @@ def test_names_do_not_grow_without_end() -> None:
 
 
 def test_news_are_what_the_service_said() -> None:
-    """A request is told the newest name once the service has said one, and not its own."""
+    """A new member gets the latest replay id of the service, unless it is its own."""
     where = place("0a", "e1")
     request = JoinRequest(start="0b", equal_replay_ids=("e1",))
     assert latest_id_for(request, where) == ""
@@ -122,7 +125,7 @@ def test_news_are_what_the_service_said() -> None:
 
 
 def test_only_ones_own_refused_replay_id_is_refused() -> None:
-    """Any other error is everybody's."""
+    """A refused replay id ends the member that continues from it; any other error ends all."""
     refused = ReplayIdRefused("not known")
     assert ends_member(refused, "0a", "0a")
     assert not ends_member(refused, "0a", "0b")
@@ -132,17 +135,17 @@ def test_only_ones_own_refused_replay_id_is_refused() -> None:
 @pytest.mark.parametrize(
     ("outstanding", "wants", "where", "too_much"),
     [
-        pytest.param(100, [1, 3], "0a", True, id="more than anybody wants"),
+        pytest.param(100, [1, 3], "0a", True, id="more than any member wants"),
         pytest.param(3, [1, 3], "0a", False, id="just what is wanted"),
-        pytest.param(0, [3], "0a", False, id="nothing asked for"),
-        pytest.param(100, [0, 0], "0a", False, id="all are about to leave"),
-        pytest.param(100, [], "0a", False, id="nobody there"),
-        pytest.param(100, [1], "latest", False, id="no place to go on from"),
+        pytest.param(0, [3], "0a", False, id="nothing requested"),
+        pytest.param(100, [0, 0], "0a", False, id="all want nothing"),
+        pytest.param(100, [], "0a", False, id="no members"),
+        pytest.param(100, [1], "latest", False, id="no replay id"),
     ],
 )
 def test_when_there_is_too_much_credit(
     outstanding: int, wants: list[int], where: str, too_much: bool
 ) -> None:
-    """A stream is given up for its credit only where somebody goes on, with less, from a place that has a name."""
+    """A stream is replaced for its credit only if a member stays that wants less."""
     assert is_over_asked(outstanding, wants, where) is too_much
     assert shared_credit(wants) == max(wants, default=0)

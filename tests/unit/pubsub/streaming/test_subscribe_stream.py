@@ -1,4 +1,4 @@
-"""One stream's end, where gRPC covers the service's status with one of its own."""
+"""End of a stream, if gRPC covers the service's status with one of its own."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ POLITE = status("OK", "")
 
 
 class EndedCall:
-    """A call whose second write meets its end: what its status is before, during and after that.
+    """A call whose second write meets its end; its status before, during and after that.
 
-    :param later: the status that takes the cover's place, after some turns of the loop.
+    :param later: the status that replaces the cover, after some iterations of the loop.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ async def end_of(call: EndedCall) -> SfEventsError:
     "call", [EndedCall(USED_UP), EndedCall(COVER, later=USED_UP)], ids=["before", "after"]
 )
 def test_a_write_that_meets_the_end_hides_nothing(call: EndedCall) -> None:
-    """Whether the service's status came before the write's own or comes after it, it is the one that counts."""
+    """The service's status counts, whether it came before or after the write's own."""
     error = asyncio.run(end_of(call))
     assert type(error) is QuotaExceeded
     assert "(subscription.limit.exceeded, rpc id r-9)" in str(error)
@@ -112,14 +112,14 @@ def test_a_write_that_meets_the_end_hides_nothing(call: EndedCall) -> None:
     "call", [EndedCall(POLITE), EndedCall(COVER, later=POLITE)], ids=["before", "after"]
 )
 def test_a_polite_end_stays_polite(call: EndedCall) -> None:
-    """A stream the service ended without an error did not fail because we wrote to it."""
+    """A stream that the service ended without an error does not count as failed after a write."""
     error = asyncio.run(end_of(call))
     assert type(error) is StreamEndedError
     assert "the service ended the stream (rpc id r-1)" in str(error)
 
 
 def test_a_status_that_never_comes_is_a_passing_fault() -> None:
-    """Nothing is made up: gRPC's own INTERNAL is what remains, with the last response's rpc id, and another stream tells more."""
+    """Without the service's status, gRPC's INTERNAL with the last rpc id is a passing error."""
     error = asyncio.run(end_of(EndedCall(COVER)))
     assert type(error) is TransportError
     assert "(INTERNAL, rpc id r-1)" in str(error)

@@ -1,4 +1,4 @@
-"""A subscription over streams that are made up: silence, interrupts, and openings that take too long."""
+"""Subscription over scripted streams: silence, interrupts, and openings that take too long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Time:
-    """A clock that moves when somebody waits."""
+    """A clock that moves when a call waits."""
 
     now: float = 1000.0
 
@@ -35,7 +35,7 @@ class Time:
 
 
 class SaysNothing:
-    """A stream on which nothing ever comes but what is in `says`."""
+    """A stream that delivers only `says`."""
 
     def __init__(self, time: Time, says: list[Delivery | SfEventsError]) -> None:
         self._time = time
@@ -43,7 +43,7 @@ class SaysNothing:
         self.closed = False
 
     async def ask(self, events: int) -> None:
-        """Nobody hears it."""
+        """Ignored."""
 
     async def read(self, timeout_seconds: float) -> Delivery | None:
         if not self._says:
@@ -55,10 +55,10 @@ class SaysNothing:
         raise said
 
     def wake(self) -> None:
-        """Nobody sleeps."""
+        """Ignored."""
 
     async def half_close(self) -> None:
-        """Nobody hears it."""
+        """Ignored."""
 
     async def close(self) -> None:
         self.closed = True
@@ -66,7 +66,7 @@ class SaysNothing:
 
 @dataclass
 class Streams:
-    """Where the subscription gets its streams: what each says, and what was opened from where."""
+    """Stream source with scripted streams; records the start of each."""
 
     time: Time
     says: list[list[Delivery | SfEventsError]] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Streams:
     stuck: bool = False
 
     async def reach(self) -> None:
-        """It is there."""
+        """The service is always reachable."""
 
     async def renew(self, why: SfEventsError) -> None:
         raise AssertionError("no session was refused")
@@ -92,7 +92,7 @@ def keepalive(replay_id: bytes) -> Delivery:
 
 
 def run(scene: Callable[[Streams, Any], Awaitable[None]], start: str = "earliest") -> Streams:
-    """Plays a scene with the streams and a maker of subscriptions on them."""
+    """Play a scene with the streams and a maker of subscriptions on them."""
     streams = Streams(Time())
 
     def subscription(interrupt: asyncio.Future[Any] | None = None) -> Subscription:
@@ -107,7 +107,7 @@ def run(scene: Callable[[Streams, Any], Awaitable[None]], start: str = "earliest
 
 
 def test_a_stream_silent_for_300_seconds_is_dead() -> None:
-    """Keepalives come at least every 270 s: a stream that has sent none is replaced, and it goes on from the last one that came."""
+    """A stream silent for 300 s is replaced by one from the last replay id."""
 
     async def scene(streams: Streams, subscription: Any) -> None:
         streams.says = [[keepalive(b"\xab")]]
@@ -129,7 +129,7 @@ def test_a_stream_silent_for_300_seconds_is_dead() -> None:
 
 
 def test_silence_for_ever_is_given_up() -> None:
-    """A service that takes subscriptions and never says anything is an error that Airflow retries, after so many streams."""
+    """A service that accepts streams and never delivers is a retryable error in the end."""
 
     async def scene(streams: Streams, subscription: Any) -> None:
         one = subscription()
@@ -143,7 +143,10 @@ def test_silence_for_ever_is_given_up() -> None:
 
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_an_opening_ends_with_its_time_or_the_interrupt(interrupted: bool) -> None:
-    """A login or connection that hangs costs no more than the time there is; only an interrupt leaves no failure behind."""
+    """A hanging login or connection ends with its time limit or the interrupt.
+
+    Only an interrupt leaves no failure.
+    """
 
     async def scene(streams: Streams, subscription: Any) -> None:
         streams.stuck = True
@@ -159,7 +162,7 @@ def test_an_opening_ends_with_its_time_or_the_interrupt(interrupted: bool) -> No
 
 
 def test_after_an_interrupt_nothing_is_opened() -> None:
-    """Whoever was told to end and asks again gets nothing, costs nothing, and keeps nobody else from running."""
+    """After an interrupt `next` returns None, opens nothing, and lets other tasks run."""
 
     async def scene(streams: Streams, subscription: Any) -> None:
         interrupt = asyncio.get_running_loop().create_future()
@@ -174,7 +177,7 @@ def test_after_an_interrupt_nothing_is_opened() -> None:
 
 
 def test_an_interrupt_of_another_loop_is_refused() -> None:
-    """It could never wake this subscription: said at once, where it would be waited for in vain."""
+    """An interrupt of another event loop is refused at once."""
     loop = asyncio.new_event_loop()
     foreign = loop.create_future()
     loop.close()
@@ -187,7 +190,7 @@ def test_an_interrupt_of_another_loop_is_refused() -> None:
 
 
 def test_an_interrupt_that_failed_says_so() -> None:
-    """It will never come true, so going on as if it might would be a lie."""
+    """The error of a failed interrupt is raised, because it will never be set."""
 
     async def scene(streams: Streams, subscription: Any) -> None:
         interrupt = asyncio.get_running_loop().create_future()
@@ -200,7 +203,10 @@ def test_an_interrupt_that_failed_says_so() -> None:
 
 @pytest.mark.parametrize("learned", [True, False])
 def test_a_lost_start_at_latest_is_told(learned: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """A stream at `latest` that is lost before its first response leaves a hole nobody can name; after a keepalive there is none."""
+    """A stream at `latest` that is lost before its first response logs a warning.
+
+    After a keepalive there is none.
+    """
 
     async def scene(streams: Streams, subscription: Any) -> None:
         first = [keepalive(b"\xab")] if learned else []

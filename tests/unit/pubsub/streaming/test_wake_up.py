@@ -1,4 +1,4 @@
-"""Waiting for a word of another task."""
+"""Wake-up between tasks of one loop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from airflow_provider_sfevents.pubsub.streaming.wake_up import WakeUp
 
 
 def test_it_tells_whether_it_rang() -> None:
-    """Rung is not the same as waited for in vain."""
+    """`wait` returns True if woken and False after its timeout."""
 
     async def play() -> tuple[bool, bool]:
         wake_up = WakeUp()
@@ -20,7 +20,7 @@ def test_it_tells_whether_it_rang() -> None:
 
 
 def test_it_does_not_ring_later() -> None:
-    """Rung while nobody waits, or twice, it is forgotten: the next one who waits looks first."""
+    """A wake-up without a waiter, or a second one, has no effect on the next wait."""
 
     async def play() -> bool:
         wake_up = WakeUp()
@@ -36,7 +36,7 @@ def test_it_does_not_ring_later() -> None:
 
 
 def test_who_is_cancelled_leaves_nothing_behind() -> None:
-    """Neither a timer nor a waiter: the next ring finds nobody."""
+    """A cancelled wait leaves no timer and no waiter."""
 
     async def play() -> None:
         wake_up = WakeUp()
