@@ -1,4 +1,4 @@
-"""A Pub/Sub API whose every word a test writes itself, on a real socket, for what no well-behaved server does."""
+"""Pub/Sub API on a real socket whose responses a test scripts, for servers that misbehave."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 async def one_loop(anyio_backend: str) -> None:
-    """Keeps one event loop for all tests here: grpc.aio hands what a closed loop has left to the next one, which raises."""
+    """Keep one event loop for all tests: grpc.aio hands leftovers of a closed loop to the next."""
 
 
 def replay_id(number: int) -> bytes:
@@ -67,7 +67,7 @@ def replay_id(number: int) -> bytes:
 def response(
     numbers: Iterable[int], pending: int, latest: int = 0, payload: bytes = b"x" * 10
 ) -> pb2.FetchResponse:
-    """A response with the events of these numbers; a keepalive where there are none."""
+    """A response with the events of these numbers; a keepalive without numbers."""
     events = [
         pb2.ConsumerEvent(
             replay_id=replay_id(number),
@@ -105,7 +105,7 @@ class SeenStream:
         return first.replay_id.hex() or pb2.ReplayPreset.Name(first.replay_preset).lower()
 
     async def hear(self, requests: AsyncIterator[pb2.FetchRequest]) -> None:
-        """Takes requests in until the client half-closes or the call ends, whichever comes first."""
+        """Read requests until the client half-closes or the call ends."""
         try:
             async for request in requests:
                 async with self._changed:
@@ -123,16 +123,16 @@ class SeenStream:
             await self._changed.wait_for(condition)
 
     async def asked(self, events: int = 1) -> None:
-        """Waits until so much credit is there."""
+        """Wait until the credit is so high."""
         await self.until(lambda: self.credit >= events)
 
     async def more(self) -> bool:
-        """Waits until something may be delivered; False when the client has half-closed instead."""
+        """Wait until something may be delivered; False if the client has half-closed instead."""
         await self.until(lambda: self.credit > 0 or self.half_closed)
         return not self.half_closed
 
     async def closed(self) -> None:
-        """Waits for the client's half-close."""
+        """Wait for the client's half-close."""
         await self.until(lambda: self.half_closed)
 
     def deliver(self, numbers: Iterable[int], payload: bytes = b"x" * 10) -> pb2.FetchResponse:
@@ -235,7 +235,7 @@ def _headers(context: Any) -> dict[str, str]:
 
 @asynccontextmanager
 async def serve(bus: ScriptedBus, credentials: Any = None) -> AsyncIterator[int]:
-    """The port the bus is served on, with TLS where there are credentials."""
+    """The port of the bus, with TLS if there are credentials."""
     server = grpc.aio.server()
     add_PubSubServicer_to_server(bus, server)  # type: ignore[no-untyped-call]
     if credentials is None:
@@ -266,13 +266,13 @@ def session_settings(endpoint: str) -> Settings:
 
 @pytest.fixture
 async def client(bus: ScriptedBus) -> AsyncIterator[PubSubClient]:
-    """A client with nothing cached, that waits for no back-off."""
+    """A client with empty caches and without backoff."""
     async with new_client(session_settings(bus.endpoint)) as client:
         yield client
 
 
 async def log_in_as_user(settings: Settings, clock: Clock) -> Session:
-    """A login that tells the user, so that no org is asked for it."""
+    """A login that returns the user, so that the org is not asked for it."""
     return replace(await log_in(settings, clock), user_id="005000000000001AAA")
 
 
@@ -287,7 +287,7 @@ def new_client(settings: Settings) -> PubSubClient:
 
 @dataclass
 class LoginServer:
-    """Answers HTTP as told, and remembers the forms it was sent."""
+    """Answers HTTP as scripted, and records the received forms."""
 
     answers: list[tuple[int, dict[str, str], Any]] = field(default_factory=list)
     forms: list[dict[str, str]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What the tests of the client against the emulator share: a running pair, events on the bus, and a caller that remembers."""
+"""Fixtures for tests of the client against the emulator: a running pair, events, a receiver."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def running(
 ) -> AsyncIterator[tuple[Emulator, PubSubClient]]:
     """An emulator with one topic, and a client that logs in to it by client credentials.
 
-    :param chance: what part of each back-off is waited; 0: none, so that tests are quick.
+    :param chance: fraction of each backoff that is waited; 0 keeps tests quick.
     """
     values = Knobs(**{"half_close_seconds": 0.02, **knobs})
     with Emulator(knobs=values, clock=bus_clock, folder=folder) as bus:
@@ -78,14 +78,14 @@ def publish(bus: Emulator, count: int, first: int = 0) -> list[bytes]:
 
 
 async def come_true(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Waits for what happens in the emulator's thread."""
+    """Wait for a condition in the emulator's thread."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - the other side is a thread
             await asyncio.sleep(0.005)
 
 
 class Received:
-    """What a batch handed over."""
+    """Events that a batch handed over."""
 
     def __init__(self) -> None:
         self.replay_ids: list[bytes] = []

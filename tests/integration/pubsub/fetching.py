@@ -1,4 +1,4 @@
-"""What the tests of bounded batches share: a fetch, what it hands over, and two plain servers."""
+"""Helpers for tests of bounded batches: a fetch, its receiver, and two plain servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG = 120.0
 
 
 class Received:
-    """What a batch handed over, in the form `receive` takes."""
+    """Events that a batch handed over, in the form that `receive` takes."""
 
     def __init__(self) -> None:
         self.deliveries: list[Delivery] = []
@@ -42,14 +42,14 @@ def mark(replay_id: bytes) -> int:
 async def fetch(
     client: PubSubClient, receive: Any, start: str = "earliest", **bounds: Any
 ) -> FetchResult:
-    """A fetch that ends by the bounds given here, not by the defaults of the timed ones."""
+    """A fetch that ends by the given bounds, because the timed defaults are out of reach."""
     timed = {"max_seconds": LONG, "idle_seconds": LONG}
     async with asyncio.timeout(LONG):
         return await client.fetch(TOPIC, start, Bounds(**{**timed, **bounds}), receive)
 
 
 async def endless(stream: SeenStream) -> AsyncIterator[Any]:
-    """Delivers what is asked for in responses of 1 to 16, until the client half-closes."""
+    """Deliver requested events in responses of 1 to 16, until the client half-closes."""
     at = 0
     while await stream.more():
         size = min(1 + at * 7 % 16, stream.credit)
@@ -58,6 +58,6 @@ async def endless(stream: SeenStream) -> AsyncIterator[Any]:
 
 
 async def a_few(stream: SeenStream) -> AsyncIterator[Any]:
-    """Delivers three events, then is quiet until the client half-closes."""
+    """Deliver three events, then nothing until the client half-closes."""
     yield stream.deliver(range(3))
     await stream.closed()

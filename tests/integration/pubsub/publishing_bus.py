@@ -1,4 +1,4 @@
-"""A Pub/Sub API whose every answer to a PublishStream a test writes itself."""
+"""Pub/Sub API whose answers to a PublishStream a test scripts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PublishCall:
             yield request
 
     async def quiet(self, seconds: float = 0.1) -> None:
-        """Waits for what a client that asks for more than it may would send."""
+        """Wait for a request that a client would send only beyond its limit."""
         await asyncio.sleep(seconds)
 
     async def fail(self, status: str, code: str = "", details: str = "it broke") -> None:
@@ -64,7 +64,7 @@ class PublishingBus(ScriptedBus):
 
     @override
     async def Publish(self, request: pb2.PublishRequest, context: Any) -> pb2.PublishResponse:
-        """Refuses events so often, by their ids, and accepts them then."""
+        """Refuse events a number of times, by their ids, then accept them."""
         accepted = await super().Publish(request, context)
         refused = [event.id for event in request.events if self.refusing.get(event.id)]
         self.refusing.update((one, self.refusing[one] - 1) for one in refused)
@@ -90,7 +90,7 @@ class PublishingBus(ScriptedBus):
 
 
 def answer(request: pb2.PublishRequest, **refused: str) -> pb2.PublishResponse:
-    """Accepts a request's events but for these, by their ids."""
+    """Accept a request's events except these, by their ids."""
     results = [
         pb2.PublishResult(
             correlation_key=event.id, error=pb2.Error(code=pb2.PUBLISH, msg=refused[event.id])
@@ -103,7 +103,7 @@ def answer(request: pb2.PublishRequest, **refused: str) -> pb2.PublishResponse:
 
 
 async def accept(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
-    """Accepts everything."""
+    """Accept every event."""
     async for request in call.all():
         yield answer(request)
 

@@ -1,4 +1,4 @@
-"""Networks that break in every way networks break: each event once and in order, paid for once, nothing left open."""
+"""Broken networks: each event once and in order, paid for once, and no stream left open."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BREAKS: dict[str, Callable[[Emulator], None]] = {
 
 
 async def break_off(bus: Emulator, how: Callable[[Emulator], None]) -> None:
-    """Returns when the emulator sees the stream gone: what it sends into a dead connection it counts as delivered."""
+    """Return when the emulator sees the end of the stream; it counts events sent before."""
     number = len(bus.subscriptions) - 1
     await asyncio.to_thread(how, bus)
     await come_true(lambda: not bus.subscriptions[number].open)
@@ -49,7 +49,7 @@ async def break_off(bus: Emulator, how: Callable[[Emulator], None]) -> None:
     ],
 )
 async def test_a_stream_that_breaks(how: str) -> None:
-    """The next one starts strictly after the last event and asks for what is left; each event is paid for once."""
+    """The next stream starts after the last event, and each event is paid for once."""
     async with running(chance=0.5) as (bus, client):
         published, received = publish(bus, 30), Received()
         bounds = Bounds(max_events=90, **LONG)
@@ -81,7 +81,7 @@ async def test_a_stream_that_breaks(how: str) -> None:
     ],
 )
 async def test_every_kind_of_reset_stream(error: str) -> None:
-    """Whatever HTTP/2 gives as the reason, a stream that was reset is replaced."""
+    """A stream that was reset is replaced, whatever HTTP/2 gives as the reason."""
     async with running(rst_stream_error=error) as (bus, client):
         published, received = publish(bus, 20), Received()
         bounds = Bounds(max_events=40, **LONG)
@@ -95,7 +95,7 @@ async def test_every_kind_of_reset_stream(error: str) -> None:
 
 
 async def test_a_reset_behind_a_burst() -> None:
-    """What gRPC has not handed out yet it throws away: that is delivered again, and nothing is missed or handed over twice."""
+    """Events that gRPC drops unread at a reset are delivered again, and none is missed."""
     async with running() as (bus, client):
         published, received = publish(bus, 100), Received()
         bus.fail_next("Subscribe", how="rst_stream", after=20, times=3)
@@ -106,7 +106,7 @@ async def test_a_reset_behind_a_burst() -> None:
 
 
 async def test_what_came_before_a_reset_is_not_paid_for_twice() -> None:
-    """While the caller stages, what has come is read and kept: a reset meanwhile takes none of it."""
+    """Events are read ahead while the caller stages, so a reset meanwhile loses none of them."""
     async with running() as (bus, client):
         published, received = publish(bus, 90), Received()
 
@@ -123,7 +123,7 @@ async def test_what_came_before_a_reset_is_not_paid_for_twice() -> None:
 
 
 async def test_a_connection_that_dies_without_a_word() -> None:
-    """Half-open: nothing comes and nothing fails. Pings notice it, long before a keepalive is overdue."""
+    """Pings notice a half-open connection long before a keepalive is overdue."""
     async with running(timeouts=PINGS, chance=0.5) as (bus, client):
         published, received = publish(bus, 10), Received()
         bounds = Bounds(max_events=20, **LONG)
@@ -142,7 +142,7 @@ async def test_a_connection_that_dies_without_a_word() -> None:
 
 
 async def test_a_line_that_stays_dead() -> None:
-    """Time runs out on it: what came is kept, and the error is one that Airflow retries."""
+    """A connection that stays dead ends the batch with its events and a retryable error."""
     async with running(timeouts=PINGS, chance=0.5) as (bus, client):
         published, received = publish(bus, 10), Received()
         bounds = Bounds(max_events=20, max_seconds=1.2, idle_seconds=120)
@@ -159,7 +159,7 @@ async def test_a_line_that_stays_dead() -> None:
 
 
 async def test_a_slow_line() -> None:
-    """Bytes that trickle are not silence: the stream stays, and nothing is asked for twice."""
+    """A connection that delivers few bytes is not replaced, and nothing is requested twice."""
     async with running() as (bus, client):
         published, received = publish(bus, 60), Received()
         bus.trickle("Subscribe", bytes_per_second=15_000)
@@ -170,7 +170,7 @@ async def test_a_slow_line() -> None:
 
 
 async def test_a_stop_while_the_service_is_away() -> None:
-    """Whoever ends a batch does not wait for a service that may never come back."""
+    """A stopped batch ends at once, even while it waits for a service that is away."""
     async with running(chance=1.0) as (bus, client):
         published, received, stop = publish(bus, 10), Received(), asyncio.Event()
         bounds = Bounds(max_events=20, **LONG)
@@ -186,7 +186,7 @@ async def test_a_stop_while_the_service_is_away() -> None:
 
 
 async def test_events_that_come_twice() -> None:
-    """Handed over as they came, counted as they were paid for; the bound and the credit hold all the same."""
+    """Repeated events are handed over and counted as deliveries; bound and credit still hold."""
     async with running() as (bus, client):
         published, received = publish(bus, 100), Received()
         bus.repeat_next(10)
@@ -199,7 +199,7 @@ async def test_events_that_come_twice() -> None:
 
 
 async def test_events_in_another_order() -> None:
-    """Handed over in the order they came in: what lands does not depend on it."""
+    """Events are handed over in the order of arrival."""
     async with running(response_events=10) as (bus, client):
         published, received = publish(bus, 50), Received()
         bus.reorder_next(5)
@@ -210,7 +210,7 @@ async def test_events_in_another_order() -> None:
 
 
 async def test_events_sent_again_after_a_reconnect() -> None:
-    """At least once is what the service promises: the extra ones are handed over and counted, none is missed, the bound holds."""
+    """Events repeated after a reconnect are handed over and counted, within the bound."""
     async with running() as (bus, client):
         published, received = publish(bus, 40), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", after=20)

@@ -1,4 +1,4 @@
-"""The client and the emulator, which share nothing but the .proto."""
+"""Client and emulator, which share only the .proto."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_batch_after_batch() -> None:
-    """Each batch begins where the one before ended: every event once, in order, and no more deliveries than events."""
+    """Each batch begins at the end of the one before, without extra deliveries."""
     async with running() as (bus, client):
         published = publish(bus, 1000)
         received, start = Received(), "earliest"
@@ -38,7 +38,7 @@ async def test_batch_after_batch() -> None:
 
 
 async def test_latest_takes_only_what_comes() -> None:
-    """A first run at `latest` leaves what is on the bus."""
+    """A first run at `latest` fetches no event that was on the bus before."""
     async with running() as (bus, client):
         publish(bus, 5)
         task = asyncio.ensure_future(
@@ -53,7 +53,7 @@ async def test_latest_takes_only_what_comes() -> None:
 
 
 async def test_a_keepalive_is_a_place_to_start_from() -> None:
-    """On a quiet topic a keepalive's replay id is learned, and what is published later lies after it."""
+    """On a quiet topic a keepalive's replay id is learned, and later events follow it."""
     async with running(keepalive_seconds=0.1) as (bus, client):
         quiet = Bounds(max_seconds=20, idle_seconds=0.05, learn_seconds=10)
         result = await client.fetch(TOPIC, "latest", quiet, Received())
@@ -67,7 +67,7 @@ async def test_a_keepalive_is_a_place_to_start_from() -> None:
 
 @pytest.mark.parametrize("unknown", ["PERMISSION_DENIED", "NOT_FOUND"])
 async def test_an_unknown_topic(unknown: str) -> None:
-    """However the service says it, it is a TopicError that names the topic, before a stream is opened."""
+    """An unknown topic raises a TopicError that names it, before a stream is opened."""
     async with running(unknown_topic=unknown) as (bus, client):
         with pytest.raises(TopicError, match="/event/Nothing__e"):
             await client.fetch("/event/Nothing__e", "earliest", Bounds(), Received())
@@ -75,7 +75,7 @@ async def test_an_unknown_topic(unknown: str) -> None:
 
 
 async def test_a_topic_this_user_may_not_read() -> None:
-    """No permission to subscribe is found out before anything is spent."""
+    """A missing permission to subscribe is reported before anything is spent."""
     async with running() as (bus, client):
         bus.define_event("Secret__e", {"A__c": "Text"}, can_subscribe=False)
         with pytest.raises(TopicError, match="Secret__e"):
@@ -85,7 +85,7 @@ async def test_a_topic_this_user_may_not_read() -> None:
 
 @pytest.mark.parametrize("start", ["ff" * 10, "00"], ids=["unknown", "malformed"])
 async def test_a_replay_id_the_bus_does_not_know(start: str) -> None:
-    """Refused as such, tried once, nothing delivered."""
+    """A refused replay id is tried once, and nothing is delivered."""
     async with running() as (bus, client):
         publish(bus, 3)
         with pytest.raises(ReplayIdRefused, match="rpc id"):
@@ -94,7 +94,7 @@ async def test_a_replay_id_the_bus_does_not_know(start: str) -> None:
 
 
 async def test_a_replay_id_that_has_aged_out() -> None:
-    """After 72 hours an id is refused; the client does not choose another start."""
+    """An id older than 72 hours is refused; the client does not choose another start."""
     clock = BusClock()
     async with running(clock) as (bus, client):
         old = publish(bus, 1)[0]
@@ -118,7 +118,7 @@ async def test_an_expired_token_is_renewed_before_a_stream() -> None:
 
 
 async def test_a_token_that_ends_its_stream_is_renewed() -> None:
-    """Where the service ends a stream with its token, the batch goes on with a new one, after the last event."""
+    """If a stream ends with its token, the batch continues with a new one after the last event."""
     async with running(expiry_ends_streams=True) as (bus, client):
         published = publish(bus, 3)
         received = Received()
@@ -135,7 +135,7 @@ async def test_a_token_that_ends_its_stream_is_renewed() -> None:
 
 
 async def test_a_token_refused_again_and_again_is_given_up() -> None:
-    """One renewal per refusal: a service that refuses every token is not asked for ever."""
+    """A service that refuses every token is asked once per renewal and then raises."""
     async with running() as (bus, client):
         bus.fail_next("GetTopic", error_code="service.auth.error", times=10)
         with pytest.raises(AuthenticationError, match=r"service\.auth\.error"):
@@ -145,7 +145,7 @@ async def test_a_token_refused_again_and_again_is_given_up() -> None:
 
 @pytest.mark.parametrize("status", ["UNAVAILABLE", "INTERNAL"])
 async def test_faults_in_mid_stream(status: str) -> None:
-    """Streams cut after 40 events each: every event once, none paid for twice."""
+    """With streams cut after 40 events, every event comes once and none is paid for twice."""
     async with running() as (bus, client):
         published, received = publish(bus, 300), Received()
         bus.fail_next("Subscribe", status=status, times=5, after=40)
@@ -155,7 +155,7 @@ async def test_faults_in_mid_stream(status: str) -> None:
 
 
 async def test_a_used_up_allowance_ends_the_batch() -> None:
-    """What was delivered before the allowance ran out is a batch; the error is kept with it."""
+    """The events before a used-up allowance are a batch, and its result holds the error."""
     async with running(delivery_allocation=50) as (bus, client):
         publish(bus, 100)
         result = await client.fetch(TOPIC, "earliest", Bounds(**LONG), Received())
@@ -165,7 +165,7 @@ async def test_a_used_up_allowance_ends_the_batch() -> None:
 
 
 async def test_until_by_the_events_own_time() -> None:
-    """A batch up to a time ends with the first event created at or after it."""
+    """A batch with `until` ends with the first event created at or after it."""
     noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
     clock = BusClock(start=noon - timedelta(hours=1))
     async with running(clock, response_events=1, spread_seconds=1.0) as (bus, client):
@@ -195,7 +195,7 @@ async def test_change_events_have_their_own_times() -> None:
 
 
 async def test_two_clients_share_nothing_but_the_bus() -> None:
-    """Two consumers at once each get every event; each delivery counts."""
+    """Two consumers at once each get every event, and each delivery counts."""
     async with running() as (bus, client):
         published, one, other = publish(bus, 200), Received(), Received()
         bounds = Bounds(max_events=200, **LONG)
@@ -209,7 +209,7 @@ async def test_two_clients_share_nothing_but_the_bus() -> None:
 
 @pytest.mark.parametrize("schema_id", ["", "nobody-has-this"], ids=["none", "unknown"])
 async def test_an_event_whose_schema_nobody_has(schema_id: str) -> None:
-    """It is handed over like any other and counts for no time; asking for its schema is answered for good, and at once."""
+    """An event without a schema is handed over and has no time; the service's denial is final."""
     noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
     async with running(BusClock(start=noon)) as (bus, client):
         published = publish(bus, 2)
@@ -225,7 +225,7 @@ async def test_an_event_whose_schema_nobody_has(schema_id: str) -> None:
 
 
 async def test_an_event_whose_schema_is_not_ours_to_see() -> None:
-    """Without its schema it cannot be told whether `until` is reached: what came is kept, and the error says what is missing."""
+    """Without a schema's permission `until` fails: the batch ends with its events and an error."""
     async with running(unknown_schema="PERMISSION_DENIED") as (bus, client):
         bus.publish_raw(TOPIC, b"who knows", "not-ours")
         received, bounds = Received(), Bounds(until=datetime.now(UTC), **QUICK)
@@ -249,7 +249,7 @@ async def test_an_event_whose_schema_is_not_ours_to_see() -> None:
 async def test_a_schema_that_is_gone(
     status: str, code: str, kind: type[ConfigurationError]
 ) -> None:
-    """However the service may say that there is none; a missing permission is another thing."""
+    """Every form of the service's denial makes a schema unknown; a missing permission does not."""
     async with running(unknown_schema=status, unknown_schema_code=code) as (bus, client):
         schema_id = bus.schema_id("Order__e")
         bus.forget_schema(schema_id)

@@ -1,4 +1,4 @@
-"""Single calls: headers, other tries, renewal, and the schema cache."""
+"""Unary calls: headers, retries, renewal, and the schema cache."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def secret(login_server: LoginServer) -> ClientCredentials:
 
 
 async def test_the_headers_of_every_call(bus: ScriptedBus, client: PubSubClient) -> None:
-    """Token, instance URL and org id each time, and a trace id that is new each time."""
+    """Each call has token, instance URL, org id, and a new trace id."""
     await client.get_topic(TOPIC)
     await client.get_schema("S")
     headers = [sent for _, sent in bus.unary]
@@ -64,7 +64,7 @@ async def test_the_headers_of_every_call(bus: ScriptedBus, client: PubSubClient)
 
 
 async def test_a_topic(client: PubSubClient) -> None:
-    """What the service says of it, as a value."""
+    """`get_topic` returns the service's answer as a value."""
     assert await client.get_topic(TOPIC) == TopicInfo(
         name=TOPIC, tenant_guid="", can_publish=True, can_subscribe=True, schema_id="S"
     )
@@ -80,14 +80,14 @@ async def test_a_name_that_is_no_topic_is_not_asked_for(
 
 
 async def test_a_passing_fault_is_tried_again(bus: ScriptedBus, client: PubSubClient) -> None:
-    """Two faults that pass, then the answer."""
+    """A call succeeds after two passing errors."""
     bus.unary_failures = [("INTERNAL", "service.unavailable"), ("UNAVAILABLE", "")]
     assert (await client.get_topic(TOPIC)).name == TOPIC
     assert len(bus.unary) == 3
 
 
 async def test_a_fault_that_stays_is_raised(bus: ScriptedBus, client: PubSubClient) -> None:
-    """After three tries the error stands, naming endpoint and topic."""
+    """After three tries the error is raised, naming endpoint and topic."""
     bus.unary_failures = [("INTERNAL", "service.unavailable")] * 9
     with pytest.raises(TransportError, match=f"Looking up {TOPIC} at {bus.endpoint}"):
         await client.get_topic(TOPIC)
@@ -95,7 +95,7 @@ async def test_a_fault_that_stays_is_raised(bus: ScriptedBus, client: PubSubClie
 
 
 async def test_a_refused_token_is_renewed(bus: ScriptedBus, login_server: LoginServer) -> None:
-    """One login more, and the call goes through; calls at the same time share it."""
+    """A refused token costs one login, which concurrent calls share."""
     login_server.grant("00D000000000001!old")
     login_server.grant("00D000000000001!new")
     bus.refused_tokens = {"00D000000000001!old"}
@@ -108,7 +108,7 @@ async def test_a_refused_token_is_renewed(bus: ScriptedBus, login_server: LoginS
 async def test_a_token_refused_twice_is_an_error(
     bus: ScriptedBus, login_server: LoginServer
 ) -> None:
-    """A new token that is refused as well is not renewed for ever; neither token shows."""
+    """A new token that is refused as well is an error; neither token shows."""
     login_server.grant("00D000000000001!same")
     bus.refused_tokens = {"00D000000000001!same"}
     async with client_of(bus, secret(login_server)) as client:
@@ -119,7 +119,7 @@ async def test_a_token_refused_twice_is_an_error(
 
 
 async def test_a_schema_is_fetched_once(bus: ScriptedBus) -> None:
-    """However many clients of an org ask, at once or later."""
+    """A schema is fetched once for all clients of an org, concurrent or later."""
     schemas = SchemaCache()
     async with client_of(bus, token(), schemas) as one, client_of(bus, token(), schemas) as other:
         found = await asyncio.gather(*(client.get_schema("S") for client in (one, other) * 5))
@@ -129,7 +129,7 @@ async def test_a_schema_is_fetched_once(bus: ScriptedBus) -> None:
 
 
 async def test_a_schema_is_kept_per_org(bus: ScriptedBus) -> None:
-    """The same id in two orgs may differ in what is not part of it, such as the fields' documentation."""
+    """Schemas are cached per org: under one id they may differ in the fields' documentation."""
     schemas = SchemaCache()
     async with (
         client_of(bus, token(), schemas) as one,
@@ -146,7 +146,7 @@ async def test_a_schema_is_kept_per_org(bus: ScriptedBus) -> None:
 async def test_a_schema_that_failed_is_asked_for_again(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """A failure is not kept in place of the schema."""
+    """A failed request is not cached in place of the schema."""
     bus.unary_failures = [("UNAVAILABLE", "")] * 3
     with pytest.raises(TransportError):
         await client.get_schema("S")
@@ -166,7 +166,7 @@ async def test_a_schema_that_failed_is_asked_for_again(
 async def test_a_schema_nobody_has(
     bus: ScriptedBus, client: PubSubClient, failure: tuple[str, str] | None
 ) -> None:
-    """A definite no is told at once and as such, with id, org and rpc id; it is not kept, should the schema come to be."""
+    """An unknown schema is an error with id, org and rpc id, and is not cached."""
     bus.unary_failures = [failure] if failure else []
     with pytest.raises(SchemaUnknown, match=r"'nobody-has-this' of org 00D000000000001EAA.*rpc id"):
         await client.get_schema("nobody-has-this")
@@ -180,7 +180,7 @@ async def test_a_schema_nobody_has(
 async def test_no_schema_id_is_no_schema(
     bus: ScriptedBus, client: PubSubClient, schema_id: str
 ) -> None:
-    """An event without a schema id has no schema: known without a call."""
+    """A blank schema id is refused without a call."""
     with pytest.raises(SchemaUnknown, match="the id is blank"):
         await client.get_schema(schema_id)
     assert bus.unary == []
@@ -204,7 +204,7 @@ async def test_a_schema_that_cannot_be_had_is_not_unknown(
     kind: type[SfEventsError],
     calls: int,
 ) -> None:
-    """What passes and what a permission cures is never taken for "there is no such schema"."""
+    """A passing error or a missing permission never counts as an unknown schema."""
     bus.unary_failures = [failure] * 9
     with pytest.raises(kind) as raised:
         await client.get_schema("S")
@@ -213,7 +213,7 @@ async def test_a_schema_that_cannot_be_had_is_not_unknown(
 
 
 async def test_a_client_opens_nothing_by_itself(bus: ScriptedBus) -> None:
-    """Made, entered and left without a call: no login, no connection, nothing to fork."""
+    """A client that makes no call logs in to nothing and opens no connection."""
     async with client_of(bus, token()):
         pass
     assert bus.unary == []
@@ -222,7 +222,7 @@ async def test_a_client_opens_nothing_by_itself(bus: ScriptedBus) -> None:
 async def test_a_topic_that_may_not_be_read_is_refused_before_a_stream(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """Neither `fetch` nor `subscribe` opens a stream the service would refuse."""
+    """Neither `fetch` nor `subscribe` opens a stream that the service would refuse."""
     from airflow_provider_sfevents.pubsub.bounds import Bounds
 
     async def receive(delivery: object) -> None:

@@ -1,4 +1,4 @@
-"""Discovery against answers written by the test: what real orgs may say that the emulator does not."""
+"""Discovery against scripted answers, as real orgs may give them and the emulator does not."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def rest(login_server: LoginServer) -> AsyncIterator[RestCalls]:
 
 
 def says(server: LoginServer, *answers: Any) -> None:
-    """The answers in their order, each JSON or a status with JSON."""
+    """The scripted answers in order, each JSON or a status with JSON."""
     server.answers = [
         (one[0], DATE, one[1]) if isinstance(one, tuple) else (200, DATE, one) for one in answers
     ] + [(418, DATE, {"unasked": True})]
@@ -85,7 +85,7 @@ async def listed(rest: RestCalls) -> list[OfferedTopic]:
 async def test_members_that_call_their_channel_by_its_id(
     rest: RestCalls, login_server: LoginServer
 ) -> None:
-    """Fifteen characters or eighteen, an id of the channel leads to its name without another request."""
+    """A channel's id of 15 or 18 characters leads to its name without another request."""
     says(
         login_server,
         OBJECTS,
@@ -100,7 +100,7 @@ async def test_members_that_call_their_channel_by_its_id(
 
 
 async def test_members_told_by_ids_alone(rest: RestCalls, login_server: LoginServer) -> None:
-    """What no list explains is asked for: the member's own record has the names."""
+    """A member with unknown ids is read as a record, which has the names."""
     says(
         login_server,
         OBJECTS,
@@ -116,7 +116,7 @@ async def test_members_told_by_ids_alone(rest: RestCalls, login_server: LoginSer
 
 
 async def test_rows_of_several_pages(rest: RestCalls, login_server: LoginServer) -> None:
-    """Every page is read."""
+    """A query of several pages is read completely."""
     says(
         login_server,
         OBJECTS,
@@ -130,7 +130,7 @@ async def test_rows_of_several_pages(rest: RestCalls, login_server: LoginServer)
 
 
 async def test_a_channel_of_a_package(rest: RestCalls, login_server: LoginServer) -> None:
-    """Its name begins with the package's prefix."""
+    """The name of a package's channel begins with the package's prefix."""
     says(login_server, OBJECTS, rows(channel(NamespacePrefix="acme")), rows())
     assert "/event/acme__Sales__chn" in [one.topic for one in await listed(rest)]
 
@@ -141,7 +141,7 @@ async def test_a_channel_of_a_package(rest: RestCalls, login_server: LoginServer
 async def test_an_org_without_describe(
     rest: RestCalls, login_server: LoginServer, missing: tuple[int, Any]
 ) -> None:
-    """The error names the instance URL and a gateway before it, not the name of an object."""
+    """The error of a missing resource names the instance URL and a gateway, not an object."""
     says(login_server, missing)
     with pytest.raises(
         ConfigurationError, match=r"Listing the org's objects.*instance URL"
@@ -151,7 +151,7 @@ async def test_an_org_without_describe(
 
 
 async def test_a_user_who_may_not_see_the_setup(rest: RestCalls, login_server: LoginServer) -> None:
-    """Topics are listed without channels, nothing is called selected, and the permission is named."""
+    """Without permission for the setup topics come without channels; the reason names it."""
     says(login_server, OBJECTS, (403, NO_SETUP))
     found, problem = await list_topics(rest)
     assert {one.topic: one.selected for one in found} == {
@@ -170,7 +170,7 @@ async def test_hook_and_command_tell_what_they_leave_out(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The hook in the log, the command beside its answer, which may be for a program."""
+    """The hook logs the reason for missing channels; the command prints it beside its output."""
     token = {"auth": "session", "session_token": "00D000000000001!x"}
     connection = {"conn_type": "sfevents", "host": login_server.url, "extra": token}
     monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps(connection))
@@ -187,7 +187,7 @@ async def test_hook_and_command_tell_what_they_leave_out(
 
 
 async def test_what_is_on_one_channel(rest: RestCalls, login_server: LoginServer) -> None:
-    """Members of other channels are not asked for; those of this one with all that is said of them."""
+    """Only members of the channel are read, with filter and enriched fields."""
     says(
         login_server,
         rows(channel()),
@@ -211,7 +211,7 @@ async def test_what_is_on_one_channel(rest: RestCalls, login_server: LoginServer
 
 
 async def test_a_channel_nobody_may_look_into(rest: RestCalls, login_server: LoginServer) -> None:
-    """Without the permission there is no answer, and the error says so."""
+    """Without the permission for the setup the members of a channel are an error."""
     says(login_server, (403, NO_SETUP))
     with pytest.raises(ConfigurationError, match=r"channel Sales__chn: HTTP 403"):
         await read_members(rest, "Sales__chn")
@@ -224,7 +224,7 @@ def left(deliveries: int) -> dict[str, Any]:
 async def test_enough_is_left(
     rest: RestCalls, login_server: LoginServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One request, and the figure in the log."""
+    """The check costs one request and logs the remaining deliveries."""
     caplog.set_level("INFO")
     says(login_server, left(500))
     await require_allowance(rest, "/event/Order__e", 500)
@@ -233,14 +233,14 @@ async def test_enough_is_left(
 
 
 async def test_too_few_are_left(rest: RestCalls, login_server: LoginServer) -> None:
-    """Refused by the figure."""
+    """The check refuses to begin if fewer deliveries are left."""
     says(login_server, left(499))
     with pytest.raises(QuotaExceeded, match="has 499 of 25000"):
         await require_allowance(rest, "/event/Order__e", 500)
 
 
 async def test_a_stream_that_does_not_count(rest: RestCalls, login_server: LoginServer) -> None:
-    """Deliveries of real-time event monitoring are exempt: nothing is asked."""
+    """A topic of real-time event monitoring is exempt, so no request is made."""
     await require_allowance(rest, "/event/LoginEventStream", 500)
     assert login_server.paths == []
 
@@ -268,14 +268,14 @@ async def test_a_stream_that_does_not_count(rest: RestCalls, login_server: Login
 async def test_an_allowance_that_cannot_be_read(
     rest: RestCalls, login_server: LoginServer, status: int, body: Any, kind: type[SfEventsError]
 ) -> None:
-    """Not knowing is a refusal, of the kind of its cause: what passes is retried."""
+    """An unreadable allowance refuses to begin, with an error of the class of its cause."""
     login_server.answers = [(status, DATE, body)]
     with pytest.raises(kind, match=r"no events were requested \(min_allowance=500\)"):
         await require_allowance(rest, "/event/Order__e", 500)
 
 
 async def test_a_session_token_that_has_ended(rest: RestCalls, login_server: LoginServer) -> None:
-    """It is not tried again, and the error says what to give."""
+    """An expired session token is not retried, and the error has the remedy."""
     login_server.answers = [(401, DATE, [{"errorCode": "INVALID_SESSION_ID", "message": "x"}])]
     with pytest.raises(AuthenticationError, match="give a fresh one"):
         await list_topics(rest)
@@ -283,7 +283,7 @@ async def test_a_session_token_that_has_ended(rest: RestCalls, login_server: Log
 
 
 async def test_a_page_in_place_of_an_answer(rest: RestCalls, login_server: LoginServer) -> None:
-    """As of a proxy that wants somebody to sign on: said with what was asked for, and what came."""
+    """A page that is not JSON raises an error with the request and the page's beginning."""
     login_server.answers = [(200, DATE, "<html>sign on</html>")]
     with pytest.raises(TransportError, match=r"^Asking: the answer is not JSON.*<html>sign on"):
         await rest.get("/sobjects", "Asking")

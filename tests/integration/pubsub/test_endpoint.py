@@ -1,4 +1,4 @@
-"""The way to the API: whom the client trusts, and what it says when it does not get there."""
+"""Connection to the API: trusted certificates, and errors of a client that does not get there."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def settings_for(bus: Emulator, **more: Any) -> Settings:
 
 
 def ready(bus: Emulator, **more: Any) -> Settings:
-    """With a session that is there already, so that only the API's side is tried."""
+    """A client with a session, so that only the API's side is tried."""
     extra = bus.connection("session")["extra"]
     login = SessionToken(token=Secret(extra["session_token"]), instance_url=extra["instance_url"])
     return Settings(**{"login": login, "endpoint": bus.endpoint, **more})
@@ -69,7 +69,7 @@ async def connected(settings: Settings) -> AsyncIterator[PubSubClient]:
 
 
 async def failure(settings: Settings, answer_seconds: float = 5.0) -> SfEventsError:
-    """What `check` says; it must not take longer than it may."""
+    """The error of `check`, which must end in time."""
     client = PubSubClient(
         settings,
         sessions=SessionCache(),
@@ -133,7 +133,7 @@ async def test_a_ca_file_that_is_none(
 
 
 async def test_a_certificate_for_another_name(tmp_path: Path) -> None:
-    """A certificate that is good for another host is told apart from one nobody vouches for."""
+    """A valid certificate for another host has an error of its own."""
     import grpc
     import grpc.aio
 
@@ -162,21 +162,21 @@ def unready(endpoint: str, **more: Any) -> Settings:
 
 
 async def test_tls_towards_a_plain_server(plain: Emulator) -> None:
-    """TLS spoken to a server that has none says so."""
+    """TLS to a server without it has an error that says so."""
     error = await failure(ready(plain))
     assert isinstance(error, ConfigurationError)
     assert "does not speak TLS" in str(error)
 
 
 async def test_plaintext_towards_a_tls_server(over_tls: Emulator) -> None:
-    """A TLS server just closes on a client without it; the message offers that as a reason."""
+    """A TLS server closes on a client without TLS; the message offers that as a reason."""
     error = await failure(ready(over_tls, plaintext=True))
     assert isinstance(error, TransportError)
     assert "speaks TLS closes like this" in str(error)
 
 
 async def test_nobody_listens() -> None:
-    """An endpoint where nothing runs is named, and worth another try: it took nothing."""
+    """A closed endpoint is named, is worth another try, and certainly took nothing."""
     error = await failure(unready("127.0.0.1:1", plaintext=True))
     assert isinstance(error, NotSentError)
     assert "127.0.0.1:1" in str(error)
@@ -193,7 +193,7 @@ async def test_a_web_server(plain: Emulator) -> None:
 
 
 async def test_silence_on_the_line() -> None:
-    """Something accepts the connection and never answers: an error as soon as the time to answer is over."""
+    """A server that never answers is an error after the answer timeout."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         error = await failure(unready(f"127.0.0.1:{port}", plaintext=True), answer_seconds=0.5)
@@ -202,7 +202,7 @@ async def test_silence_on_the_line() -> None:
 
 
 async def test_an_org_that_is_not_the_sessions(plain: Emulator) -> None:
-    """A session token with another org's id is refused by the service, and said to be so."""
+    """A session token with another org's id is refused with an error that says so."""
     extra = plain.connection("session")["extra"]
     login = SessionToken(
         token=Secret(extra["session_token"]),

@@ -1,4 +1,4 @@
-"""The table of error codes, row by row, each ordered from the emulator and met over a socket."""
+"""Table of error codes: each row scripted in the emulator and met over a socket."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Pair = tuple["Emulator", "PubSubClient"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one code does.
+    """Effect of one code.
 
-    :param kind: the error, once it stands.
-    :param again: whether the client asks again before it does; a refused session is renewed once instead.
-    :param statuses: gRPC statuses it is known or likely to come with; the meaning does not depend on them.
+    :param kind: class of the final error.
+    :param again: whether the client tries again first; a refused session is renewed once instead.
+    :param statuses: gRPC statuses that it may come with; the meaning does not depend on them.
     """
 
     kind: type[SfEventsError]
@@ -92,7 +92,8 @@ EXPECTED: dict[str, Row] = {
     "publish.event.count.invalid": never(OwnFaultError, "INVALID_ARGUMENT"),
     "publish.topic.mismatch": never(OwnFaultError, "INVALID_ARGUMENT"),
     "publish.topic.validation.empty": never(TopicError, "INVALID_ARGUMENT"),
-    # The client has no managed subscriptions; what it makes of their codes is the same on any stream.
+    # The client has no managed subscriptions; what it makes of their codes is the same on any
+    # stream.
     "managed.subscription.already.active": again("ALREADY_EXISTS"),
     "managed.subscription.config.stopped": never(ConfigurationError, "FAILED_PRECONDITION"),
     "managed.subscription.config.deleted": never(ConfigurationError, "NOT_FOUND"),
@@ -119,7 +120,7 @@ def test_every_row_is_expected_here() -> None:
 
 
 def rpcs(code: str) -> tuple[str, ...]:
-    """Where a code belongs."""
+    """RPCs that a code belongs to."""
     family = code.partition(".")[0]
     return {
         "service": ("Subscribe", "GetTopic", "GetSchema", "Publish"),
@@ -151,7 +152,7 @@ def times_called(bus: Emulator, rpc: str) -> int:
 
 
 async def call(client: PubSubClient, bus: Emulator, rpc: str) -> Any:
-    """Something that makes this RPC; a fetch begins with GetTopic, which is good."""
+    """A call of this RPC; a fetch begins with GetTopic, which succeeds."""
     match rpc:
         case "Subscribe":
             received = Received()
@@ -179,14 +180,14 @@ def expected_calls(rpc: str, row: Row) -> int:
 
 
 def expected_kind(rpc: str, row: Row) -> type[SfEventsError]:
-    """The row's, but a publishing that breaks off says what is left of it."""
+    """The row's class, except for publishing, which reports the events that are left."""
     breaks_off = rpc == "Publish" and issubclass(row.kind, TransportError)
     return PublishInterrupted if breaks_off else row.kind
 
 
 @pytest.mark.parametrize(("rpc", "code", "status"), ROWS)
 async def test_a_code(pair: Pair, rpc: str, code: str, status: str) -> None:
-    """Whatever the status: this error, after this many calls, with rpc id and remedy; then none."""
+    """With any status a code leads to its error, number of calls, rpc id and remedy."""
     bus, client = pair
     row, times = EXPECTED[code], expected_calls(rpc, EXPECTED[code])
     bus.define_event("Other__e", {"Number__c": "Double"})
@@ -205,7 +206,7 @@ async def test_a_code(pair: Pair, rpc: str, code: str, status: str) -> None:
 
 @pytest.mark.parametrize(("rpc", "code", "status"), STREAM_ROWS)
 async def test_a_code_in_mid_stream(pair: Pair, rpc: str, code: str, status: str) -> None:
-    """What was delivered before it stays: the batch goes on where that helps, else ends with it and the next takes the rest."""
+    """After events the batch continues if that helps; otherwise it ends with them and the error."""
     bus, client = pair
     row, paid = EXPECTED[code], bus.deliveries()
     helps = row.again or row.kind is TokenRefusedError
@@ -235,7 +236,7 @@ def assert_told(message: str, code: str) -> None:
 
 @pytest.mark.parametrize("status", ["INTERNAL", "UNAVAILABLE", "NOT_FOUND", "UNAUTHENTICATED"])
 async def test_a_code_nobody_knows_falls_to_its_status(pair: Pair, status: str) -> None:
-    """A code newer than this release is shown, and read by the status beside it."""
+    """An unknown code is shown, and the status beside it decides."""
     bus, client = pair
     kinds: dict[str, tuple[type[SfEventsError], int]] = {
         "INTERNAL": (TransportError, UNARY_TRIES),
@@ -252,7 +253,7 @@ async def test_a_code_nobody_knows_falls_to_its_status(pair: Pair, status: str) 
 
 @pytest.mark.parametrize("status", sorted(BY_STATUS))
 async def test_a_status_without_a_code(pair: Pair, status: str) -> None:
-    """A refusal by something else than the service has no rpc id of its own; it carries that of the last response."""
+    """A refusal by a proxy has no rpc id of its own and carries that of the last response."""
     bus, client = pair
     helps = status in {"DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED"}
     bus.fail_next("Subscribe", status=status, message="no", after=2)

@@ -1,4 +1,4 @@
-"""Every way to log in, by the connection that Airflow would have: where it leads, and what each refusal says."""
+"""Every login, by a connection as Airflow stores it: its session and its refusals."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def given(connection: dict[str, Any], extra: dict[str, Any], over: dict[str, Any
 
 
 async def session_by(bus: Emulator, auth: str, /, **changes: str) -> Session:
-    """Log in by a connection of the emulator; changes of host, login and password, all others of extras."""
+    """Log in by a connection of the emulator with changed fields and extras."""
     over: dict[str, Any] = {
         name: changes.pop(name) for name in ("host", "login", "password") if name in changes
     }
@@ -52,7 +52,7 @@ async def session_by(bus: Emulator, auth: str, /, **changes: str) -> Session:
 
 @pytest.mark.parametrize("auth", AUTHS)
 async def test_every_login_leads_to_the_org(bus: Emulator, auth: str) -> None:
-    """Token, the org's own host and its id with 18 characters, by one request at most."""
+    """Each login returns token, host and 18-character org id, by one request at most."""
     before = len(bus.requests)
     session = await session_by(bus, auth)
     assert (session.org_id, session.instance_url) == (bus.org.org_id, bus.org.instance_url)
@@ -63,16 +63,17 @@ async def test_every_login_leads_to_the_org(bus: Emulator, auth: str) -> None:
 
 @pytest.mark.parametrize("auth", [one for one in AUTHS if one != "session"])
 async def test_every_login_goes_to_the_orgs_own_host_too(bus: Emulator, auth: str) -> None:
-    """Client credentials go nowhere else; the others may."""
+    """Every login works on the org's own host; client credentials work there only."""
     assert (await session_by(bus, auth, host=bus.my_domain_url)).org_id == bus.org.org_id
 
 
 async def test_a_refresh_token_without_the_secret(bus: Emulator) -> None:
-    """An app may ask for its secret or not."""
+    """A refresh token works without a secret if the app does not require one."""
     assert (await session_by(bus, "refresh_token", password="")).org_id == bus.org.org_id
 
 
-# Situation, login, the emulator's knobs, changes of the connection, what Salesforce says, what we say.
+# Situation, login, the emulator's knobs, changes of the connection, what Salesforce says,
+# and the remedy.
 REFUSALS = [
     ("wrong password", "password", {}, {"user_password": "wr0ng"}, "invalid_grant (authentication failure)", "security token"),
     ("no security token", "password", {}, {"security_token": ""}, "invalid_grant (authentication failure)", "security token"),
@@ -106,7 +107,7 @@ async def test_a_refusal_says_reason_and_remedy(
     reason: str,
     remedy: str,
 ) -> None:
-    """Salesforce's words, ours, and no secret; the same error from the same request."""
+    """An error has Salesforce's words and the remedy, and no secret."""
     with Emulator(knobs=Knobs(**knobs)) if knobs else nullcontext(bus) as asked:
         org = asked.org
         with pytest.raises(AuthenticationError) as raised:
@@ -122,7 +123,7 @@ async def test_a_refusal_says_reason_and_remedy(
     ("auth", "said"), [("password", "authentication failure"), ("soap", "INVALID_LOGIN")]
 )
 async def test_a_user_who_is_locked_out(auth: str, said: str) -> None:
-    """It looks like a wrong password, and the remedy names the user's state too; an app's own login is not touched."""
+    """A locked user gets the error of a wrong password, whose remedy names the lock."""
     with Emulator() as bus:
         bus.lock_out(bus.org.username)
         with pytest.raises(AuthenticationError, match=f"{said}.*(is active|locked out)"):
@@ -131,7 +132,7 @@ async def test_a_user_who_is_locked_out(auth: str, said: str) -> None:
 
 
 async def test_a_refresh_token_that_was_revoked() -> None:
-    """The consent was withdrawn: the token is dead for good."""
+    """A revoked refresh token is an error that asks for a new one."""
     with Emulator() as bus:
         bus.revoke(bus.org.refresh_token)
         with pytest.raises(AuthenticationError, match="new refresh token"):
@@ -139,7 +140,7 @@ async def test_a_refresh_token_that_was_revoked() -> None:
 
 
 async def test_client_credentials_on_the_host_for_all(bus: Emulator) -> None:
-    """The mistake made first of all: the message names the host that it should be."""
+    """Client credentials on the general login host are an error that names the org's host."""
     with pytest.raises(
         AuthenticationError,
         match=r"request not supported on this domain\).*My Domain only: set the host",
@@ -148,7 +149,7 @@ async def test_client_credentials_on_the_host_for_all(bus: Emulator) -> None:
 
 
 async def test_an_unknown_grant(login_server: LoginServer) -> None:
-    """A host that does not have the flow."""
+    """A host without the flow is an error that names it."""
     login_server.refuse("unsupported_grant_type", "grant type not supported")
     login = RefreshToken(login_url=login_server.url, client_id="k", refresh_token=Secret("r"))
     with pytest.raises(AuthenticationError, match="does not offer this flow"):
@@ -156,7 +157,7 @@ async def test_an_unknown_grant(login_server: LoginServer) -> None:
 
 
 async def test_an_expired_password_by_soap() -> None:
-    """The login goes through and is worth nothing."""
+    """A SOAP login with an expired password is an error."""
     with (
         Emulator(knobs=Knobs(password_expired=True)) as bus,
         pytest.raises(AuthenticationError, match=r"has expired\. Set a new one"),
@@ -180,7 +181,7 @@ async def test_an_expired_password_by_soap() -> None:
 async def test_a_connection_of_the_wrong_shape_sends_nothing(
     bus: Emulator, auth: str, changes: dict[str, str], said: str
 ) -> None:
-    """What cannot work is said before any request."""
+    """A connection that cannot work is refused before any request."""
     before = len(bus.requests)
     with pytest.raises(ConfigurationError, match=said):
         await session_by(bus, auth, **changes)
@@ -188,7 +189,7 @@ async def test_a_connection_of_the_wrong_shape_sends_nothing(
 
 
 async def test_the_end_of_soap_is_told(bus: Emulator, caplog: pytest.LogCaptureFixture) -> None:
-    """Each login by SOAP warns of the day when it stops; no other login does."""
+    """Each SOAP login warns of its end; no other login does."""
     await session_by(bus, "soap")
     assert [one.levelno for one in caplog.records if "Summer '27" in one.message] == [
         logging.WARNING
@@ -199,7 +200,7 @@ async def test_the_end_of_soap_is_told(bus: Emulator, caplog: pytest.LogCaptureF
 
 
 async def test_the_org_of_a_soap_session_without_one(login_server: LoginServer) -> None:
-    """An answer that does not tell the org, with an opaque session: the org is asked."""
+    """The org is read from userinfo if neither the answer nor the token names it."""
     body = (
         "<Envelope><Body><loginResponse><result>"
         f"<serverUrl>{login_server.url}/services/Soap/u/57.0/x</serverUrl><sessionId>opaque</sessionId>"
@@ -213,7 +214,7 @@ async def test_the_org_of_a_soap_session_without_one(login_server: LoginServer) 
 
 
 async def test_an_org_id_by_soap_that_is_none(login_server: LoginServer) -> None:
-    """The answer's org id is checked as a typed one is."""
+    """The answer's org id is checked like a typed one."""
     body = (
         "<Envelope><Body><loginResponse><result>"
         f"<serverUrl>{login_server.url}/services/Soap/u/57.0/x</serverUrl>"
@@ -231,7 +232,7 @@ async def test_an_org_id_by_soap_that_is_none(login_server: LoginServer) -> None
 async def test_a_refresh_token_that_is_used_up(
     login_server: LoginServer, caplog: pytest.LogCaptureFixture, given_back: str, warned: bool
 ) -> None:
-    """Where an app gives a new one with each login, the connection's is dead: the log says so, and shows neither."""
+    """A login that returns a new refresh token logs a warning that shows neither token."""
     login_server.grant(**({"refresh_token": given_back} if given_back else {}))
     login = RefreshToken(login_url=login_server.url, client_id="k", refresh_token=Secret("r"))
     await log_in(Settings(login=login), Clock())
@@ -259,7 +260,7 @@ STOCK: dict[str, Any] = {
 
 @pytest.mark.parametrize("way", STOCK)
 async def test_connections_of_the_stock_type(bus: Emulator, way: str) -> None:
-    """What apache-airflow-providers-salesforce logs in with, we log in with."""
+    """Connections of apache-airflow-providers-salesforce log in here too."""
     over, extra = STOCK[way](bus.org)
     password = extra.pop("password", bus.org.password)
     values = {"login": bus.org.username, "password": password, "host": None, **over}

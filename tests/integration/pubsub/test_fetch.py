@@ -1,4 +1,4 @@
-"""A bounded batch, from the first request to the closed stream."""
+"""Bounded batch, from the first request to the closed stream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 async def test_max_events_is_met_exactly(
     bus: ScriptedBus, client: PubSubClient, max_events: int
 ) -> None:
-    """A batch ends with exactly as many events as it may hold, having asked for not one more."""
+    """A batch ends with exactly `max_events`, and not one more was requested."""
     bus.scripts, received = [endless], Received()
 
     result = await fetch(client, received, max_events=max_events)
@@ -44,7 +44,7 @@ async def test_max_events_is_met_exactly(
 async def test_credit_is_kept_up_and_never_above_100(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """While a batch wants more, all but the last two responses' worth is asked for again: no stop-and-wait, no flood."""
+    """While a batch wants more, credit is renewed with each response and never exceeds 100."""
     total = 2000
 
     async def demanding(stream: SeenStream) -> AsyncIterator[Any]:
@@ -65,7 +65,7 @@ async def test_credit_is_kept_up_and_never_above_100(
 async def test_start_is_said_in_the_first_request_only(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """Preset and replay id travel once; repeating them has an error code of its own."""
+    """Preset and replay id are in the first request only, as the service demands."""
     bus.scripts = [endless]
     await fetch(client, Received(), start="0000000000000007beef", max_events=150)
 
@@ -77,21 +77,21 @@ async def test_start_is_said_in_the_first_request_only(
 
 @pytest.mark.parametrize("start", ["earliest", "latest"])
 async def test_presets(bus: ScriptedBus, client: PubSubClient, start: str) -> None:
-    """A first run asks for the preset it was told."""
+    """A first run requests the given preset."""
     bus.scripts = [a_few]
     await fetch(client, Received(), start=start, max_events=3)
     assert bus.streams[0].start == start
 
 
 async def test_silence_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
-    """Caught up: no event for `idle_seconds`; what came before is the batch."""
+    """A batch ends after `idle_seconds` without an event, with the events that came."""
     bus.scripts, received = [a_few], Received()
     result = await fetch(client, received, idle_seconds=0.2)
     assert (result.ended_by, received.numbers) == ("idle_seconds", [0, 1, 2])
 
 
 async def test_keepalives_do_not_break_the_silence(bus: ScriptedBus, client: PubSubClient) -> None:
-    """Keepalives carry no event, so silence goes on; the latest replay id of the result is theirs."""
+    """Keepalives do not reset the idle time; the result has the last one's replay id."""
 
     async def keepalives(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver([1])
@@ -114,7 +114,7 @@ async def test_keepalives_do_not_break_the_silence(bus: ScriptedBus, client: Pub
 async def test_learning_outlasts_silence_until_a_keepalive(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """With `learn_seconds`, silence ends nothing before the first keepalive, and at once with it."""
+    """With `learn_seconds`, silence ends the batch only once a keepalive has come."""
 
     async def late_keepalive(stream: SeenStream) -> AsyncIterator[Any]:
         await asyncio.sleep(0.4)
@@ -129,7 +129,7 @@ async def test_learning_outlasts_silence_until_a_keepalive(
 
 
 async def test_time_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
-    """`max_seconds` ends the asking even while events keep coming."""
+    """`max_seconds` ends the requests even while events keep coming."""
 
     async def trickle(stream: SeenStream) -> AsyncIterator[Any]:
         at = 0
@@ -147,7 +147,7 @@ async def test_time_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None
 async def test_bytes_end_a_batch_and_credit_runs_down_before(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """`max_bytes` is overstepped by less than the events it takes to see their size."""
+    """`max_bytes` is exceeded only by the events that are needed to see their size."""
     bus.scripts = [endless]  # events of 10 bytes
     result = await fetch(client, Received(), max_bytes=5_000)
     assert result.ended_by == "max_bytes"
@@ -155,7 +155,7 @@ async def test_bytes_end_a_batch_and_credit_runs_down_before(
 
 
 async def test_until_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
-    """The first event created at or after `until` ends the asking, and belongs to the batch."""
+    """The first event created at or after `until` ends the requests, and belongs to the batch."""
     noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
     def payload(minutes: int) -> bytes:
@@ -186,7 +186,7 @@ async def test_until_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> Non
 async def test_what_is_delivered_after_the_half_close_belongs_to_the_batch(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """Paid for is paid for: a batch reads to the end of its stream, and leaves none open."""
+    """A batch reads its stream to the end, because deliveries are paid for."""
 
     async def late(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver([1, 2])
@@ -204,7 +204,7 @@ async def test_what_is_delivered_after_the_half_close_belongs_to_the_batch(
 async def test_a_full_batch_half_closes_before_it_is_staged(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """The stream is half-closed while the last delivery is still being received, not after."""
+    """The stream is half-closed before the last delivery is staged."""
     bus.scripts = [a_few]
 
     async def receive(delivery: Delivery) -> None:
@@ -217,7 +217,7 @@ async def test_a_full_batch_half_closes_before_it_is_staged(
 async def test_credit_is_topped_up_before_receive_is_awaited(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """However long staging takes, the service already has the next request."""
+    """The next request is sent before `receive` is awaited."""
     bus.scripts = [a_few]
 
     async def receive(delivery: Delivery) -> None:
@@ -229,7 +229,7 @@ async def test_credit_is_topped_up_before_receive_is_awaited(
 
 
 async def test_slow_staging_is_not_silence(bus: ScriptedBus, client: PubSubClient) -> None:
-    """Time spent in `receive` does not count as idle: what came meanwhile is taken."""
+    """Time spent in `receive` does not count as idle, and events that came meanwhile are taken."""
 
     async def two(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver([1])

@@ -1,4 +1,4 @@
-"""A bounded batch that is full beforehand, stopped, cancelled, or ended by an error."""
+"""Bounded batch that is full beforehand, stopped, cancelled, or ended by an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_batch_that_is_full_already_asks_for_nothing(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """What earlier parts hold counts: nothing left to fetch, no stream opened."""
+    """A batch that is full by its earlier parts opens no stream."""
     result = await client.fetch(
         TOPIC, "earliest", Bounds(max_events=10), Received(), StagedProgress(events=10, bytes=1)
     )
@@ -34,7 +34,7 @@ async def test_a_batch_that_is_full_already_asks_for_nothing(
 async def test_earlier_parts_take_their_share_of_the_bound(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """A batch that goes on after 60 of 100 events takes 40."""
+    """A batch that continues after 60 of 100 events takes 40."""
     bus.scripts = [endless]
     result = await client.fetch(
         TOPIC, "earliest", Bounds(max_events=100), Received(), StagedProgress(events=60, bytes=600)
@@ -45,7 +45,7 @@ async def test_earlier_parts_take_their_share_of_the_bound(
 async def test_more_than_asked_for_is_not_handed_over(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """`max_events` holds even against a service that delivers more; the rest is kept for the next one."""
+    """`max_events` holds even if the service delivers more, and the surplus is kept."""
 
     async def generous(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver(range(8))
@@ -61,7 +61,7 @@ async def test_more_than_asked_for_is_not_handed_over(
 
 
 async def test_stop_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None:
-    """The caller's event ends a batch like a bound: at once, with what there is."""
+    """The stop event ends a batch at once, with the events that came."""
     bus.scripts = [a_few]
     stop = asyncio.Event()
 
@@ -75,7 +75,7 @@ async def test_stop_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None
 
 
 async def test_stop_wakes_a_batch_that_listens(bus: ScriptedBus, client: PubSubClient) -> None:
-    """A stop in the middle of a silence is not noticed only at its end."""
+    """A stop during a silence ends the batch at once."""
 
     async def quiet(stream: SeenStream) -> AsyncIterator[Any]:
         stop.set()
@@ -92,7 +92,7 @@ async def test_stop_wakes_a_batch_that_listens(bus: ScriptedBus, client: PubSubC
 
 
 async def test_a_cancelled_batch_leaves_no_stream(bus: ScriptedBus, client: PubSubClient) -> None:
-    """A task that is killed mid-batch leaves nothing that the org pays for."""
+    """A cancelled batch leaves no stream that the org pays for."""
     bus.scripts = [a_few]
     reached = asyncio.Event()
 
@@ -109,7 +109,7 @@ async def test_a_cancelled_batch_leaves_no_stream(bus: ScriptedBus, client: PubS
 
 
 async def test_an_error_of_receive_is_the_callers(bus: ScriptedBus, client: PubSubClient) -> None:
-    """A staging area that fails is no fault of the wire: raised as it is, not retried, nothing left open."""
+    """An error of `receive` is raised as it is, without a retry, and no stream stays open."""
     bus.scripts = [endless]
 
     async def receive(delivery: Delivery) -> None:
@@ -125,7 +125,7 @@ async def test_an_error_of_receive_is_the_callers(bus: ScriptedBus, client: PubS
 async def test_a_terminal_error_before_the_first_event_is_raised(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """A refused replay id is an error, never another start."""
+    """A refused replay id is raised, and the start is not changed."""
 
     async def refused(stream: SeenStream) -> AsyncIterator[Any]:
         await stream.fail("INVALID_ARGUMENT", "subscription.fetch.replayid.corrupted")
@@ -140,7 +140,7 @@ async def test_a_terminal_error_before_the_first_event_is_raised(
 async def test_a_refusal_that_is_slower_than_our_patience_is_raised(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """A stream that never said a word and is refused in the end was not silent: no run is skipped for it."""
+    """A stream that is refused after the idle time raises the refusal, so no run is skipped."""
 
     async def slow(stream: SeenStream) -> AsyncIterator[Any]:
         await stream.closed()
@@ -156,7 +156,7 @@ async def test_a_refusal_that_is_slower_than_our_patience_is_raised(
 async def test_an_error_behind_a_batch_that_has_ended_is_none_of_its(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """Once a stream has answered, what it ends with after the silence changes nothing."""
+    """An error after a batch has ended is ignored if the stream had answered."""
 
     async def late(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver([1])
@@ -171,7 +171,7 @@ async def test_an_error_behind_a_batch_that_has_ended_is_none_of_its(
 async def test_a_terminal_error_after_the_first_event_ends_the_batch(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """What came before the error is a batch, and the result holds the error."""
+    """The events before a terminal error are a batch, and its result holds the error."""
 
     async def used_up(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver([1, 2])

@@ -1,4 +1,4 @@
-"""Full records of the emulated org into a folder: over REST and by the Bulk API, whole or not at all."""
+"""Full records of the emulated org into a folder, over REST and by the Bulk API."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read(
 
 
 def rows(folder: ReadFolder) -> list[dict[str, Any]]:
-    """Of all files of a read."""
+    """Rows of all files of a read."""
     found: list[dict[str, Any]] = []
     for path in sorted((folder.folder / "records").iterdir()):
         with path.open(encoding="utf-8", newline="") as file:
@@ -79,7 +79,7 @@ def rows(folder: ReadFolder) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("way", ["bulk", "rest"])
 def test_every_record_of_an_object_is_read(bus: Emulator, tmp_path: Path, way: str) -> None:
-    """Page by page or part by part, the same records with the same fields."""
+    """REST pages and Bulk parts give the same records with the same fields."""
     folder, manifest = read(bus, tmp_path, "Account", read_by=way)
     found = rows(folder)
     assert len(found) == manifest.records == 450
@@ -93,7 +93,7 @@ def test_every_record_of_an_object_is_read(bus: Emulator, tmp_path: Path, way: s
 
 @pytest.mark.parametrize("way", ["bulk", "rest"])
 def test_texts_come_as_they_are(bus: Emulator, tmp_path: Path, way: str) -> None:
-    """Line ends, commas and quotes; a person's name by its parts and not as REST puts it together."""
+    """Line ends, commas and quotes survive, and a person's name is read by its parts."""
     folder, _ = read(bus, tmp_path, "Contact", read_by=way)
     [found] = rows(folder)
     assert (found["LastName"], found["Description"]) == ("Silva", TEXT)
@@ -102,14 +102,14 @@ def test_texts_come_as_they_are(bus: Emulator, tmp_path: Path, way: str) -> None
 
 @pytest.mark.parametrize("way", ["bulk", "rest"])
 def test_an_object_without_records(bus: Emulator, tmp_path: Path, way: str) -> None:
-    """A read of nothing is whole, too: it says that there is nothing."""
+    """A read without records is complete, with a count of 0."""
     folder, manifest = read(bus, tmp_path, "Opportunity", read_by=way)
     assert (rows(folder), manifest.records) == ([], 0)
     assert (folder.folder / "read.json").exists()
 
 
 def test_the_read_begins_when_the_org_says(bus: Emulator, tmp_path: Path) -> None:
-    """The time is of an answer that came before the first record was asked for; whole seconds. A busy server's is some seconds old."""
+    """The read's time is of an answer before the first record, in whole seconds."""
     before = datetime.now(UTC) - timedelta(minutes=1)
     _, manifest = read(bus, tmp_path, "Account")
     read_at = datetime.fromisoformat(manifest.read_at)
@@ -118,7 +118,7 @@ def test_the_read_begins_when_the_org_says(bus: Emulator, tmp_path: Path) -> Non
 
 
 def test_single_records_are_read_and_missing_ones_are_told(bus: Emulator, tmp_path: Path) -> None:
-    """Ids in both lengths; those that the org has no more are listed as deleted."""
+    """Single records are read by ids of both lengths, and missing ones listed as deleted."""
     gone = bus.create("Account", {"Name": "Gone"})
     bus.delete(gone)
     kept = [one["Id"] for one in bus.records("Account")][:3]
@@ -132,7 +132,7 @@ def test_single_records_are_read_and_missing_ones_are_told(bus: Emulator, tmp_pa
 
 
 def test_a_large_object_comes_in_parts(bus: Emulator, tmp_path: Path) -> None:
-    """Each part a file of its own, so that a broken connection costs one part."""
+    """Each part of a large object is a file, so that a broken connection costs one part."""
 
     async def run(folder: ReadFolder) -> int:
         async with RestCalls(settings_of(bus), sessions=SessionCache()) as rest:
@@ -146,7 +146,7 @@ def test_a_large_object_comes_in_parts(bus: Emulator, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["bulk", "rest"])
 def test_what_passes_is_tried_again(bus: Emulator, tmp_path: Path, way: str) -> None:
-    """A server that is away for a moment, a session that has run out."""
+    """A read survives a server that is away for a moment and an expired session."""
     bus.fail_next("rest", status="UNAVAILABLE")
     _, manifest = read(bus, tmp_path, "Account", read_by=way)
     bus.fail_next("rest", status="UNAUTHENTICATED")
@@ -172,7 +172,7 @@ def test_what_passes_is_tried_again(bus: Emulator, tmp_path: Path, way: str) -> 
 def test_a_read_that_cannot_be(
     bus: Emulator, tmp_path: Path, fault: dict[str, Any], kind: type[Exception], said: str
 ) -> None:
-    """One line that says what was asked and what to do; nothing counts as read."""
+    """A failed read raises one line with the request and the remedy, and does not count."""
     bus.fail_next("rest", **fault)
     with pytest.raises(kind, match=said) as raised:
         read(bus, tmp_path, "Account")
@@ -181,13 +181,13 @@ def test_a_read_that_cannot_be(
 
 
 def test_an_object_that_is_not_there(bus: Emulator, tmp_path: Path) -> None:
-    """Whoever mistypes it is told by the topic that it would have."""
+    """A mistyped object raises an error that names its topic."""
     with pytest.raises(ConfigurationError, match="AcountChangeEvent"):
         read(bus, tmp_path, "Acount")
 
 
 def test_a_full_disk_is_told_as_such(bus: Emulator, tmp_path: Path) -> None:
-    """A folder that cannot be written is the staging area's fault, not the org's; half of a read never counts."""
+    """A folder that cannot be written is a staging error, and half of a read does not count."""
     (tmp_path / "_reads").write_text("in the way")
     with pytest.raises(StagingError, match="cannot be created"):
         read(bus, tmp_path, "Account")
@@ -195,6 +195,6 @@ def test_a_full_disk_is_told_as_such(bus: Emulator, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ids", [("001",), ("' OR Name != '",)])
 def test_what_is_no_record_id_is_not_asked_for(ids: tuple[str, ...]) -> None:
-    """It would become part of a query."""
+    """A malformed record id is refused, because it would become part of a query."""
     with pytest.raises(ConfigurationError, match="is no record id of Account"):
         SnapshotRequest(entity="Account", ids=ids)

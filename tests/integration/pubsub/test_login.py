@@ -1,4 +1,4 @@
-"""Logging in: what a session is made of, how often it is asked for, and what a refusal says."""
+"""Login: parts of a session, number of requests, and errors of refusals."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ async def test_a_login_yields_what_every_call_carries(bus: Emulator, way: Any) -
 
 
 async def test_a_key_pasted_into_json_is_read(bus: Emulator) -> None:
-    """Line breaks that became two characters do not make a key unreadable."""
+    """A key whose line breaks became two characters is readable."""
     pasted = bus.org.private_key_pem.replace("\n", "\\n")
     assert (await session_of(by_key(bus, private_key=pasted))).org_id == bus.org.org_id
 
 
 async def test_an_encrypted_key_is_read_with_its_passphrase(bus: Emulator) -> None:
-    """A key on disk is often encrypted; its passphrase opens it."""
+    """An encrypted key is read with its passphrase."""
     login = by_key(bus, private_key=encrypted(bus.org.private_key_pem), passphrase="open")
     assert (await session_of(login)).org_id == bus.org.org_id
 
@@ -127,19 +127,19 @@ async def test_refused_credentials(bus: Emulator, changes: dict[str, str], said:
 
 
 async def test_client_credentials_on_the_login_host(bus: Emulator) -> None:
-    """The host most people try first refuses this flow; the message says which host to set."""
+    """Client credentials on the general login host are refused with the host to set."""
     with pytest.raises(AuthenticationError, match="My Domain"):
         await session_of(by_secret(bus, login_url=bus.login_url))
 
 
 async def test_a_user_who_is_not_authorised(bus: Emulator) -> None:
-    """A JWT for a user the app is not approved for says to approve it."""
+    """A JWT for a user whom the app does not approve is refused with that remedy."""
     with pytest.raises(AuthenticationError, match="pre-authorise"):
         await session_of(by_key(bus, username="nobody@acme.example"))
 
 
 async def test_a_key_of_another_app(bus: Emulator) -> None:
-    """A readable key that does not belong to the app's certificate is told apart from an unreadable one."""
+    """A readable key of another app has another error than an unreadable key."""
     other = bus.add_org().private_key_pem
     with pytest.raises(AuthenticationError, match="certificate uploaded to the app"):
         await session_of(by_key(bus, private_key=other))
@@ -155,7 +155,7 @@ async def test_a_wrong_audience(bus: Emulator) -> None:
     ("minutes", "said"), [(-10, "behind"), (10, "ahead of")], ids=["behind", "ahead"]
 )
 async def test_a_skewed_clock(bus: Emulator, minutes: int, said: str) -> None:
-    """A clock that is off makes assertions invalid; the message says by how much it is off."""
+    """A clock that is off makes assertions invalid; the message names the skew."""
     clock = Clock(now=lambda: datetime.now(UTC) + timedelta(minutes=minutes))
     with pytest.raises(AuthenticationError, match=rf"clock is (59|60)\d s {said} the server"):
         await session_of(by_key(bus), clock)
@@ -177,7 +177,7 @@ async def test_a_skewed_clock(bus: Emulator, minutes: int, said: str) -> None:
     ],
 )
 async def test_an_unreadable_key(bus: Emulator, change: Any, passphrase: str, said: str) -> None:
-    """What is wrong with a key is said without showing any of it."""
+    """The error names the fault of a key without showing any of it."""
     key = change(bus.org.private_key_pem)
     with pytest.raises(ConfigurationError, match=said) as raised:
         await session_of(by_key(bus, private_key=key, passphrase=passphrase))
@@ -186,7 +186,7 @@ async def test_an_unreadable_key(bus: Emulator, change: Any, passphrase: str, sa
 
 
 async def test_a_key_that_is_not_rsa(bus: Emulator) -> None:
-    """RS256 needs an RSA key; an elliptic one is named as such."""
+    """A key that is not RSA is named as such, because RS256 needs one."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -200,7 +200,7 @@ async def test_a_key_that_is_not_rsa(bus: Emulator) -> None:
 
 
 async def test_a_session_token_needs_no_login(bus: Emulator) -> None:
-    """A classic token tells its org itself; an opaque one makes us ask the org."""
+    """A classic token contains its org; for an opaque one the org is asked."""
     connection = bus.connection("session")
     token = connection["extra"]["session_token"]
     before = len(bus.requests)
@@ -209,7 +209,7 @@ async def test_a_session_token_needs_no_login(bus: Emulator) -> None:
 
 
 async def test_the_org_of_an_opaque_token_is_asked_for(login_server: LoginServer) -> None:
-    """Tokens that are JWTs do not begin with the org id; userinfo knows it."""
+    """The org of a JWT access token is read from userinfo."""
     login_server.answers = [(200, {}, {"organization_id": "00D000000000001EAA"})]
     session = await session_of(
         SessionToken(token=Secret("eyJhbGciOi"), instance_url=login_server.url)
@@ -220,7 +220,7 @@ async def test_the_org_of_an_opaque_token_is_asked_for(login_server: LoginServer
 
 @pytest.mark.parametrize("told", ["../../../../etc", "00D", "001000000000001EAA", "", None])
 async def test_an_org_id_that_is_none(login_server: LoginServer, told: str | None) -> None:
-    """An org id from userinfo is checked as a typed one is: headers, messages and paths have it."""
+    """An org id from userinfo is checked like a typed one."""
     login_server.answers = [(200, {}, {"organization_id": told})]
     with pytest.raises(ConfigurationError, match=r"an org id begins with 00D.*set org_id"):
         await session_of(SessionToken(token=Secret("eyJhbGciOi"), instance_url=login_server.url))
@@ -238,7 +238,7 @@ async def test_an_org_at_another_host(login_server: LoginServer, instance_url: s
 
 
 async def test_an_org_at_an_allowed_host(login_server: LoginServer) -> None:
-    """A host that the connection names is taken."""
+    """A host in `allowed_hosts` is accepted."""
     login_server.grant(instance_url="https://gateway.acme.example")
     settings = Settings(login=credentials(login_server), allowed_hosts=("gateway.acme.example",))
     session = await log_in(settings, Clock())
@@ -246,7 +246,7 @@ async def test_an_org_at_an_allowed_host(login_server: LoginServer) -> None:
 
 
 async def test_the_user_of_a_session_token_is_asked_for_once(bus: Emulator) -> None:
-    """A token does not tell its user; the org does, to the first that needs it."""
+    """The user of a session token is read from the org once, when it is needed."""
     extra = bus.connection("session")["extra"]
     login = SessionToken(token=Secret(extra["session_token"]), instance_url=extra["instance_url"])
     cache, settings, before = SessionCache(), Settings(login=login), len(bus.requests)
@@ -262,7 +262,7 @@ async def test_the_user_of_a_session_token_is_asked_for_once(bus: Emulator) -> N
     [(403, "Bad_OAuth_Token"), (200, {"organization_id": "00D000000000001"}), (404, "")],
 )
 async def test_a_user_who_is_not_told(login_server: LoginServer, status: int, said: Any) -> None:
-    """A token that may not ask for its user has none, and is as good as before."""
+    """A token that may not ask for its user works without one."""
     login_server.answers = [(status, {}, said)]
     login = SessionToken(token=Secret("00D000000000001!x"), instance_url=login_server.url)
     session = await SessionCache().with_user(Settings(login=login), Clock())
@@ -270,7 +270,7 @@ async def test_a_user_who_is_not_told(login_server: LoginServer, status: int, sa
 
 
 async def test_a_user_who_cannot_be_asked_for_now(login_server: LoginServer) -> None:
-    """An org that is away is worth another try; no user is made up for it."""
+    """An org that is away while it is asked for the user is a retryable error."""
     login_server.answers = [(503, {}, "")]
     login = SessionToken(token=Secret("00D000000000001!x"), instance_url=login_server.url)
     with pytest.raises(TransportError, match="userinfo answered HTTP 503"):
@@ -278,7 +278,7 @@ async def test_a_user_who_cannot_be_asked_for_now(login_server: LoginServer) -> 
 
 
 async def test_a_refused_session_token(login_server: LoginServer) -> None:
-    """A bad token that must be asked about is an authentication matter; it is not shown."""
+    """A refused session token is an authentication error that does not show it."""
     login_server.answers = [(403, {}, "Bad_OAuth_Token")]
     with pytest.raises(AuthenticationError, match="HTTP 403") as raised:
         await session_of(SessionToken(token=Secret("eyJhbGciOi"), instance_url=login_server.url))
@@ -305,7 +305,7 @@ async def test_an_answer_that_is_no_login(
     error: type[SfEventsError],
     said: str,
 ) -> None:
-    """A host that is not Salesforce's is the user's to change; one that is down is not."""
+    """A host that is no Salesforce login is a configuration error, and one that is down is not."""
     login_server.answers = [(status, headers, body)]
     with pytest.raises(error, match=said):
         await session_of(credentials(login_server))
@@ -316,7 +316,7 @@ def credentials(server: LoginServer) -> ClientCredentials:
 
 
 async def test_an_unreachable_host() -> None:
-    """Nobody listens: the URL and what to check, as an error that is worth another try."""
+    """An unreachable host is a retryable error with the URL and the things to check."""
     login = ClientCredentials(
         login_url="http://127.0.0.1:1", client_id="k", client_secret=Secret("s")
     )
@@ -325,7 +325,7 @@ async def test_an_unreachable_host() -> None:
 
 
 async def test_a_login_host_without_tls(login_server: LoginServer) -> None:
-    """https:// towards a host that speaks plain HTTP is a mistake in the connection."""
+    """An https:// URL of a plain HTTP server is a configuration error."""
     login = replace(
         credentials(login_server), login_url=login_server.url.replace("http:", "https:")
     )
@@ -334,7 +334,7 @@ async def test_a_login_host_without_tls(login_server: LoginServer) -> None:
 
 
 async def test_a_session_is_shared_by_equal_settings(login_server: LoginServer) -> None:
-    """However many clients ask at once or later, the process logs in once."""
+    """The process logs in once for all clients with equal settings."""
     login_server.grant()
     cache, settings = SessionCache(), Settings(login=credentials(login_server))
     at_once = await asyncio.gather(*(cache.get(settings, Clock()) for _ in range(10)))
@@ -344,7 +344,7 @@ async def test_a_session_is_shared_by_equal_settings(login_server: LoginServer) 
 
 
 async def test_a_refused_session_is_renewed_once(login_server: LoginServer) -> None:
-    """Ten that were refused the same token get one new one between them."""
+    """Ten concurrent refusals of one token cost one renewal."""
     login_server.grant("00D000000000001!first")
     login_server.grant("00D000000000001!second")
     cache, settings = SessionCache(), Settings(login=credentials(login_server))
@@ -355,7 +355,7 @@ async def test_a_refused_session_is_renewed_once(login_server: LoginServer) -> N
 
 
 async def test_a_failed_login_is_not_kept(login_server: LoginServer) -> None:
-    """After a refusal the next call logs in again; nothing of the failure stays."""
+    """A failed login is not cached: the next call logs in again."""
     login_server.refuse("invalid_grant", "authentication failure")
     login_server.grant()
     cache, settings = SessionCache(), Settings(login=credentials(login_server))
@@ -365,7 +365,7 @@ async def test_a_failed_login_is_not_kept(login_server: LoginServer) -> None:
 
 
 def test_a_session_outlives_its_event_loop() -> None:
-    """One `asyncio.run` per task: the second one still has the first one's session, and no lock of its loop."""
+    """A second `asyncio.run` reuses the session of the first one, and no lock of its loop."""
     cache = SessionCache()
     with Emulator(knobs=Knobs()) as bus:
         settings = Settings(login=by_secret(bus))

@@ -1,4 +1,4 @@
-"""Streams lost against the emulator: every event once and in order, none paid for twice, no credit beyond the bound, nothing left open."""
+"""Streams lost against the emulator: every event once and in order, credit within the bound."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def called(bus: Emulator, rpc: str) -> int:
 
 
 async def test_no_credit_is_asked_twice_over_many_losses() -> None:
-    """Each new stream is asked for what the batch still has room for, and for no more than 100."""
+    """Each new stream requests only the events that the batch still has room for, at most 100."""
     async with running() as (bus, client):
         published, received = publish(bus, 400), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", times=8, after=30)
@@ -46,7 +46,7 @@ async def test_no_credit_is_asked_twice_over_many_losses() -> None:
 
 
 async def test_the_end_that_a_write_met_is_known() -> None:
-    """A write that runs into the end of a stream does not hide what ended it: never another stream for a used-up allowance."""
+    """A write at the end of a stream does not hide the status of a used-up allowance."""
     async with running() as (bus, client):
         published = publish(bus, 40)
         for rounds in range(1, 41):
@@ -59,7 +59,7 @@ async def test_the_end_that_a_write_met_is_known() -> None:
 
 
 async def test_a_server_that_restarts(tmp_path: Path) -> None:
-    """It forgets every session with it: one login more, and the batch goes on after its last event."""
+    """After a restart without sessions the batch continues with one login after its last event."""
     async with running(folder=tmp_path / "bus", chance=0.3) as (bus, client):
         published, received = publish(bus, 50), Received()
         task = asyncio.ensure_future(
@@ -76,7 +76,7 @@ async def test_a_server_that_restarts(tmp_path: Path) -> None:
 
 
 async def test_a_service_away_for_longer_than_one_try() -> None:
-    """A GetTopic that costs nothing is tried until the service is back; the stream then goes on where the last one was."""
+    """GetTopic is tried until the service is back, then the stream continues."""
     async with running() as (bus, client):
         published, received = publish(bus, 20), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", after=10)
@@ -87,7 +87,7 @@ async def test_a_service_away_for_longer_than_one_try() -> None:
 
 
 async def test_a_service_that_does_not_come_back() -> None:
-    """After all tries a batch ends with its events and a transient error; an empty one raises it."""
+    """After all tries a batch ends with its events and a passing error; an empty one raises it."""
     async with running() as (bus, client):
         published, received = publish(bus, 10), Received()
         task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", Bounds(**LONG), received))
@@ -103,7 +103,7 @@ async def test_a_service_that_does_not_come_back() -> None:
 
 
 async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None:
-    """Coming back is waited for within `max_seconds` and not beyond; what came is kept."""
+    """The client waits for the service until `max_seconds`, and keeps the events that came."""
     async with running(folder=tmp_path / "bus", chance=1.0) as (bus, client):
         published, received = publish(bus, 10), Received()
         began = asyncio.get_running_loop().time()
@@ -119,7 +119,7 @@ async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None
 
 
 async def test_a_new_session_that_is_refused_as_well() -> None:
-    """One renewal; refused again before anything came, the session is not the trouble: the batch ends, with the rpc id."""
+    """If the renewed session is refused too, the batch ends with the error and its rpc id."""
     async with running() as (bus, client):
         published, received = publish(bus, 5), Received()
         bus.fail_next("Subscribe", error_code="service.auth.error", after=2)
@@ -132,7 +132,7 @@ async def test_a_new_session_that_is_refused_as_well() -> None:
 
 
 async def test_sessions_that_expire_again_and_again() -> None:
-    """Each stream that has delivered is a session that worked: every later refusal gets a renewal of its own."""
+    """Each session that has worked may be renewed once when it is refused."""
     async with running() as (bus, client):
         published, received = publish(bus, 30), Received()
         bus.fail_next("Subscribe", error_code="service.auth.error", times=5, after=5)
@@ -142,7 +142,7 @@ async def test_sessions_that_expire_again_and_again() -> None:
 
 
 async def test_a_replay_id_refused_on_the_way() -> None:
-    """Should the bus no longer know the last event when a stream is replaced, the batch ends there: never another start, no loop."""
+    """If the last replay id is refused at a reconnect, the batch ends; the start is not changed."""
     async with running() as (bus, client):
         published, received = publish(bus, 5), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", after=2)
@@ -154,7 +154,7 @@ async def test_a_replay_id_refused_on_the_way() -> None:
 
 
 async def test_a_topic_is_looked_up_once_in_a_run() -> None:
-    """What was found readable is not asked again before the stream; after a loss it is, to see whether the service is there."""
+    """A readable topic is not looked up again before a stream, but after a loss it is."""
     async with running() as (bus, client):
         publish(bus, 4)
         await client.require_readable(TOPIC)
@@ -167,7 +167,7 @@ async def test_a_topic_is_looked_up_once_in_a_run() -> None:
 
 @pytest.mark.parametrize("megabytes", [3, 12])
 async def test_events_of_a_megabyte(megabytes: int) -> None:
-    """The largest events there are arrive whole, also in responses beyond gRPC's default limit of 4 MB."""
+    """The largest events arrive whole, also in responses beyond gRPC's default limit of 4 MB."""
     async with running(max_response_bytes=megabytes << 20, response_events=10) as (bus, client):
         payloads = [bytes([n]) * 1_000_000 for n in range(10)]
         published = bus.publish_raw(TOPIC, payloads)

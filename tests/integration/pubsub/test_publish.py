@@ -39,7 +39,7 @@ def client_of(bus: Emulator) -> PubSubClient:
 
 
 async def test_what_is_published_arrives() -> None:
-    """450 records in three requests: the results' replay ids and ids are those a subscriber sees, in order."""
+    """The results of 450 records in three requests have a subscriber's ids, in order."""
     replay_ids: list[bytes] = []
     ids: list[str] = []
 
@@ -64,7 +64,7 @@ async def test_what_is_published_arrives() -> None:
 async def test_events_name_the_user_of_a_session_token(
     told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`CreatedById` is the user whom the org names; if it names none, the log says what follows."""
+    """`CreatedById` is the user that the org names; without one, a warning says so."""
     with Emulator() as bus:
         bus.define_event("Order__e", {"City__c": "Text"})
         if not told:
@@ -91,7 +91,7 @@ async def test_nothing_is_published_for_a_user_who_cannot_be_asked_for() -> None
 
 
 async def test_a_topic_nothing_can_be_published_to() -> None:
-    """Change events come from records only; said before anything is encoded."""
+    """Publishing to change events is refused before anything is encoded."""
     with Emulator(sample=True) as bus:
         async with client_of(bus) as client:
             with pytest.raises(TopicError, match="/event/Name__e"):
@@ -100,7 +100,7 @@ async def test_a_topic_nothing_can_be_published_to() -> None:
 
 
 async def test_ids_of_ones_own(bus: ScriptedBus, client: PubSubClient) -> None:
-    """Events published under given ids are recognisable when they are published again."""
+    """Events published again under given ids are recognisable as repetitions."""
     results = await client.publish(TOPIC, [{"City__c": "a"}, {"City__c": "b"}], ids=["one", "two"])
     assert [result.event_id for result in results] == ["one", "two"]
     assert [event.id for event in bus.published[0].events] == ["one", "two"]
@@ -111,7 +111,7 @@ async def test_ids_of_ones_own(bus: ScriptedBus, client: PubSubClient) -> None:
 async def test_nothing_is_sent_when_one_record_does_not_fit(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """All records are encoded first: 300 good ones before a bad one stay at home."""
+    """No record is sent if one of them does not fit."""
     with pytest.raises(ConfigurationError, match=r"record 301: .Country__c. is no field"):
         await client.publish(TOPIC, [{"City__c": "a"}] * 300 + [{"Country__c": "b"}])
     assert bus.published == []
@@ -120,7 +120,7 @@ async def test_nothing_is_sent_when_one_record_does_not_fit(
 async def test_a_request_of_unknown_fate_is_not_repeated(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """Repeating it could publish twice; the error says which it was, and which were not sent."""
+    """A request with a lost answer is not repeated, and the error names the events left."""
     await client.get_topic(TOPIC)
     await client.get_schema("S")
 
@@ -136,7 +136,7 @@ async def test_a_request_of_unknown_fate_is_not_repeated(
 
 
 async def test_what_is_refused_is_sent_again_alone() -> None:
-    """Under its id; the results are in the records' order all the same."""
+    """A refused event is sent again alone under its id; the results are in the records' order."""
     async with scripted() as (bus, client):
         bus.refusing = {"b": 1}
         results = await client.publish(TOPIC, [{"City__c": "a"}] * 3, ids=["a", "b", "c"])
@@ -146,6 +146,6 @@ async def test_what_is_refused_is_sent_again_alone() -> None:
 
 
 async def test_publishing_nothing(bus: ScriptedBus, client: PubSubClient) -> None:
-    """No records, no request."""
+    """No records make no request."""
     assert await client.publish(TOPIC, []) == []
     assert bus.published == []

@@ -1,4 +1,4 @@
-"""Publishing over streams to the emulator, which fails as Salesforce does; what arrives is read back."""
+"""Publishing over streams to the emulator, which fails as Salesforce does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def publish(client: PubSubClient, given: Any) -> list[PublishResult]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Waits in the thread of a source, for what the emulator has no event for."""
+    """Wait in the thread of a source for a state of the emulator."""
     deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline
@@ -55,7 +55,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 async def read_back(client: PubSubClient) -> list[tuple[str, bytes]]:
-    """Ids and replay ids of all that is on the bus."""
+    """Ids and replay ids of all events on the bus."""
     found: list[tuple[str, bytes]] = []
 
     async def receive(delivery: Delivery) -> None:
@@ -66,7 +66,7 @@ async def read_back(client: PubSubClient) -> list[tuple[str, bytes]]:
 
 
 async def test_what_is_published_arrives() -> None:
-    """Every record once, in order, with the id and the replay id that its result says."""
+    """Every record arrives once, in order, with the id and replay id of its result."""
     async with running() as (bus, client):
         results = await publish(client, records(1_000))
         assert await read_back(client) == [(one.event_id, one.replay_id) for one in results]
@@ -86,7 +86,7 @@ async def test_what_is_published_arrives() -> None:
     ids=lambda fault: ",".join(fault.values()),
 )
 async def test_a_stream_that_breaks_mid_way(fault: dict[str, Any]) -> None:
-    """All of it arrives; what is on the bus twice, since its answer was lost, has one id, and its result is one of the two."""
+    """All events arrive, and those that are on the bus twice share one id."""
     async with running() as (bus, client):
         bus.fail_next("PublishStream", after=300, **fault)
         results = await publish(client, records(600))
@@ -97,7 +97,7 @@ async def test_a_stream_that_breaks_mid_way(fault: dict[str, Any]) -> None:
 
 
 async def test_an_answer_that_is_lost_with_its_connection() -> None:
-    """What the service had accepted is on the bus twice, under one id; the result is of the answer that came."""
+    """Events with a lost answer are on the bus twice under one id."""
     async with running() as (bus, client):
 
         def source() -> Iterator[dict[str, Any]]:
@@ -132,7 +132,7 @@ async def test_an_answer_that_is_lost_with_its_connection() -> None:
     ids=lambda order: ",".join(order.values()),
 )
 async def test_a_call_that_was_certainly_not_taken_is_repeated(order: dict[str, Any]) -> None:
-    """After a refusal with a code or a stream refused unseen, all is published, nothing twice."""
+    """After a refusal before any work all events are published, and none twice."""
     async with running(rst_stream_error="REFUSED_STREAM") as (bus, client):
         bus.fail_next("Publish", after=1, times=1 if "auth" in str(order) else 3, **order)
         results = await client.publish(TOPIC, records(500))
@@ -143,7 +143,7 @@ async def test_a_call_that_was_certainly_not_taken_is_repeated(order: dict[str, 
 
 @pytest.mark.parametrize("how", ["", "reset"])
 async def test_a_call_whose_answer_is_lost_says_how_to_go_on(how: str) -> None:
-    """What the error leaves open, published again under its ids, is on the bus and recognisable."""
+    """Events left open by the error can be published again under their ids."""
     given = records(500)
     async with running() as (bus, client):
         bus.fail_next("Publish", after=1, late=True, how=how)
@@ -166,13 +166,14 @@ async def test_a_call_whose_answer_is_lost_says_how_to_go_on(how: str) -> None:
 
 
 async def test_a_service_that_stays_away() -> None:
-    """After the last try the error says that nothing of it is on the bus."""
+    """After the last try the error says that no event is on the bus."""
     async with running() as (bus, client):
         encoder = await client.publishing.encoder(TOPIC)
         made = iter(await asyncio.to_thread(checked, encoder, numbered(records(3))))
         publisher = client.publishing.publisher(encoder, AT_ONCE)
         bus.away()
-        # What is written into a connection that is not known to be gone may have arrived, for all one can tell.
+        # What is written into a connection that is not known to be gone may have arrived, for all
+        # one can tell.
         with pytest.raises(TransportError, match="Looking up"):
             await client.get_topic(TOPIC)
         with pytest.raises(PublishInterrupted, match="Connection refused") as raised:
@@ -182,7 +183,7 @@ async def test_a_service_that_stays_away() -> None:
 
 
 async def test_a_connection_that_dies_without_a_word() -> None:
-    """It is noticed by pings; what was unanswered goes over another one."""
+    """Pings notice a dead connection, and unanswered events go over another one."""
     quick = Timeouts(ping_every_seconds=0.3, ping_timeout_seconds=0.3)
     async with running(timeouts=quick) as (bus, client):
 
@@ -199,7 +200,7 @@ async def test_a_connection_that_dies_without_a_word() -> None:
 
 
 async def test_a_token_that_expires_mid_way() -> None:
-    """The client logs in again and goes on."""
+    """The client renews an expired token and continues."""
     async with running(expiry_ends_streams=True) as (bus, client):
 
         def source() -> Iterator[dict[str, Any]]:
@@ -213,7 +214,7 @@ async def test_a_token_that_expires_mid_way() -> None:
 
 
 async def test_an_event_that_is_too_large_for_this_org() -> None:
-    """The service's own bound, should it be lower than the documented one: named in the result, with the rest published."""
+    """An event above the service's own limit is refused in its result; the others are published."""
     async with running(max_event_bytes=100) as (bus, client):
         bus.define_event("Note__e", {"Text__c": "Text"})
         given = [{"Text__c": "short"}, {"Text__c": "x" * 200}, {"Text__c": "short"}]
@@ -227,7 +228,7 @@ async def test_an_event_that_is_too_large_for_this_org() -> None:
 
 @pytest.mark.parametrize("over", ["result", "status"])
 async def test_the_hourly_allowance(over: str) -> None:
-    """What it allows is published; then the error names it, and no try is wasted on it."""
+    """Events within the allowance are published; then the error names it, without a retry."""
     async with running(publish_allocation=300, publish_over=over) as (_, client):
         with pytest.raises(QuotaExceeded, match="LIMIT_EXCEEDED") as told:
             await publish(client, records(1_000))
@@ -247,7 +248,7 @@ class _Watched(list[dict[str, Any]]):
 
 
 async def test_records_are_worked_on_beside_the_event_loop() -> None:
-    """A long list holds up nobody else who uses the loop, such as other triggers."""
+    """Records are encoded in another thread, so that the event loop stays free."""
     given = _Watched(records(3))
     async with running() as (_, client):
         assert len(await client.publishing.publish(TOPIC, given)) == 3
@@ -257,7 +258,7 @@ async def test_records_are_worked_on_beside_the_event_loop() -> None:
 
 
 async def test_a_stream_swept_while_there_was_nothing_to_send() -> None:
-    """It is left without a word, and another opened; nothing is on the bus twice."""
+    """An idle stream that the service ended is replaced, and nothing is on the bus twice."""
     async with running(publish_idle_seconds=0.1) as (bus, client):
 
         def source() -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Publishing over streams whose every answer the test writes: what is sent, how much at once, and what is sent again."""
+"""Publishing over scripted streams: requests, limits, and repetitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QUICK = PublishPace(answer_seconds=10.0, first_wait_seconds=0.0)
 async def publish(
     client: PubSubClient, count: int, pace: PublishPace = QUICK, **more: Any
 ) -> list[PublishResult]:
-    """Publishes so many records whose ids are their numbers; what came of them, in their order."""
+    """Publish so many records whose ids are their numbers; their results in order."""
     records = [{"City__c": "a"}] * count
     ids = [str(number) for number in range(1, count + 1)]
     results = client.publishing.stream(TOPIC, records, ids, pace, **more)
@@ -45,21 +45,21 @@ async def publish(
 async def collect(
     results: AsyncIterator[PublishResult], seen: list[int], holds: Callable[[], bool] = lambda: True
 ) -> None:
-    """Notes the numbers as they come, so that those before an error are known."""
+    """Record the numbers as they come, so that those before an error are known."""
     async for one in results:
         assert holds()
         seen.append(one.number)
 
 
 async def never(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
-    """Takes requests and answers none."""
+    """Read requests and answer none."""
     async for _ in call.all():
         pass
     yield pb2.PublishResponse()
 
 
 async def test_requests_are_pipelined_and_bounded() -> None:
-    """As many as may be are sent without an answer, and not one more; each has the topic, the schema and 200 events."""
+    """The allowed number of requests is sent without an answer, each with 200 events."""
 
     async def hold(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         held = [await call.next() for _ in range(MAX_REQUESTS)]
@@ -81,7 +81,7 @@ async def test_requests_are_pipelined_and_bounded() -> None:
 
 
 async def test_answers_in_any_order() -> None:
-    """Also those of two requests in one response, and a keepalive between them."""
+    """Answers are matched in any order, across responses and keepalives."""
 
     async def shuffle(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         first, second = await call.next(), await call.next()
@@ -99,7 +99,7 @@ async def test_answers_in_any_order() -> None:
 
 
 async def test_what_a_broken_stream_leaves_unanswered_is_sent_again() -> None:
-    """Under the same ids, in the same order, on another stream; what was answered is not."""
+    """Unanswered events are sent again under the same ids, in order, on another stream."""
 
     async def broken(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         first, _ = await call.next(), await call.next()
@@ -117,7 +117,7 @@ async def test_what_a_broken_stream_leaves_unanswered_is_sent_again() -> None:
 
 
 async def test_a_polite_end_is_a_loss_too_while_something_is_unanswered() -> None:
-    """The service may end a stream with OK; an event without an answer may be nowhere."""
+    """A stream that ends with OK before all answers counts as lost."""
 
     async def ends(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         nothing: tuple[pb2.PublishResponse, ...] = ()
@@ -131,7 +131,7 @@ async def test_a_polite_end_is_a_loss_too_while_something_is_unanswered() -> Non
 
 
 async def test_what_is_refused_is_sent_again_alone() -> None:
-    """Under its id, until it is accepted."""
+    """A refused event is sent again alone under its id until it is accepted."""
 
     async def moody(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         async for request in call.all():
@@ -144,7 +144,7 @@ async def test_what_is_refused_is_sent_again_alone() -> None:
 
 
 async def test_what_is_refused_for_good_is_a_result() -> None:
-    """With the service's reason; the others are published."""
+    """A final refusal is a result with the service's reason; the others are published."""
 
     async def stubborn(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         async for request in call.all():
@@ -159,7 +159,7 @@ async def test_what_is_refused_for_good_is_a_result() -> None:
 
 @pytest.mark.parametrize("how", ["result", "status"])
 async def test_a_used_up_allowance_ends_it(how: str) -> None:
-    """What was accepted is told first; then the error says how many that were, and nothing more is sent."""
+    """A used-up allowance ends publishing with the results so far and their number."""
 
     async def limited(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         request = await call.next()
@@ -185,7 +185,7 @@ async def test_a_used_up_allowance_ends_it(how: str) -> None:
 
 
 async def test_silence_is_a_loss() -> None:
-    """A service that takes requests and does not answer is left; the same events go to another stream."""
+    """A service that reads requests and does not answer is left for another stream."""
     async with scripted(never, accept) as (bus, client):
         results = await publish(client, 2, PublishPace(answer_seconds=0.2))
     assert len(results) == 2
@@ -193,7 +193,7 @@ async def test_silence_is_a_loss() -> None:
 
 
 async def test_a_request_that_always_ends_its_stream_ends_the_publishing() -> None:
-    """Although others are answered meanwhile, which counts as a good sign."""
+    """A request that ends every stream ends publishing, even if others are answered meanwhile."""
 
     async def poisoned(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         yield pb2.PublishResponse(schema_id="S")
@@ -212,7 +212,7 @@ async def test_a_request_that_always_ends_its_stream_ends_the_publishing() -> No
 
 
 async def test_a_lost_answer_stays_in_doubt_while_no_stream_can_be_opened() -> None:
-    """Events of a stream that broke may be on the bus, whatever the streams after it fail with."""
+    """Events of a broken stream may be on the bus, whatever later streams fail with."""
 
     async def broken(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         first, _ = await call.next(), await call.next()
@@ -231,11 +231,11 @@ async def test_a_lost_answer_stays_in_doubt_while_no_stream_can_be_opened() -> N
     assert set(range(201, 401)) <= error.uncertain.keys()
     assert error.uncertain.keys() | error.unsent.keys() == set(range(201, 501))
     assert error.error_code.endswith("service.unavailable")
-    assert pickle.loads(pickle.dumps(error)).left == error.left  # noqa: S301 - our own
+    assert pickle.loads(pickle.dumps(error)).left == error.left  # noqa: S301 - made by the test
 
 
 async def test_a_fault_of_ours_is_not_repeated() -> None:
-    """A stream that is ended for another topic than its first one's would be ended so again."""
+    """A stream that ended because of a client error is not replaced."""
 
     async def mismatch(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         await call.next()
@@ -249,7 +249,7 @@ async def test_a_fault_of_ours_is_not_repeated() -> None:
 
 
 async def test_a_token_that_cannot_be_renewed() -> None:
-    """A refused session token ends it, and the error does not show it."""
+    """A refused session token ends publishing, and the error does not show it."""
     async with scripted(accept) as (bus, client):
         encoder = await client.publishing.encoder(TOPIC)
         bus.refused_tokens.add("00D000000000001!secret")
@@ -265,7 +265,7 @@ async def test_a_token_that_cannot_be_renewed() -> None:
 
 
 async def test_a_list_is_checked_before_anything_is_sent() -> None:
-    """However far down the bad record is."""
+    """A list is checked as a whole before anything is sent."""
     async with scripted(accept) as (bus, client):
         records = [{"City__c": "a"}] * 500 + [{"City__c": 1}]
         with pytest.raises(ConfigurationError, match="record 501: City__c is 1"):
@@ -276,7 +276,7 @@ async def test_a_list_is_checked_before_anything_is_sent() -> None:
 
 
 async def test_a_source_without_an_end() -> None:
-    """Records are taken as they are sent, not ahead; a bad one ends it after the answers to those before."""
+    """Records of an iterable are taken as they are sent, and a bad one ends publishing."""
     taken = 0
 
     def source() -> Iterator[dict[str, Any]]:
@@ -294,7 +294,7 @@ async def test_a_source_without_an_end() -> None:
 
 
 async def test_a_slow_source_keeps_no_answer_waiting_for_ever() -> None:
-    """A stream that ended while there was nothing to send is left without a word; nothing is sent twice."""
+    """An idle stream that the service ended is replaced, and nothing is sent twice."""
 
     async def one_and_out(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:
         request = await call.next()
@@ -315,7 +315,7 @@ async def test_a_slow_source_keeps_no_answer_waiting_for_ever() -> None:
 
 
 async def test_leaving_early_leaves_nothing_open() -> None:
-    """Who breaks out of the results closes the stream."""
+    """Breaking out of the results closes the stream."""
     gone = asyncio.Event()
 
     async def watched(call: PublishCall) -> AsyncIterator[pb2.PublishResponse]:

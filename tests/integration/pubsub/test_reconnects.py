@@ -1,4 +1,4 @@
-"""Streams that are lost inside a batch: what is replaced, from where, and when it is given up."""
+"""Streams lost inside a batch: replacement, start of the next one, and the final error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def three(stream: SeenStream) -> AsyncIterator[Any]:
 
 
 def losing(status: str, code: str = "") -> Any:
-    """Two events, then an end of this kind; `OK` is the polite one."""
+    """Two events, then an end of this kind; `OK` is an end without an error."""
 
     async def script(stream: SeenStream) -> AsyncIterator[Any]:
         yield stream.deliver([1, 2])
@@ -59,7 +59,7 @@ class Received(list[int]):
 async def test_a_lost_stream_is_replaced(
     bus: ScriptedBus, client: PubSubClient, status: str, code: str
 ) -> None:
-    """The next stream starts strictly after the last event received: none is missed, none comes twice."""
+    """The next stream starts after the last event received: none is missed, none comes twice."""
     bus.scripts, received = [losing(status, code), three], Received()
 
     result = await client.fetch(TOPIC, "earliest", QUIET, received)
@@ -73,7 +73,7 @@ async def test_a_lost_stream_is_replaced(
 async def test_what_was_delivered_before_the_end_is_not_lost(
     bus: ScriptedBus, client: PubSubClient, status: str
 ) -> None:
-    """A stream that ends behind a burst of responses, while we still write, yields all of them: they are paid for."""
+    """A stream that ends during a write still yields all its responses, which are paid for."""
 
     async def burst(stream: SeenStream) -> AsyncIterator[Any]:
         for number in range(20):
@@ -99,7 +99,7 @@ async def test_what_was_delivered_before_the_end_is_not_lost(
 
 
 async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: PubSubClient) -> None:
-    """A first run at `latest` that has had a keepalive does not start at `latest` again, which would miss events."""
+    """A first run at `latest` continues from its last keepalive and misses no event."""
 
     async def keepalive(stream: SeenStream) -> AsyncIterator[Any]:
         message = stream.deliver([])
@@ -117,7 +117,7 @@ async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: Pu
 async def test_a_service_that_stays_away_is_given_up(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """After so many streams without an answer the error stands, with what support asks for."""
+    """After so many streams without an answer the error is raised, with the rpc id."""
 
     async def down(stream: SeenStream) -> AsyncIterator[Any]:
         await stream.fail("INTERNAL", "service.unavailable")
@@ -134,7 +134,7 @@ async def test_a_service_that_stays_away_is_given_up(
 async def test_a_used_up_allowance_is_not_tried_again(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """Each further subscription would be refused as well, and fill the log."""
+    """A used-up allowance is not retried."""
 
     async def used_up(stream: SeenStream) -> AsyncIterator[Any]:
         await stream.fail("RESOURCE_EXHAUSTED", "subscription.limit.exceeded")
@@ -149,7 +149,7 @@ async def test_a_used_up_allowance_is_not_tried_again(
 async def test_time_that_runs_out_while_the_service_is_away_is_an_error(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """An empty batch "ended by max_seconds" would hide that nothing could be read."""
+    """An empty batch whose time ran out while the service was away raises an error."""
     lost = 0
 
     async def down(stream: SeenStream) -> AsyncIterator[Any]:
@@ -168,7 +168,7 @@ async def test_time_that_runs_out_while_the_service_is_away_is_an_error(
 async def test_a_session_token_that_is_refused_mid_stream_says_so(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """A ready session token cannot be renewed: the batch ends there and the error says what to do, without the token."""
+    """A refused session token ends the batch with a remedy, and the error does not show it."""
     bus.scripts = [losing("UNAUTHENTICATED", "service.auth.error")]
     result = await client.fetch(TOPIC, "earliest", QUIET, Received())
 
@@ -183,7 +183,7 @@ async def test_a_session_token_that_is_refused_mid_stream_says_so(
 async def test_a_subscription_goes_on_over_lost_streams(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """The endless iterator hands out every event once, and closes its stream when it is closed."""
+    """The endless iterator yields every event once, and closes its stream when it is closed."""
     bus.scripts = [losing("UNAVAILABLE"), three]
     numbers: list[int] = []
     async with aclosing(client.subscribe(TOPIC, "earliest")) as deliveries:
@@ -199,7 +199,7 @@ async def test_a_subscription_goes_on_over_lost_streams(
 async def test_a_subscription_asks_for_no_more_than_its_credit(
     bus: ScriptedBus, client: PubSubClient
 ) -> None:
-    """A watcher that wants one event at a time is not sent a hundred."""
+    """The endless iterator never has more events outstanding than its credit."""
 
     async def one_by_one(stream: SeenStream) -> AsyncIterator[Any]:
         for number in range(5):

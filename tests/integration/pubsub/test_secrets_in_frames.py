@@ -1,6 +1,6 @@
-"""Secrets in the logs of failing logins and calls, and in their local variables, as recorders show them.
+"""Secrets in logs of failing logins and calls, and in local variables of their frames.
 
-`tests/dags/test_secrets.py` searches all that a whole Airflow leaves behind.
+`tests/dags/test_secrets.py` searches everything that a whole Airflow leaves behind.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def secrets_in(text: str, connection: dict[str, Any], extra: dict[str, str]) -> 
 async def test_refused_logins(
     bus: Emulator, auth: str, knobs: dict[str, Any], changes: dict[str, str]
 ) -> None:
-    """Neither the right nor the wrong secret shows, whatever Salesforce refuses."""
+    """A refused login shows neither the right nor the wrong secret."""
     with Emulator(knobs=Knobs(**knobs)) as own:
         connection = own.connection(auth)
         standard = {"host", "login", "password"}
@@ -103,7 +103,7 @@ async def test_refused_logins(
     ],
 )
 async def test_hosts_that_do_not_answer(bus: Emulator, auth: str, host: str) -> None:
-    """No login shows a secret when its host is wrong; a session's is asked for the org."""
+    """No login shows a secret if its host is wrong."""
     connection = bus.connection(auth)
     host = host.format(port=bus.my_domain_url.rpartition(":")[2])
     opaque = {"session_token": "eyJ0.opaque", "org_id": "", "instance_url": ""}
@@ -147,7 +147,7 @@ async def test_certificates(auth: str, ca_file: str) -> None:
 async def test_a_login_host_in_trouble(
     auth: str, order: dict[str, Any], within_seconds: float
 ) -> None:
-    """Nothing shows when the login answers HTTP 503, or not at all."""
+    """No login shows a secret if the host answers HTTP 503 or not at all."""
     with Emulator() as own:
         own.fail_next("soap" if auth == "soap" else "token", **order)
         connection = own.connection(auth)
@@ -165,7 +165,7 @@ async def test_a_login_host_in_trouble(
     ],
 )
 async def test_unreadable_keys(bus: Emulator, damage: Any, passphrase: str) -> None:
-    """A key that cannot be read is not shown, nor its passphrase."""
+    """An unreadable key is not shown, nor its passphrase."""
     connection = bus.connection("jwt_bearer")
     key = damage(connection["extra"]["private_key"])
     extra = {"private_key": key, "private_key_passphrase": passphrase}
@@ -213,7 +213,7 @@ async def test_an_answer_by_soap_that_is_not_believed(
 
 
 async def test_calls_after_the_login(bus: Emulator) -> None:
-    """A failing call does not show the token: refused, given up, without a server, over REST."""
+    """A failing call, over gRPC or REST, does not show the token."""
     with Emulator() as own:
         connection = own.connection()
         assert secrets_in(recorded(await fails(connection, {})), connection, {}) == []

@@ -1,4 +1,4 @@
-"""Waits that share streams and connections, against the emulator: what they pay for, and what is left open."""
+"""Waits that share streams and connections, against the emulator: deliveries and open streams."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Waiting:
 
 @asynccontextmanager
 async def sharing(topics: int = 0, **settings: Any) -> AsyncIterator[tuple[Emulator, PubSubClient]]:
-    """A running pair whose client shares streams; with so many topics more, `/event/T0__e` and so on."""
+    """A running pair whose client shares streams, with more topics `/event/T0__e` and so on."""
     async with running(share_streams=True, **settings) as (bus, client):
         for number in range(topics):
             bus.define_event(f"T{number}__e", {"Number__c": "Double"})
@@ -73,7 +73,7 @@ def times_called(bus: Emulator, rpc: str) -> int:
 
 
 async def test_many_waits_of_a_topic_are_one_subscription() -> None:
-    """Each event is delivered, and paid for, once for all of them; nothing stays open."""
+    """Each event is delivered once for all waits of a topic, and no stream stays open."""
     async with sharing() as (bus, client):
         first = Waiting(client, "earliest", 30)
         await come_true(lambda: bus.open_streams == 1)
@@ -89,7 +89,7 @@ async def test_many_waits_of_a_topic_are_one_subscription() -> None:
 
 
 async def test_cancelling_is_nobody_elses_business() -> None:
-    """The wait that opened the stream is cancelled, in whatever it is doing: the others go on with it, and the client with others."""
+    """If the wait that opened a stream is cancelled, the others continue on it."""
     async with sharing() as (bus, client):
         first, second = Waiting(client, "earliest", 4), Waiting(client, "earliest", 4)
         await come_true(lambda: bus.open_streams == 1)
@@ -108,7 +108,7 @@ async def test_cancelling_is_nobody_elses_business() -> None:
 
 
 async def test_keepalives_are_places_to_join_at() -> None:
-    """Every member hears them; who comes by the name of one joins, is told the newest at once, and misses nothing."""
+    """A wait joins by any keepalive's replay id, gets the newest at once, and misses nothing."""
     async with sharing(keepalive_seconds=0.05) as (bus, client):
         published = publish(bus, 1)
         first = Waiting(client, published[0].hex(), 2)
@@ -123,7 +123,7 @@ async def test_keepalives_are_places_to_join_at() -> None:
 
 
 async def test_credit_is_lowered_when_who_wanted_it_has_left() -> None:
-    """Fifty events come after a wait for a hundred has gone: a wait for two is delivered two."""
+    """After a wait for a hundred has gone, a wait for two is delivered two of fifty events."""
     async with sharing() as (bus, client):
         large, small = Waiting(client, "earliest", 100), Waiting(client, "earliest", 3)
         await come_true(lambda: bus.open_streams == 1)
@@ -138,11 +138,11 @@ async def test_credit_is_lowered_when_who_wanted_it_has_left() -> None:
 
 
 async def test_more_streams_than_a_connection_takes() -> None:
-    """A server that takes a hundred RPCs on a connection: no stream hangs, calls find room, and what is empty closes."""
+    """With 100 RPCs per connection no stream hangs, calls pass, and empty connections close."""
     async with sharing(topics=130, max_streams_per_connection=100) as (bus, client):
         for number in range(
             130
-        ):  # else streams would begin beside calls, on a third connection perhaps
+        ):  # otherwise streams might begin beside calls, on a third connection
             await client.require_readable(f"/event/T{number}__e")
         waits = await many(bus, client, 130)
         assert bus.connections == 2
@@ -160,7 +160,7 @@ async def test_more_streams_than_a_connection_takes() -> None:
 
 
 async def test_a_storm_of_reconnects(tmp_path: Path) -> None:
-    """The server restarts and has forgotten every session: all waits come back, with one login, and none has lost its place."""
+    """After a restart of the server all waits continue from their position, with one login."""
     async with sharing(topics=120, folder=tmp_path / "bus", chance=0.3) as (bus, client):
         waits = await many(bus, client, 120)
         await asyncio.to_thread(bus.stop)
@@ -176,7 +176,7 @@ async def test_a_storm_of_reconnects(tmp_path: Path) -> None:
 
 
 async def test_a_shared_client_outlives_its_first_user() -> None:
-    """Two users of equal settings share client and stream; one leaves, and the other is not touched."""
+    """If one of two users of a shared client leaves, the other keeps client and stream."""
     async with running() as (bus, _):
 
         async def use() -> FetchResult:

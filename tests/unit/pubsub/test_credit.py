@@ -74,10 +74,7 @@ def test_a_batch_is_asked_for_exactly_and_never_starved(
 def test_what_is_wanted_stays_within_the_room(
     room: int, room_bytes: int | None, mean: float
 ) -> None:
-    """Without room the credit is 0.
-
-    Otherwise at least one event, at most 100 and at most the room.
-    """
+    """Credit is 0 without room, otherwise from 1 up to 100 and up to the room."""
     wanted = credit.wanted(room, room_bytes, mean)
     if room <= 0 or (room_bytes is not None and room_bytes <= 0):
         assert wanted == 0

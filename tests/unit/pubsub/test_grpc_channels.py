@@ -41,10 +41,7 @@ def loads(*pairs: tuple[int, int]) -> list[ChannelLoad]:
 def test_where_an_rpc_goes(
     there: list[tuple[int, int]], stream: int | None, call: int | None
 ) -> None:
-    """A stream uses the fullest connection with room, a call the emptiest.
-
-    Without room another one is opened.
-    """
+    """A stream uses the fullest connection with room, and a call the emptiest one."""
     assert (for_stream(loads(*there)), for_call(loads(*there))) == (stream, call)
 
 

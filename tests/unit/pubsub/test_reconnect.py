@@ -36,10 +36,7 @@ def test_what_another_stream_would_not_mend(error: SfEventsError) -> None:
     "error", [TransportError("x"), StreamEndedError("x")], ids=["failed", "ended"]
 )
 def test_waits_grow_up_to_a_limit(error: SfEventsError) -> None:
-    """Each try waits up to twice as long as the one before.
-
-    After the last one the error is raised.
-    """
+    """Waits double from try to try up to a limit, until the last try raises the error."""
     steps = [next_step(error, tries=tries, renewed=False, chance=1.0) for tries in range(MAX_TRIES)]
     waits = [step.wait_seconds for step in steps if step is not None]
     assert waits == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0]

@@ -95,10 +95,7 @@ def test_topics(topic: str) -> None:
     ],
 )
 def test_names_that_are_no_topics(topic: Any) -> None:
-    """Other names are refused with the allowed forms.
-
-    PushTopics and generic channels belong to another API.
-    """
+    """Other names, such as those of PushTopics, are refused with the allowed forms."""
     with pytest.raises(TopicError, match="/event/Order__e"):
         check_topic(topic)
 

@@ -155,10 +155,7 @@ def test_an_rpc_id_only_the_text_tells(code: str) -> None:
 def test_without_a_code_the_wire_is_read(
     status: str, details: str, kind: type[SfEventsError]
 ) -> None:
-    """Without a code gRPC's words decide, then the status.
-
-    INVALID_ARGUMENT refuses no replay id.
-    """
+    """Without a code gRPC's words decide, then the status, which never refuses a replay id."""
     error = failed(status, details=details)
     assert type(error) is kind
     assert status in str(error)
@@ -191,10 +188,7 @@ def test_a_code_counts_more_than_the_words_beside_it() -> None:
 def test_a_call_that_the_service_certainly_did_not_carry_out(
     details: str, code: str, nothing: bool
 ) -> None:
-    """A call without a connection or with a refusal was not carried out.
-
-    A lost answer proves nothing.
-    """
+    """A call was certainly not carried out if it found no connection or was refused."""
     error = failed("UNAVAILABLE", code and PREFIX + code, details)
     assert took_nothing(error) is nothing
 

@@ -57,9 +57,7 @@ def test_a_subscription_of_another_topic_is_refused(
     bus.define_managed_subscription(
         NAME, "/event/Other__e", default_replay="EARLIEST", error_recovery_replay="EARLIEST"
     )
-    assert "has topic /event/Other__e, and the task's topic is /event/Order__e" in refused(
-        consumer
-    )
+    assert "has topic /event/Other__e, and the task's topic is /event/Order__e" in refused(consumer)
 
 
 def test_one_that_is_not_there_is_named(bus: Emulator, consumer: ManagedConsumer) -> None:

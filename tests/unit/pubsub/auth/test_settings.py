@@ -199,10 +199,7 @@ def test_a_token_goes_to_known_hosts(url: str, kept: str) -> None:
     ],
 )
 def test_a_token_goes_nowhere_else(url: str) -> None:
-    """Another host in a login's answer is refused.
-
-    The message names it and the setting that allows it.
-    """
+    """Another host in a login's answer is refused, with the setting that would allow it."""
     settings = Settings(login=HOME, allowed_hosts=("gateway.acme.example",))
     with pytest.raises(ConfigurationError, match="The token is not sent there") as raised:
         settings.instance_url(url)

@@ -99,10 +99,7 @@ def test_the_version_is_in_the_path() -> None:
     "org", [f"<organizationId>{ORG}</organizationId>", ""], ids=["org", "org not told"]
 )
 def test_a_session_is_read(org: str) -> None:
-    """Token, address, org and user are read from the answer.
-
-    Later elements of the same name are ignored.
-    """
+    """Token, address, org and user are each read from the first element of the name."""
     assert read(200, answer(granted(org))) == SoapAnswer(
         token=Secret(TOKEN),
         server_url="https://acme.my.salesforce.com/services/Soap/u/57.0/00D000000000001",

@@ -33,10 +33,7 @@ UNKNOWN = TransportError("unknown", f"{PREFIX}managed.subscription.developer.nam
 
 @pytest.mark.parametrize("reference", ["Orders", "O_2", "18x000000000001", "18x000000000001AAA"])
 def test_names_and_ids_are_taken(reference: str) -> None:
-    """Developer names and ids are accepted.
-
-    A name begins with a letter, so an id is never taken for one.
-    """
+    """Developer names and ids are accepted, and an id is never taken for a name."""
     assert rules.check_reference(reference) == reference
     assert rules.is_id(reference) == reference.startswith("18x")
 
@@ -82,10 +79,7 @@ def step(error: SfEventsError, waited: float, tries: int = 0) -> Retry | None:
 
 
 def test_patience_is_by_what_is_waited_for() -> None:
-    """A slot is waited for 60 s, a new subscription 300 s, both by the clock.
-
-    Other errors as for any stream.
-    """
+    """A slot is waited for 60 s and a new subscription 300 s, by the clock and not by tries."""
     assert step(TAKEN, 0, tries=50) == Retry(wait_seconds=2.0)
     assert step(TAKEN, 59) is not None
     assert step(TAKEN, 60) is None
@@ -141,10 +135,7 @@ def test_a_keepalive_is_committed_only_before_the_first_event(received: int, kep
 
 
 def test_the_place_is_committed_again_in_time() -> None:
-    """The replay id is committed again well within the service's limit of 1,800 s.
-
-    Without one nothing is sent.
-    """
+    """The replay id, if any, is committed again well within the service's limit of 1,800 s."""
     assert not rules.is_commit_due(599, "01")
     assert rules.is_commit_due(600, "01")
     assert not rules.is_commit_due(1700, "")

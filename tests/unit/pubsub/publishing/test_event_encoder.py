@@ -117,10 +117,7 @@ def test_a_record_that_does_not_fit(record: Any, said: str) -> None:
 
 
 def test_everything_wrong_is_said_at_once() -> None:
-    """One error names the mistakes of all records, up to a number.
-
-    It counts the others and leaves good records out.
-    """
+    """One error names the mistakes of all records, up to a number, and counts the others."""
     wrong = [{"Number__c": number, "Flag__c": "no", "Extra": 1} for number in range(30)]
     given = [{"Text__c": "fine"}, *wrong]
     with pytest.raises(ConfigurationError) as raised:
@@ -155,10 +152,7 @@ def test_a_check_counts() -> None:
 
 
 def test_what_has_changed_since_it_was_checked_is_not_sent() -> None:
-    """Events before a record that changed since the check come out.
-
-    Then the error names the record.
-    """
+    """Events before a record that changed since the check come out, then an error names it."""
     made = events(encoder(), numbered([{"Text__c": "a"}, {"Number__c": "a"}, {"Text__c": "b"}]))
     assert decoded(next(made))["Text__c"] == "a"
     with pytest.raises(ConfigurationError, match="record 2: Number__c"):

@@ -85,10 +85,7 @@ def test_what_was_never_asked_is_left_out() -> None:
 
 
 def test_what_is_refused_goes_again_later_and_less_soon_each_time() -> None:
-    """A refused event is sent again alone, under its id, with growing pauses.
-
-    The rest of its request is settled.
-    """
+    """A refused event is sent again alone, under its id, with growing pauses."""
     outbox = filled(request(1, 2, 3))
     assert [one.number for one in outbox.answered([*accepted(1, 3), *refused(2)], 10.0)] == [1, 3]
     assert outbox.due_at == 10.0 + FIRST_WAIT_SECONDS
@@ -154,10 +151,7 @@ def test_how_often_an_event_was_lost_is_counted() -> None:
 
 
 def test_nothing_is_given_out_after_the_limit() -> None:
-    """After a used-up allowance nothing is sent.
-
-    The queue is done when the requests under way are answered.
-    """
+    """After a used-up allowance nothing is sent, and requests under way are still answered."""
     outbox = filled(request(1), request(2))
     outbox.add(request(3))
     outbox.answered(refused(1, error="LIMIT_EXCEEDED"), 0.0)

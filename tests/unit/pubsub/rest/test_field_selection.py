@@ -33,10 +33,7 @@ def described(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def test_what_the_events_carry_and_the_user_may_see() -> None:
-    """The object's fields that its events have are chosen.
-
-    Event fields that the user cannot see are named.
-    """
+    """The object's fields that its events have are chosen, and unseen event fields are named."""
     chosen = select(
         described(field("Email"), field("IsDeleted", "boolean")),
         schema(Email=["null", "string"], Salary__c=["null", "double"]),

@@ -81,10 +81,7 @@ def test_everything_has_its_topic() -> None:
 def test_change_events_of_selected_objects(
     members: list[EventChannelMember] | None, unselected: bool, selected: dict[str, bool | None]
 ) -> None:
-    """Only objects selected for change data capture are listed.
-
-    If the selection is unknown, all are listed and none counts as selected.
-    """
+    """Only selected objects are listed, or all of them if the selection is unknown."""
     found = offered(OBJECTS, [], members, unselected=unselected)
     assert {one.topic: one.selected for one in found if one.kind is TopicKind.CHANGES} == selected
 

@@ -22,10 +22,7 @@ from airflow_provider_sfevents.pubsub.topic_names import is_exempt
 
 
 def test_allowances_are_read() -> None:
-    """Each allowance has its maximum and remainder.
-
-    Nested limits and entries of another shape are left out.
-    """
+    """Each allowance has its maximum and remainder; entries of another shape are left out."""
     said = {
         DELIVERIES: {"Max": 25_000, "Remaining": 24_990},
         "PermissionSets": {"Max": 1500, "Remaining": 1499, "CreateCustom": {"Max": 1000, "Remaining": 999}},
@@ -90,10 +87,7 @@ def test_an_org_that_does_not_tell() -> None:
     ],
 )
 def test_deliveries_of_monitoring_are_free(topic: str, exempt: bool) -> None:
-    """Streams of real-time event monitoring are recognised by name as exempt.
-
-    All other topics count.
-    """
+    """Streams of real-time event monitoring are exempt by their name, and no other topic is."""
     assert is_exempt(topic) is exempt
 
 

@@ -33,10 +33,7 @@ from airflow_provider_sfevents.pubsub.rest.rest_errors import rest_error
 def test_each_refusal_says_what_to_do(
     status: int, code: str, kind: type[Exception], said: str
 ) -> None:
-    """One line has the request, the org's words and the remedy.
-
-    The class says whether trying again is right.
-    """
+    """One line has the request, the org's words and the remedy, and the class says who acts."""
     body = json.dumps([{"errorCode": code, "message": "Because.\nSo."}]).encode()
     error = rest_error("Describing Account", status, body, "/services/data/v60.0/sobjects/Account")
     assert type(error) is kind

@@ -54,10 +54,7 @@ def test_one_stream_for_all_at_a_place() -> None:
 
 
 def test_the_largest_want_is_asked_for() -> None:
-    """The largest want decides the credit.
-
-    A member that wants less takes its part, and nothing is requested twice.
-    """
+    """The largest want of all members decides the credit, and nothing is requested twice."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         small, large = waits.begin("earliest", 1), waits.begin("earliest", 100)
@@ -228,10 +225,7 @@ def test_the_last_to_leave_takes_the_rest() -> None:
 
 
 def test_a_lost_stream_is_replaced_for_all() -> None:
-    """A lost stream is replaced by one from the last delivery.
-
-    Each member counts the loss and gets no gap or double.
-    """
+    """A lost stream is replaced for all members, each of which gets no gap and no double."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         some = [waits.begin("earliest", 30) for _ in range(2)]
@@ -326,10 +320,7 @@ def test_another_ones_refused_replay_id_is_not_ours() -> None:
 
 
 def test_who_is_slow_holds_nobody_up() -> None:
-    """A member with 4 MB of unread deliveries leaves the stream.
-
-    No member waits for it, and it misses nothing.
-    """
+    """A member with 4 MB of unread deliveries leaves the stream, and misses nothing."""
 
     async def scene(bus: Bus, waits: Waits) -> None:
         quick, slow = waits.begin("earliest", 20), waits.begin("earliest", 20, busy=True)

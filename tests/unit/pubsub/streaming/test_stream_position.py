@@ -98,10 +98,7 @@ def test_who_joined_at_latest_brings_no_name() -> None:
 
 
 def test_names_do_not_grow_without_end() -> None:
-    """After many keepalives the start and the newest replay ids are kept.
-
-    An older one admits no more.
-    """
+    """After many keepalives only the start and the newest replay ids admit."""
     where = place("0a")
     for number in range(1000):
         where.keepalive_received(f"{number:04x}", owed=1)

@@ -143,10 +143,7 @@ def test_silence_for_ever_is_given_up() -> None:
 
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_an_opening_ends_with_its_time_or_the_interrupt(interrupted: bool) -> None:
-    """A hanging login or connection ends with its time limit or the interrupt.
-
-    Only an interrupt leaves no failure.
-    """
+    """A hanging connection ends with a failure at its time limit, without one at the interrupt."""
 
     async def scene(streams: Streams, subscription: Any) -> None:
         streams.stuck = True
@@ -203,10 +200,7 @@ def test_an_interrupt_that_failed_says_so() -> None:
 
 @pytest.mark.parametrize("learned", [True, False])
 def test_a_lost_start_at_latest_is_told(learned: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """A stream at `latest` that is lost before its first response logs a warning.
-
-    After a keepalive there is none.
-    """
+    """A stream at `latest` logs a warning if it is lost before a replay id came, and only then."""
 
     async def scene(streams: Streams, subscription: Any) -> None:
         first = [keepalive(b"\xab")] if learned else []

@@ -1,4 +1,4 @@
-"""How long the client waits: for a keepalive, for the end of a half-closed stream, for something to be learned."""
+"""Timeouts of the client: for a keepalive, for a half-closed stream, for a first replay id."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_a_stream_without_keepalives_is_replaced() -> None:
-    """One that has been silent for too long is dead, whatever the connection says; the next one finds what was published."""
+    """A stream that is silent for too long is replaced by one that delivers."""
     quick = Timeouts(silence_seconds=0.2)
     async with running(keepalive_seconds=60, timeouts=quick) as (bus, client):
         published, received = publish(bus, 5), Received()
@@ -47,7 +47,7 @@ async def test_a_stream_without_keepalives_is_replaced() -> None:
 
 
 async def test_a_stream_with_keepalives_is_alive() -> None:
-    """Keepalives are enough: the stream stays, and no credit is asked for because of them."""
+    """A stream with keepalives stays, and they cause no request."""
     quick = Timeouts(silence_seconds=0.3)
     async with running(keepalive_seconds=0.05, timeouts=quick) as (bus, client):
         bounds = Bounds(max_seconds=0.9, idle_seconds=20)
@@ -60,21 +60,21 @@ async def test_a_stream_with_keepalives_is_alive() -> None:
 async def test_a_stream_the_service_does_not_end_is_cancelled(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """After the half-close a service that leaves the stream open costs the batch so long, and the stream is closed all the same."""
+    """A half-closed stream that the service leaves open is cancelled after its timeout."""
     quick = Timeouts(rest_seconds=0.2)
     async with running(half_close_seconds=60, timeouts=quick) as (bus, client):
         published, received = publish(bus, 5), Received()
         with caplog.at_level(logging.WARNING):
             result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
-        assert "it is cancelled" in caplog.text
+        assert "cancelling it" in caplog.text
         bus.wait_open_streams(0)
         assert bus.subscriptions[0].ended == "CANCELLED"
 
 
 @pytest.mark.parametrize("start", ["latest", "earliest"])
 async def test_nothing_learned_can_be_seen(start: str) -> None:
-    """Neither event nor keepalive in all the time there was: the result names no replay id, and nobody can take one for known."""
+    """Without event and keepalive the result has no replay id."""
     async with running(keepalive_seconds=60) as (bus, client):
         bounds = Bounds(max_seconds=0.3, idle_seconds=0.1, learn_seconds=280)
         result = await client.fetch(TOPIC, start, bounds, Received())
@@ -84,7 +84,7 @@ async def test_nothing_learned_can_be_seen(start: str) -> None:
 
 
 async def test_a_start_at_latest_that_is_lost_unheard(caplog: pytest.LogCaptureFixture) -> None:
-    """What is published while no stream at `latest` is open is missed; the log says so, for nothing else can."""
+    """A stream at `latest` that is lost before its first response logs a warning."""
     async with running() as (bus, client):
         bus.fail_next("Subscribe", status="UNAVAILABLE")
         bus.fail_next("GetTopic", status="UNAVAILABLE", after=1)
@@ -104,7 +104,7 @@ def _asked(subscription: Any) -> bool:
 
 
 async def test_a_stop_made_in_another_loop_fails(bus: ScriptedBus, client: PubSubClient) -> None:
-    """A stop that could never be heard is an error, not a batch that cannot be ended."""
+    """A stop event of another loop is refused, because it could never end the batch."""
     stop = asyncio.Event()
 
     async def bind() -> None:
@@ -119,7 +119,7 @@ async def test_a_stop_made_in_another_loop_fails(bus: ScriptedBus, client: PubSu
 
 
 async def test_a_slow_caller_holds_the_service_back(bus: ScriptedBus, client: PubSubClient) -> None:
-    """While a delivery is being staged a few responses are read at most: memory does not grow with what the service could send."""
+    """While a delivery is staged, only a few responses are read ahead, so memory stays bounded."""
     seen: list[int] = []
 
     async def heavy(stream: SeenStream) -> AsyncIterator[Any]:
@@ -139,7 +139,7 @@ async def test_a_slow_caller_holds_the_service_back(bus: ScriptedBus, client: Pu
 
 
 async def test_replay_ids_are_only_ever_handed_back(bus: ScriptedBus, client: PubSubClient) -> None:
-    """Of any length and in any order: the last one received is where the next stream starts, not the highest."""
+    """The next stream starts after the last replay id received, even if it is not the highest."""
     ids = [b"\xff" * 16, b"\x01", b"\x80\x00\x7f"]
 
     async def odd(stream: SeenStream) -> AsyncIterator[Any]:
