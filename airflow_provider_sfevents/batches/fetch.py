@@ -62,7 +62,7 @@ PROGRESS_SECONDS = 10.0
 
 MARGIN_SECONDS = 60.0
 """Seconds beyond `max_seconds` after which a fetch is cancelled. Ending a stream takes up to 10 s
-(`Patience.rest_seconds`); the rest is for a slow staging area."""
+(`Timeouts.rest_seconds`); the rest is for a slow staging area."""
 
 SCHEMA_SECONDS = 10.0
 """Seconds between two requests for a schema that is unavailable, while events come."""

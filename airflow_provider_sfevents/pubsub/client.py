@@ -22,9 +22,9 @@ from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
 from airflow_provider_sfevents.pubsub.keyed_lock import KeyedLock
 from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
 from airflow_provider_sfevents.pubsub.publishing.publish_client import PublishClient
+from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
 from airflow_provider_sfevents.pubsub.reconnect import next_step
 from airflow_provider_sfevents.pubsub.replay_ids import check_start
-from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
 from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
 from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
     BoundedFetch,
@@ -101,7 +101,7 @@ class PubSubClient:
         before_fetch: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._clock = clock or Clock()
-        self._calls = RpcCalls(settings, sessions, self._clock, timeouts)
+        self._calls = PubSubCalls(settings, sessions, self._clock, timeouts)
         self._timeouts = timeouts
         self._shared = SharedStreams(self._subscription) if share_streams else None
         self._locks = KeyedLock()

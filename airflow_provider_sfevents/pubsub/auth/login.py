@@ -20,7 +20,7 @@ from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.auth import soap_login, token_endpoint
+from airflow_provider_sfevents.pubsub.auth import soap_client, token_endpoint
 from airflow_provider_sfevents.pubsub.auth.org_http import (
     BearerAuth,
     SecretBody,
@@ -135,13 +135,13 @@ async def _by_oauth(
 
 async def _by_soap(http: httpx.AsyncClient, settings: Settings, login: SoapLogin) -> Session:
     log.warning("Logging in to %s by SOAP. %s", login.login_url, END_OF_SOAP)
-    body = SecretBody(soap_login.envelope(login), soap_login.MEDIA_TYPE)
+    body = SecretBody(soap_client.envelope(login), soap_client.MEDIA_TYPE)
     answer = await http.post(
-        login.login_url + soap_login.login_path(login),
+        login.login_url + soap_client.login_path(login),
         content=body,
-        headers={**soap_login.HEADERS, **body.headers},
+        headers={**soap_client.HEADERS, **body.headers},
     )
-    found = soap_login.read_answer(login, answer)
+    found = soap_client.read_answer(login, answer)
     instance_url = settings.instance_url(found.server_url)
     org_id, user_id = org_id_of(found.org_id), user_id_of(found.user_id)
     if found.org_id and not org_id:

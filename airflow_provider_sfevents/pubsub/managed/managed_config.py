@@ -19,8 +19,8 @@ from airflow_provider_sfevents.pubsub.managed.managed_rules import (
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
-    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class SubscriptionConfigCache:
 
     async def checked(
         self,
-        calls: RpcCalls,
+        calls: PubSubCalls,
         reference: str,
         topic: str,
         *,
@@ -100,7 +100,7 @@ class SubscriptionConfigCache:
         self._answers[key] = at, config
         return config
 
-    def forget(self, calls: RpcCalls, reference: str) -> None:
+    def forget(self, calls: PubSubCalls, reference: str) -> None:
         """Drop the cached answer, because the service has refused the subscription."""
         self._answers.pop((calls.settings, reference), None)
 
@@ -109,7 +109,7 @@ PROCESS_CONFIGS = SubscriptionConfigCache()
 
 
 async def _read(
-    calls: RpcCalls, reference: str, *, allow_latest_recovery: bool
+    calls: PubSubCalls, reference: str, *, allow_latest_recovery: bool
 ) -> SubscriptionConfig | None:
     try:
         async with calls.rest() as rest:

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
 from airflow_provider_sfevents.pubsub.managed import managed_rules as rules
 from airflow_provider_sfevents.pubsub.managed.managed_config import PROCESS_CONFIGS
 from airflow_provider_sfevents.pubsub.managed.managed_deliveries import ManagedDeliveries
-from airflow_provider_sfevents.pubsub.managed.managed_subscribe_stream import ManagedStreamSource
+from airflow_provider_sfevents.pubsub.managed.managed_subscribe_call import ManagedStreamSource
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
 from airflow_provider_sfevents.pubsub.replay_ids import replay_id_hex
 from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from airflow_provider_sfevents.pubsub.managed.managed_deliveries import Known
+    from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
     from airflow_provider_sfevents.pubsub.reconnect import Retry
-    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import TimesOf
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.pubsub.streaming.stream_source import LookUpTopic
@@ -61,7 +61,7 @@ class ManagedSubscription:
 
     def __init__(
         self,
-        calls: RpcCalls,
+        calls: PubSubCalls,
         reference: str,
         topic: str,
         look_up: LookUpTopic,
@@ -171,15 +171,24 @@ class ManagedSubscription:
             self.dropped += reading.dropped
             if interrupt is not None:
                 interrupt.cancel()
+        return self._result(result, reading, committed_ids)
+
+    def _result(
+        self, result: FetchResult, reading: ManagedDeliveries, committed_ids: list[str]
+    ) -> FetchResult:
+        """The result with dropped events counted, and with committed replay ids only."""
         # Nothing beyond the batch is committed, so Salesforce delivers these again in any case.
         self.late += sum(map(len, result.beyond))
-        result = replace(result, beyond=())
-        if result.ended_by == "stopped" and reading.cut is not None:
+        is_cut = result.ended_by == "stopped" and reading.cut is not None
+        if is_cut:
             log.info("The stream was lost; the batch ends with its last event: %s", reading.cut)
-            result = replace(result, ended_by="lost")
-        latest = result.last_replay_id or bytes.fromhex(committed_ids[-1] if committed_ids else "")
+        committed = bytes.fromhex(committed_ids[-1]) if committed_ids else b""
         return replace(
-            result, latest_replay_id=latest, deliveries=result.deliveries + reading.dropped
+            result,
+            beyond=(),
+            ended_by="lost" if is_cut else result.ended_by,
+            latest_replay_id=result.last_replay_id or committed,
+            deliveries=result.deliveries + reading.dropped,
         )
 
     async def commit(self, replay_id: bytes | str, stop: asyncio.Event | None = None) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.clock import Clock
     from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
     from airflow_provider_sfevents.pubsub.publishing.event_ids import Identify
-    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+    from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class PublishClient:
 
     def __init__(
         self,
-        calls: RpcCalls,
+        calls: PubSubCalls,
         clock: Clock,
         look_up: Callable[[str], Awaitable[_Topic]],
         get_schema: Callable[[str], Awaitable[str]],

@@ -11,7 +11,7 @@ from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.pubsub.publishing.send_queue import PublishAnswer
 from airflow_provider_sfevents.pubsub.rpc_errors import NotSentError, took_nothing
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import BidiStream
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import BidiStream
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.auth.session import Session
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         PublishPace,
         PublishTransport,
     )
-    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+    from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
 
 _FAREWELL_SECONDS = 2.0  # for the service to end a stream whose requests are all answered
 
@@ -30,7 +30,7 @@ class StreamTransports:
 
     outlives_loss = True
 
-    def __init__(self, calls: RpcCalls, topic: str, schema_id: str, pace: PublishPace) -> None:
+    def __init__(self, calls: PubSubCalls, topic: str, schema_id: str, pace: PublishPace) -> None:
         self._calls = calls
         self._topic = topic
         self._schema_id = schema_id
@@ -102,7 +102,7 @@ class RequestTransports:
 
     outlives_loss = False
 
-    def __init__(self, calls: RpcCalls, topic: str, schema_id: str, total: int) -> None:
+    def __init__(self, calls: PubSubCalls, topic: str, schema_id: str, total: int) -> None:
         self._calls = calls
         self._topic = topic
         self._schema_id = schema_id
@@ -124,7 +124,7 @@ class RequestTransports:
 
 
 class _RequestTransport:
-    def __init__(self, calls: RpcCalls, topic: str, schema_id: str, total: int) -> None:
+    def __init__(self, calls: PubSubCalls, topic: str, schema_id: str, total: int) -> None:
         self._calls = calls
         self._topic = topic
         self._schema_id = schema_id

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import SubscribeStream
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import SubscribeCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.auth.session import Session
-    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+    from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
 
     LookUpTopic = Callable[[str], Awaitable[Any]]
 
@@ -22,7 +22,7 @@ class SessionSource:
     :param look_up: requests the topic; raises if the service cannot be reached.
     """
 
-    def __init__(self, calls: RpcCalls, topic: str, look_up: LookUpTopic) -> None:
+    def __init__(self, calls: PubSubCalls, topic: str, look_up: LookUpTopic) -> None:
         self._calls = calls
         self._topic = topic
         self._look_up = look_up
@@ -39,9 +39,9 @@ class SessionSource:
 class TopicStreamSource(SessionSource):
     """Subscribe streams of one topic."""
 
-    async def open(self, start: str) -> SubscribeStream:
+    async def open(self, start: str) -> SubscribeCall:
         self._session = await self._calls.session()
-        return SubscribeStream(
+        return SubscribeCall(
             self._calls.stream("Subscribe", self._session),
             self._topic,
             start,

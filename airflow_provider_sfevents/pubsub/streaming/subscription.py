@@ -15,9 +15,9 @@ from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
 from airflow_provider_sfevents.pubsub import credit
 from airflow_provider_sfevents.pubsub.reconnect import Retry, next_step
 from airflow_provider_sfevents.pubsub.replay_ids import LATEST
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import (
-    DeliveryStream,
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import (
     StreamEndedError,
+    SubscriptionStream,
 )
 from airflow_provider_sfevents.pubsub.streaming.wake_up import Interrupt
 
@@ -40,7 +40,7 @@ class StreamSource(Protocol):
         :raises SfEventsError: it cannot.
         """
 
-    async def open(self, start: str) -> DeliveryStream: ...
+    async def open(self, start: str) -> SubscriptionStream: ...
 
     async def renew(self, why: SfEventsError) -> None:
         """Get a session other than that of the last stream, which was refused."""
@@ -80,7 +80,7 @@ class Subscription:
         self._interrupt = Interrupt(interrupt, self.wake)
         self._timeouts = timeouts
         self._next_step = next_step
-        self._stream: DeliveryStream | None = None
+        self._stream: SubscriptionStream | None = None
         self._outstanding = 0
         self._wanted = 0
         self._tries = 0
@@ -222,7 +222,7 @@ class Subscription:
         self._has_answered = False
         await self.ask_up_to(self._wanted)
 
-    async def _read(self, stream: DeliveryStream, timeout_seconds: float) -> Delivery | None:
+    async def _read(self, stream: SubscriptionStream, timeout_seconds: float) -> Delivery | None:
         listening_from = self._clock.monotonic()
         dead_at = self._answered_at + self._timeouts.silence_seconds
         delivery = await stream.read(max(0.0, min(timeout_seconds, dead_at - listening_from)))

@@ -21,8 +21,8 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.error_codes import BY_CODE
+from airflow_provider_sfevents.pubsub.pubsub_calls import UNARY_TRIES
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
-from airflow_provider_sfevents.pubsub.rpc_calls import UNARY_TRIES
 from airflow_provider_sfevents.pubsub.rpc_errors import BY_STATUS, OwnFaultError, TokenRefusedError
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running
 

@@ -13,7 +13,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES, Retry, next_step
 from airflow_provider_sfevents.pubsub.rpc_errors import OwnFaultError, TokenRefusedError
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEndedError
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEndedError
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from airflow_provider_sfevents.pubsub.replay_ids import (
     check_start,
     replay_id_hex,
 )
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import (
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import (
     first_request,
     further_request,
 )

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 from airflow_provider_sfevents.pubsub.streaming.event_time import event_time_reader
 from airflow_provider_sfevents.pubsub.streaming.shared_subscription import SharedStreams
 from airflow_provider_sfevents.pubsub.streaming.stream_position import JoinRequest
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEndedError
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEndedError
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 from airflow_provider_sfevents.pubsub.streaming.wake_up import WakeUp
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from airflow_provider_sfevents.exceptions import TransportError
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEndedError
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEndedError
 from tests.unit.pubsub.streaming.made_up_bus import Bus, Wait, Waits, event_id, settle
 
 _WAITS = st.tuples(

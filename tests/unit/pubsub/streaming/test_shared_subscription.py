@@ -12,7 +12,7 @@ from airflow_provider_sfevents.exceptions import (
     ReplayIdRefused,
     TransportError,
 )
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEndedError
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEndedError
 from tests.unit.pubsub.streaming.made_up_bus import Bus, Waits, event_id, settle
 
 if TYPE_CHECKING:

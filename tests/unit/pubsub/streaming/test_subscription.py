@@ -13,7 +13,7 @@ from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
 from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import StreamEndedError
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEndedError
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 

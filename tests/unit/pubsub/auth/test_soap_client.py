@@ -15,7 +15,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import SoapLogin
-from airflow_provider_sfevents.pubsub.auth.soap_login import (
+from airflow_provider_sfevents.pubsub.auth.soap_client import (
     SoapAnswer,
     envelope,
     login_path,

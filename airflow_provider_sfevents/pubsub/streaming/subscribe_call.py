@@ -50,7 +50,7 @@ class StreamEndedError(TransportError):
     """The service ended the stream without an error; opening another one is right."""
 
 
-class DeliveryStream(Protocol):
+class SubscriptionStream(Protocol):
     """Interface of one stream for a subscription."""
 
     async def ask(self, events: int) -> None: ...
@@ -186,7 +186,7 @@ class BidiStream:
         )
 
 
-class SubscribeStream(BidiStream):
+class SubscribeCall(BidiStream):
     """A Subscribe call.
 
     :param secret: the token of the call; it must not show in an error.

@@ -12,19 +12,19 @@ from typing_extensions import override
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import CommitReplayRequest, ManagedFetchRequest
 from airflow_provider_sfevents.pubsub.managed.managed_rules import answered_commits, is_id
 from airflow_provider_sfevents.pubsub.streaming.stream_source import SessionSource
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import SubscribeStream
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import SubscribeCall
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.auth.secret import Secret
     from airflow_provider_sfevents.pubsub.clock import Clock
-    from airflow_provider_sfevents.pubsub.rpc_calls import RpcCalls
+    from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
     from airflow_provider_sfevents.pubsub.streaming.stream_source import LookUpTopic
 
 log = logging.getLogger(__name__)
 
 
-class ManagedSubscribeStream(SubscribeStream):
+class ManagedSubscribeCall(SubscribeCall):
     """A ManagedSubscribe call.
 
     :param reference: id or developer name of the subscription; only the first request names it.
@@ -155,16 +155,18 @@ class ManagedSubscribeStream(SubscribeStream):
 class ManagedStreamSource(SessionSource):
     """ManagedSubscribe streams of one managed subscription; `current` is the last one opened."""
 
-    def __init__(self, calls: RpcCalls, topic: str, look_up: LookUpTopic, reference: str) -> None:
+    def __init__(
+        self, calls: PubSubCalls, topic: str, look_up: LookUpTopic, reference: str
+    ) -> None:
         super().__init__(calls, topic, look_up)
         self._reference = reference
-        self.current: ManagedSubscribeStream | None = None
+        self.current: ManagedSubscribeCall | None = None
 
-    async def open(self, start: str) -> ManagedSubscribeStream:  # noqa: ARG002
+    async def open(self, start: str) -> ManagedSubscribeCall:  # noqa: ARG002
         """Open a stream; Salesforce keeps the start. :param start: not used."""
         self._session = await self._calls.session()
         doing = f"Subscribing to managed subscription {self._reference} at {self._calls.endpoint}"
-        self.current = ManagedSubscribeStream(
+        self.current = ManagedSubscribeCall(
             self._calls.stream("ManagedSubscribe", self._session),
             self._reference,
             doing=doing,

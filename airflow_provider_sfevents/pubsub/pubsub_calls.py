@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNARY_TRIES = 3
 
 
-class RpcCalls:
+class PubSubCalls:
     """Connects with the first RPC, in the loop that makes it."""
 
     def __init__(

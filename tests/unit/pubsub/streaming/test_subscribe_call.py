@@ -14,9 +14,9 @@ from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchResponse
 from airflow_provider_sfevents.pubsub.auth.secret import NO_SECRET
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.error_codes import PREFIX
-from airflow_provider_sfevents.pubsub.streaming.subscribe_stream import (
+from airflow_provider_sfevents.pubsub.streaming.subscribe_call import (
     StreamEndedError,
-    SubscribeStream,
+    SubscribeCall,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class EndedCall:
 
 
 async def end_of(call: EndedCall) -> SfEventsError:
-    stream = SubscribeStream(
+    stream = SubscribeCall(
         call, "/event/X__e", "earliest", doing="Reading", secret=NO_SECRET, clock=Clock()
     )
     await stream.ask(100)
