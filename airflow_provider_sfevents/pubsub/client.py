@@ -159,8 +159,8 @@ class PubSubClient:
             if not info.can_subscribe:
                 raise TopicError(
                     f"The connection's user may not subscribe to {topic} (rpc id {info.rpc_id}). "
-                    "Grant read permission on the "
-                    "event, and for change events View All Data, or View All on the object."
+                    "Grant read permission on the event, and for change events View All Data, "
+                    "or View All on the object."
                 )
             self._readable.add(topic)
 
@@ -209,8 +209,7 @@ class PubSubClient:
         except TimeoutError as error:
             raise TransportError(
                 f"Login and {self._calls.endpoint} together did not answer within "
-                f"{within_seconds:.0f} s. Check host, endpoint, network and "
-                "proxy."
+                f"{within_seconds:.0f} s. Check host, endpoint, network and proxy."
             ) from error
 
     async def fetch(

@@ -71,14 +71,14 @@ class ErrorCode:
 _TOPIC = ErrorMeaning(
     ErrorKind.TOPIC,
     "Check the topic's spelling (it is case-sensitive, as in /event/Order__e or "
-    "/data/AccountChangeEvent), that it exists in this org, "
-    "and that the connection's user may read it.",
+    "/data/AccountChangeEvent), that it exists in this org, and that the connection's user may "
+    "read it.",
 )
 _REPLAY_ID = ErrorMeaning(
     ErrorKind.REPLAY_ID,
-    "The replay id is older than the 72 hours the bus keeps, from before a reset of the bus, from "
-    "another org, or malformed. "
-    "Choose where to start: earliest, latest, or a replay id that is known to be good.",
+    "The replay id is older than the 72 hours the bus keeps, from before a reset of the bus, "
+    "from another org, or malformed. Choose where to start: earliest, latest, or a replay id "
+    "that is known to be good.",
 )
 _AGAIN = ErrorMeaning(ErrorKind.TRANSIENT, "This passes: try again.")
 SLOWER = ErrorMeaning(
@@ -213,8 +213,7 @@ CODES: tuple[ErrorCode, ...] = (
         ErrorMeaning(
             ErrorKind.QUOTA,
             "The org's allowance of delivered events for 24 hours is used up. Wait, reduce other "
-            "subscribers, or buy more; events stay on the "
-            "bus for 72 hours.",
+            "subscribers, or buy more; events stay on the bus for 72 hours.",
         ),
     ),
     ErrorCode(
@@ -344,8 +343,8 @@ INSIDE_ANSWERS: tuple[tuple[str, str], ...] = (
     (
         "COMMIT",
         "A managed subscription could not commit a replay id: none was given, it is not valid or "
-        "has left the bus, its event was not delivered yet, "
-        "or a later one is committed already. The earlier commit stays.",
+        "has left the bus, its event was not delivered yet, or a later one is committed already. "
+        "The earlier commit stays.",
     ),
 )
 """Code and meaning of failures that an answer reports for one item in it.

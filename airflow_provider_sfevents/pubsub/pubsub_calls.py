@@ -66,8 +66,8 @@ class PubSubCalls:
         if isinstance(self._settings.login, SessionToken):
             raise AuthenticationError(
                 f"{why} A session token cannot be renewed here: give a fresh one of the org at "
-                f"{refused.instance_url} (org id {refused.org_id}), or use "
-                "client credentials or JWT bearer, which renew themselves."
+                f"{refused.instance_url} (org id {refused.org_id}), or use client credentials or "
+                "JWT bearer, which renew themselves."
             )
         return await self._sessions.renew(self._settings, refused, self._clock)
 

@@ -29,9 +29,8 @@ def check_start(start: str) -> str:
         return start
     if not _HEX.fullmatch(start) or len(start) > 2 * _MAX_REPLAY_ID_BYTES:
         raise ConfigurationError(
-            f"The start {start[:80]!r} is no replay id. Give 'earliest', 'latest', or a replay id "
-            "as an even number of lower-case hex "
-            "digits, as positions and manifests show it."
+            f"The start {start[:80]!r} is no replay id. Give 'earliest', 'latest', or a replay "
+            "id as an even number of lower-case hex digits, as positions and manifests show it."
         )
     return start
 
@@ -47,9 +46,8 @@ def check_given_start(start: str) -> str:
         return start
     raise ConfigurationError(
         f"The start {start!r} is no replay id of Salesforce: it has "
-        f"{counted(len(start) // 2, 'byte')}, and theirs have 8 or 10 "
-        "(16 or 20 hex digits). Copy one from a position or a manifest, or give 'earliest' or "
-        "'latest'."
+        f"{counted(len(start) // 2, 'byte')}, and theirs have 8 or 10 (16 or 20 hex digits). "
+        "Copy one from a position or a manifest, or give 'earliest' or 'latest'."
     )
 
 

@@ -97,8 +97,7 @@ BY_DETAILS: tuple[tuple[str, ErrorMeaning], ...] = (
         ErrorMeaning(
             ErrorKind.TRANSIENT,
             "A proxy before the service lost the call: try again; if it stays, check network and "
-            "proxy. A request of more than 4 MB ends like this "
-            "too.",
+            "proxy. A request of more than 4 MB ends like this too.",
         ),
     ),
     (
@@ -249,8 +248,8 @@ def translate(
     doing: str, *, status: str, details: str, code: str, rpc_id: str, rpc: str = ""
 ) -> SfEventsError:
     found = meaning(code, status, details, rpc=rpc)
-    told = _RPC_ID.search(details)
-    rpc_id = told["id"] if told else rpc_id  # the trailers may be missing
+    named = _RPC_ID.search(details)
+    rpc_id = named["id"] if named else rpc_id  # the trailers may be missing
     said = _RPC_ID.sub("", details).strip().rstrip(".") or "no reason given"
     labels = [code.removeprefix(PREFIX) or status]
     if code and code.removeprefix(PREFIX) not in BY_CODE:

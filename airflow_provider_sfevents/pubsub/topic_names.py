@@ -41,8 +41,8 @@ def check_topic(topic: Any) -> str:
     if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
         raise TopicError(
             f"The topic {topic!r} is no topic of the Pub/Sub API. Give its full name, such as "
-            "/event/Order__e, "
-            "/data/AccountChangeEvent, /data/ChangeEvents or /event/Orders__chn."
+            "/event/Order__e, /data/AccountChangeEvent, /data/ChangeEvents or "
+            "/event/Orders__chn."
         )
     return topic
 

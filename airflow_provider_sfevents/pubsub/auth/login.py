@@ -120,8 +120,8 @@ async def _by_oauth(
     }:
         log.warning(
             "The app of consumer key %s gives a new refresh token with each login, so the one in "
-            "the connection is used up and the next login will be "
-            "refused. Switch refresh token rotation off in the app, or use another login.",
+            "the connection is used up and the next login will be refused. Switch refresh token "
+            "rotation off in the app, or use another login.",
             login.client_id,
         )
     instance_url = settings.instance_url(found.instance_url or login.login_url)
@@ -177,8 +177,7 @@ async def _user_info(http: httpx.AsyncClient, instance_url: str, token: Secret) 
     if answer.status_code in {401, 403}:
         raise AuthenticationError(
             f"{instance_url} refused the session token (HTTP {answer.status_code}). Give a fresh "
-            "one, and set org_id if the "
-            "token's scopes do not include openid."
+            "one, and set org_id if the token's scopes do not include openid."
         )
     if answer.status_code >= 500:
         raise TransportError(
@@ -195,8 +194,7 @@ async def _user_info(http: httpx.AsyncClient, instance_url: str, token: Secret) 
     if not org_id_of(org_id):
         raise ConfigurationError(
             f"{instance_url}{USERINFO_PATH} returned the org id {org_id[:40]!r}, and "
-            f"{_NOT_AN_ORG_ID}. "
-            "Check the connection's host: is it Salesforce that answers there? Otherwise set "
-            "org_id in the connection."
+            f"{_NOT_AN_ORG_ID}. Check the connection's host: is it Salesforce that answers "
+            "there? Otherwise set org_id in the connection."
         )
     return _UserInfo(org_id=org_id_of(org_id), user_id=user_id_of(user_id))

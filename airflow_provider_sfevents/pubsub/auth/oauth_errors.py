@@ -17,9 +17,9 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_grant",
         "not supported on this domain",
-        "Client credentials are accepted on the org's My Domain only: set the host to https://<my "
-        "domain>.my.salesforce.com (of a connection of type "
-        "`salesforce`, the domain to <my domain>.my).",
+        "Client credentials are accepted on the org's My Domain only: set the host to "
+        "https://<my domain>.my.salesforce.com (of a connection of type `salesforce`, the domain "
+        "to <my domain>.my).",
     ),
     (
         "invalid_grant",
@@ -40,9 +40,8 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
     (
         "invalid_client",
         "",
-        "The consumer secret is wrong, or is missing although the app requires one: copy it again "
-        "into the connection's consumer secret (its password "
-        "field).",
+        "The consumer secret is wrong, or is missing although the app requires one: copy it "
+        "again into the connection's consumer secret (its password field).",
     ),
     (
         "invalid_grant",
@@ -77,8 +76,7 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
         "invalid_grant",
         "assertion",
         "The org could not verify the signed assertion: the private key must belong to the "
-        "certificate uploaded to the app, "
-        "and this machine's clock must be right.",
+        "certificate uploaded to the app, and this machine's clock must be right.",
     ),
     (
         "invalid_grant",
@@ -90,9 +88,8 @@ REMEDIES: tuple[tuple[str, str, str], ...] = (
         "invalid_grant",
         "authentication failure",
         "Check user name and consumer key, and for the login `password` the user's password and "
-        "security token; that the user is active and may "
-        "log in from this address; and that the org allows OAuth username-password flows, which "
-        "newer ones do not by themselves.",
+        "security token; that the user is active and may log in from this address; and that the "
+        "org allows OAuth username-password flows, which newer ones do not by themselves.",
     ),
     (
         "unsupported_grant_type",

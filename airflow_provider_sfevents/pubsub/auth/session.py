@@ -63,6 +63,6 @@ def long_id(short: str) -> str:
         return short
     chunks = (short[0:5], short[5:10], short[10:15])
     return short + "".join(
-        _SUFFIX_LETTERS[sum(1 << place for place, char in enumerate(chunk) if "A" <= char <= "Z")]
+        _SUFFIX_LETTERS[sum(1 << bit for bit, char in enumerate(chunk) if "A" <= char <= "Z")]
         for chunk in chunks
     )

@@ -208,9 +208,9 @@ class Settings:
         host = endpoint_host(self.endpoint)
         if self.plaintext and not is_loopback(host):
             raise ConfigurationError(
-                f"plaintext is set, but the endpoint {self.endpoint!r} is not on this machine: the "
-                "token would travel "
-                "readable by anyone. Unset plaintext, or use an endpoint on localhost."
+                f"plaintext is set, but the endpoint {self.endpoint!r} is not on this machine: "
+                "the token would travel readable by anyone. Unset plaintext, or use an endpoint "
+                "on localhost."
             )
 
     @property
@@ -348,9 +348,8 @@ def _soap_version(version: str) -> str:
     if number > SOAP_NEWEST:
         raise ConfigurationError(
             f"The SOAP login does not exist in API {number}.0: Salesforce left it out from "
-            f"{SOAP_NEWEST + 1}.0 on, and ends it in all versions with "
-            "Summer '27. Use client credentials or JWT bearer, or until then an API version up to "
-            f"{SOAP_NEWEST}.0."
+            f"{SOAP_NEWEST + 1}.0 on, and ends it in all versions with Summer '27. Use client "
+            f"credentials or JWT bearer, or until then an API version up to {SOAP_NEWEST}.0."
         )
     if number < SOAP_OLDEST:
         raise ConfigurationError(

@@ -96,8 +96,8 @@ def read_answer(login: SoapLogin, answer: httpx.Response) -> SoapAnswer:
     if not said.token or not said.server_url:
         raise ConfigurationError(
             f"{login.login_url}{login_path(login)} answered HTTP {status}, not as a SOAP login "
-            "does. Set the host to "
-            "https://login.salesforce.com, https://test.salesforce.com or the org's My Domain."
+            "does. Set the host to https://login.salesforce.com, https://test.salesforce.com or "
+            "the org's My Domain."
         )
     if said.password_expired:
         raise AuthenticationError(

@@ -23,8 +23,8 @@ FAULTS = (
         "INVALID_LOGIN",
         "User name, password or security token are wrong, or the user is locked out.",
         "Check user name and password, and add the user's security token, which changes with the "
-        "password; for a sandbox use "
-        "https://test.salesforce.com. The user may be locked out after wrong tries.",
+        "password; for a sandbox use https://test.salesforce.com. The user may be locked out "
+        "after wrong tries.",
     ),
     SoapFault(
         "LOGIN_MUST_USE_SECURITY_TOKEN",
@@ -34,9 +34,9 @@ FAULTS = (
     SoapFault(
         "INVALID_OPERATION",
         "SOAP login() is switched off in this org, as it is in new ones.",
-        "Use client credentials or JWT bearer; or let an administrator enable SOAP API login() and "
-        "give the user the permission Use Any API "
-        "Auth. Salesforce ends this login with Summer '27.",
+        "Use client credentials or JWT bearer; or let an administrator enable SOAP API login() "
+        "and give the user the permission Use Any API Auth. Salesforce ends this login with "
+        "Summer '27.",
     ),
     SoapFault(
         "UNSUPPORTED_API_VERSION",

@@ -88,8 +88,8 @@ def read_grant(answer: httpx.Response, login: OAuthLogin, now: datetime) -> Toke
         )
         raise ConfigurationError(
             f"{login.login_url}{PATH} answered HTTP {answer.status_code}{moved}, not as a "
-            "Salesforce login does. "
-            "Set the host to the org's My Domain, https://<my domain>.my.salesforce.com."
+            "Salesforce login does. Set the host to the org's My Domain, https://<my "
+            "domain>.my.salesforce.com."
         )
     if found.error:
         raise _refused(found.error, found.description, answer, login, now)

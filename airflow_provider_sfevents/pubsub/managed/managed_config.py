@@ -41,16 +41,14 @@ async def read_config(rest: RestCalls, reference: str) -> SubscriptionConfig:
     except ConfigurationError as error:
         raise ConfigurationError(
             f"{error} Without it the subscription's topic is unknown, and whether it may lose "
-            "events silently "
-            "(errorRecoveryReplay): give the connection's user the permission View Setup and "
-            "Configuration, and the app the scope `api`."
+            "events silently (errorRecoveryReplay): give the connection's user the permission "
+            "View Setup and Configuration, and the app the scope `api`."
         ) from error
     if not answer.get("records"):
         raise ConfigurationError(
             f"{doing}: the org has none with this {'id' if field == 'Id' else 'developer name'}. "
-            "Create one (Setup or Tooling API, object "
-            "ManagedEventSubscription, with errorRecoveryReplay EARLIEST), or correct "
-            "managed_subscription."
+            "Create one (Setup or Tooling API, object ManagedEventSubscription, with "
+            "errorRecoveryReplay EARLIEST), or correct managed_subscription."
         )
     record = answer["records"][0]
     metadata = record.get("Metadata") or {}

@@ -84,8 +84,8 @@ def check_reference(reference: object) -> str:
         return reference
     raise ConfigurationError(
         f"managed_subscription={reference!r} names no managed event subscription: give its "
-        "developer name (letters, digits, single "
-        "underscores), or its id, 15 or 18 characters that begin with 18x."
+        "developer name (letters, digits, single underscores), or its id, 15 or 18 characters "
+        "that begin with 18x."
     )
 
 
@@ -98,22 +98,20 @@ def check_config(config: SubscriptionConfig, topic: str, *, allow_latest_recover
     name = f"Managed event subscription {config.developer_name} ({config.id})"
     if config.topic != topic:
         raise ConfigurationError(
-            f"{name} has topic {config.topic}, and the task's topic is {topic}. Give the task that "
-            "topic, or another subscription: a "
-            "subscription's topic cannot be changed."
+            f"{name} has topic {config.topic}, and the task's topic is {topic}. Give the task "
+            "that topic, or another subscription: a subscription's topic cannot be changed."
         )
     if config.state != "RUN":
         raise ConfigurationError(
-            f"{name} has state {config.state}: nothing is delivered. Set it to RUN. Salesforce has "
-            "dropped its committed replay id, so it continues at its "
-            f"defaultReplay, {config.default_replay}."
+            f"{name} has state {config.state}: nothing is delivered. Set it to RUN. Salesforce "
+            "has dropped its committed replay id, so it continues at its defaultReplay, "
+            f"{config.default_replay}."
         )
     if config.error_recovery_replay != EARLIEST and not allow_latest_recovery:
         raise ConfigurationError(
             f"{name} has errorRecoveryReplay {config.error_recovery_replay}: if its committed "
-            "replay id leaves the bus (72 hours), "
-            "Salesforce continues with the next new event, and the events before it are lost "
-            "silently. Set it to EARLIEST; or accept that by "
+            "replay id leaves the bus (72 hours), Salesforce continues with the next new event, "
+            "and the events before it are lost silently. Set it to EARLIEST; or accept that by "
             "allow_latest_recovery=True."
         )
 
@@ -163,20 +161,19 @@ def explained(error: SfEventsError, reference: str, waited_seconds: float) -> Sf
         return error
     if error.error_code == _SLOT_TAKEN:
         return SlotTakenError(
-            f"Managed subscription {reference} has another client, and the service admits one at a "
-            f"time; the task waited {waited_seconds:.0f} s for it. "
-            "It may be a deferred sensor, a watcher or another run that listens now, or a client "
-            "elsewhere: end it. A client that was "
-            "killed loses the slot within seconds, one whose network died after some 15 minutes. "
-            f"Nothing was spent. {error}",
+            f"Managed subscription {reference} has another client, and the service admits one at "
+            f"a time; the task waited {waited_seconds:.0f} s for it. It may be a deferred "
+            "sensor, a watcher or another run that listens now, or a client elsewhere: end it. "
+            "A client that was killed loses the slot within seconds, one whose network died "
+            f"after some 15 minutes. Nothing was spent. {error}",
             error.error_code,
             error.rpc_id,
         )
     if error.error_code in _NOT_KNOWN:
         return TransportError(
-            f"Managed subscription {reference} is set up in the org, but the Pub/Sub API does not "
-            f"know it yet; the task waited {waited_seconds:.0f} s. "
-            f"A change takes some minutes to reach it: try again. {error}",
+            f"Managed subscription {reference} is set up in the org, but the Pub/Sub API does "
+            f"not know it yet; the task waited {waited_seconds:.0f} s. A change takes some "
+            f"minutes to reach it: try again. {error}",
             error.error_code,
             error.rpc_id,
         )

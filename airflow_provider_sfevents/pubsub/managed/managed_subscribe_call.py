@@ -122,7 +122,7 @@ class ManagedSubscribeCall(SubscribeCall):
                 answer.commit_request_id,
             )
         for request_id in about:
-            _tell(self._outstanding.pop(request_id), why)
+            _settle(self._outstanding.pop(request_id), why)
         return not response.events
 
     @override
@@ -142,7 +142,7 @@ class ManagedSubscribeCall(SubscribeCall):
 
     def _give_up(self, why: SfEventsError | None) -> None:
         for answer in self._outstanding.values():
-            _tell(answer, f"the stream ended before an answer came: {why}")
+            _settle(answer, f"the stream ended before an answer came: {why}")
         self._outstanding.clear()
 
     def _forget_arrived(self) -> int:
@@ -176,6 +176,6 @@ class ManagedStreamSource(SessionSource):
         return self.current
 
 
-def _tell(answer: asyncio.Future[str], why: str) -> None:
+def _settle(answer: asyncio.Future[str], why: str) -> None:
     if not answer.done():
         answer.set_result(why)

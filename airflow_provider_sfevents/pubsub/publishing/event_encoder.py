@@ -155,8 +155,12 @@ class EventEncoder:
         if mistakes:
             return None, mistakes
         # Filled-in values differ from try to try; the id must not.
-        told = {name: value for name, value in values.items() if record.get(name) is not None}
-        return self._encoded(given.number, own or self._identify(given.number, told), values)
+        given_values = {
+            name: value for name, value in values.items() if record.get(name) is not None
+        }
+        return self._encoded(
+            given.number, own or self._identify(given.number, given_values), values
+        )
 
     def _without_id(self, record: Any) -> Any:
         if not self.id_field or self.id_field in self.fields or not isinstance(record, Mapping):

@@ -55,8 +55,7 @@ logger = logging.getLogger(__name__)
 
 SAME_IDS = (
     "To continue, publish these records again under the same ids, which `left` of this error has "
-    "by "
-    "record number: an event that is on the bus twice is recognised by its id."
+    "by record number: an event that is on the bus twice is recognised by its id."
 )
 _SPANS = 10
 """Spans of records that a message names; it counts the others."""

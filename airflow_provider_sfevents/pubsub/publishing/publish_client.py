@@ -82,10 +82,10 @@ class PublishClient:
         session = await self._calls.session_with_user()
         if not session.user_id:
             log.warning(
-                "Publishing to %s: %s does not reveal the user of this session, so CreatedById is "
-                "%s "
-                "in records that have none, and flows that run as the publisher do not start. Give "
-                "CreatedById in the records, or log in by an app with the scope openid.",
+                "Publishing to %s: %s does not reveal the user of this session, so CreatedById "
+                "is %s in records that have none, and flows that run as the publisher do not "
+                "start. Give CreatedById in the records, or log in by an app with the scope "
+                "openid.",
                 topic,
                 session.instance_url,
                 UNKNOWN_USER,

@@ -76,8 +76,8 @@ class _StreamTransport:
         except TimeoutError as error:
             raise TransportError(
                 f"Publishing to {self._topic}: the service took no more for "
-                f"{self._answer_seconds:.0f} s. Try again; if it stays, check "
-                "endpoint, network and proxy."
+                f"{self._answer_seconds:.0f} s. Try again; if it stays, check endpoint, network "
+                "and proxy."
             ) from error
 
     async def answers(self, timeout_seconds: float) -> list[PublishAnswer] | None:
@@ -133,9 +133,8 @@ class _RequestTransport:
 
     async def send(self, events: list[OutgoingEvent]) -> None:
         doing = (
-            f"Publishing to {self._topic} at {self._calls.endpoint} (events {events[0].number} to "
-            f"{events[-1].number} of "
-            f"{self._total})"
+            f"Publishing to {self._topic} at {self._calls.endpoint} (events {events[0].number} "
+            f"to {events[-1].number} of {self._total})"
         )
         message = _request(self._topic, self._schema_id, events)
         response = await self._calls.unary("Publish", message, doing, tries=1)

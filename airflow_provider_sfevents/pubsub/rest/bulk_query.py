@@ -74,8 +74,7 @@ async def _finished(rest: RestCalls, path: str, doing: str) -> dict[str, Any]:
             said = str(job.get("errorMessage") or job["state"]).rstrip(".")
             raise ConfigurationError(
                 f"{doing}: job {job['id']} ended as {job['state']}: {said}. If the Bulk API does "
-                "not have this object, read it with "
-                "read_by='rest'."
+                "not have this object, read it with read_by='rest'."
             )
         log.info("%s: %s.", doing, job["state"])
         await asyncio.sleep(pause)

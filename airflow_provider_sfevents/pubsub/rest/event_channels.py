@@ -45,9 +45,8 @@ async def list_topics(
         members = await _members(rest, channels)
     except ConfigurationError as error:
         problem = (
-            f"Channels and the objects with change events are not known: {error} To read them the "
-            "user needs the permission View Setup and "
-            "Configuration."
+            f"Channels and the objects with change events are not known: {error} To read them "
+            "the user needs the permission View Setup and Configuration."
         )
     return offered(described["sobjects"], channels, members, unselected=unselected), problem
 

@@ -115,8 +115,8 @@ def check_allowance(found: Mapping[str, Allowance], least: int) -> Allowance:
     if left is None:
         raise ConfigurationError(
             f"The org's limits lack {DELIVERIES}, so no events were requested "
-            f"(min_allowance={least}). Give the user the permission View "
-            "Setup and Configuration, or leave min_allowance out."
+            f"(min_allowance={least}). Give the user the permission View Setup and "
+            "Configuration, or leave min_allowance out."
         )
     if left.most < least:
         raise ConfigurationError(

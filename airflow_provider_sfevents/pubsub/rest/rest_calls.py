@@ -114,8 +114,7 @@ class RestCalls:
             if isinstance(self._settings.login, SessionToken):
                 raise AuthenticationError(
                     f"{doing}: {session.instance_url} does not take the session token. It cannot "
-                    "be renewed here: give a fresh one, or use a login "
-                    "that renews itself."
+                    "be renewed here: give a fresh one, or use a login that renews itself."
                 )
             session = await self._sessions.renew(self._settings, session, self._clock)
             async with self._sent(session, method, path, what) as answer:
@@ -163,8 +162,7 @@ def org_time(answer: httpx.Response) -> datetime:
     except (KeyError, ValueError) as error:
         raise TransportError(
             f"{answer.request.url.host} answered without a time (header Date), so it is unknown "
-            "which events a read contains. Is "
-            "there a proxy that removes it?"
+            "which events a read contains. Is there a proxy that removes it?"
         ) from error
 
 
@@ -184,6 +182,6 @@ def _json(body: bytes, doing: str) -> Any:
     except ValueError as error:
         raise TransportError(
             f"{doing}: the answer is not JSON, so it is not from the org's REST API: "
-            f"{body[:100]!r}. Is there a proxy or a sign-on page between? "
-            "Check the instance URL, then try again."
+            f"{body[:100]!r}. Is there a proxy or a sign-on page between? Check the instance "
+            "URL, then try again."
         ) from error

@@ -157,7 +157,7 @@ class BoundedFetch:
             ended = await self._take_until_ended()
             async for delivery in self._subscription.rest():
                 await self._hand_over(self._weighed(await self._counted(delivery)))
-                await self._tell(delivery)
+                await self._report_keepalive(delivery)
         finally:
             await self._subscription.close()
         return await self._result(self._unless_refused(ended))
@@ -216,7 +216,7 @@ class BoundedFetch:
         # If no bound depends on sizes, the events are read only now, while the service works on the
         # next request.
         await self._hand_over(delivery if weigh_first else self._weighed(delivery))
-        await self._tell(response)
+        await self._report_keepalive(response)
 
     async def _counted(self, delivery: Delivery) -> Delivery:
         """The delivery as far as the batch has room; the surplus is kept for the next batch.
@@ -267,7 +267,7 @@ class BoundedFetch:
             # Only time spent listening counts as silence, not the time that the caller stages.
             self._tally.silent_since = self._clock.monotonic()
 
-    async def _tell(self, response: Delivery) -> None:
+    async def _report_keepalive(self, response: Delivery) -> None:
         if self._on_keepalive is None or len(response) or self._is_past_end:
             return
         if response.latest_replay_id:

@@ -36,7 +36,7 @@ class SharedStreams:
     def member(
         self, topic: str, request: JoinRequest, interrupt: asyncio.Future[Any] | None
     ) -> SharedSubscription:
-        return SharedSubscription(lambda who: self._found(topic, who), request, interrupt)
+        return SharedSubscription(lambda joining: self._found(topic, joining), request, interrupt)
 
     async def close(self) -> None:
         for streams in tuple(self._streams.values()):
@@ -185,8 +185,8 @@ class SharedSubscription:
         return self._stream
 
     async def _wait(self, seconds: float, stream: SharedStream) -> None:
-        rang = await self._wake_up.wait(seconds)
-        if not rang and not stream.is_open:
+        woken = await self._wake_up.wait(seconds)
+        if not woken and not stream.is_open:
             self._open_failure = TransportError(
                 f"No stream could be opened within {seconds:.0f} s."
             )

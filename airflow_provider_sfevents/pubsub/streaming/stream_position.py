@@ -90,12 +90,12 @@ class StreamPosition:
         self.latest_id = name
 
 
-def latest_id_for(request: JoinRequest, place: StreamPosition) -> str:
+def latest_id_for(request: JoinRequest, position: StreamPosition) -> str:
     """The latest replay id, handed to a new member like a keepalive.
 
     Empty if it is the member's own or there is none.
     """
-    return "" if place.latest_id == request.start else place.latest_id
+    return "" if position.latest_id == request.start else position.latest_id
 
 
 def ends_member(error: object, refused: str, start: str) -> bool:
@@ -111,7 +111,7 @@ def shared_credit(wants: Iterable[int]) -> int:
     return max(wants, default=0)
 
 
-def is_over_asked(outstanding: int, wants: Iterable[int], place: str) -> bool:
+def is_over_asked(outstanding: int, wants: Iterable[int], replay_point: str) -> bool:
     """Check that more is outstanding than any remaining member wants.
 
     If so, the members continue on another stream.
@@ -119,4 +119,4 @@ def is_over_asked(outstanding: int, wants: Iterable[int], place: str) -> bool:
     Credit cannot be taken back, and events that no member takes are paid for. From `latest` no
     stream can continue.
     """
-    return place != LATEST and 0 < shared_credit(wants) < outstanding
+    return replay_point != LATEST and 0 < shared_credit(wants) < outstanding
