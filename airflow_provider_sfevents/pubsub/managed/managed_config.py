@@ -32,9 +32,10 @@ async def read_config(rest: RestCalls, reference: str) -> SubscriptionConfig:
     :raises ConfigurationError: there is no such subscription, or the user may not read it.
     """
     field = "Id" if is_id(check_reference(reference)) else "DeveloperName"
+    # The reference has been checked, so it cannot change the query.
     columns = "Id, DeveloperName, Metadata"
     table = "ManagedEventSubscription"
-    query = f"SELECT {columns} FROM {table} WHERE {field}='{reference}' LIMIT 1"  # noqa: S608 - checked
+    query = f"SELECT {columns} FROM {table} WHERE {field}='{reference}' LIMIT 1"  # noqa: S608
     doing = f"Reading managed event subscription {reference}"
     try:
         answer, _ = await rest.get("/tooling/query/", doing, {"q": query})
