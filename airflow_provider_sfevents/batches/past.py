@@ -1,6 +1,6 @@
 """Reruns: a cleared task, a retry after a commit, a backfill. Pure decisions on values.
 
-1. A run that has staged or committed a batch gets that batch again and nothing else: landing
+1. A run that has staged or committed a batch gets that batch again, and no other one: landing
    replaces its rows, the position stays.
 2. A backfill gets the batch of its interval, whichever run staged it.
 3. If that batch is gone (swept), or never existed, the run is refused. Live events are never

@@ -60,7 +60,7 @@ def test_a_task_stages_nothing_of_a_later_moment(
 def test_the_file_with_the_pinning_event_starts_at_latest(
     bus: Emulator, consumer: Consumer, folder: BatchFolder
 ) -> None:
-    """The file with the pinning event starts at `latest`, and a file without it after it."""
+    """A file with the pinning event starts at `latest`; a file without it starts after it."""
 
     async def run() -> tuple[list[str], Staged | Empty]:
         fetching = asyncio.create_task(consumer.stage_until(asyncio.Event()))

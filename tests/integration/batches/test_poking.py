@@ -166,7 +166,7 @@ def test_while_somebody_begins_the_position_nothing_is_pending(
 def test_a_run_of_the_past_has_nothing_to_wait_for(
     bus: Emulator, consumer: Consumer, waiter: Waiter, how: str
 ) -> None:
-    """A rerun whose task staged a batch has enough, without a delivery."""
+    """A sensor of a rerun whose task staged a batch has enough, without a delivery."""
     start, end = "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00"
     consumer.run = replace(consumer.run, data_interval_start=start, data_interval_end=end)
     publish(bus, 1, 3)

@@ -81,7 +81,7 @@ def test_announcements_get_rarer() -> None:
 
 @given(st.floats(0, 1e9))
 def test_a_batch_that_lands_is_seen_soon_and_for_little(waited: float) -> None:
-    """The next look comes after a tenth of the time so far, within 1 to 30 seconds."""
+    """The next look at a batch comes after a tenth of the time so far, in 1 to 30 seconds."""
     pause = watching.pause(waited)
     assert 1 <= pause <= 30
     assert pause <= max(1, waited / 10)

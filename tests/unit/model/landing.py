@@ -133,7 +133,7 @@ def _clear(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _prepare(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """Write the mark to be renamed; this makes a removed folder again, otherwise empty."""
+    """Write the mark to be renamed; a removed folder is created again, and is otherwise empty."""
     contents = world.table.contents(job.attempt) or ()
     table = world.table.put_folder(_batch_id(job), job.attempt, (*contents, _MARK))
     after = job._replace(at=_next(world, job))
@@ -141,7 +141,7 @@ def _prepare(rules: Rules, world: World, index: int, job: Job) -> Step:
 
 
 def _check(rules: Rules, world: World, index: int, job: Job) -> Step:
-    """The fence, asked right before an effect."""
+    """Check the fence right before an effect."""
     if _outdated(rules, world, job):
         return "finds a newer form", world.job(index, _outdone(rules, world, job))
     after = job._replace(at=_effect(job), left_overs=True)

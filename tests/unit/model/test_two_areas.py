@@ -1,4 +1,4 @@
-"""Staging areas that share no files: of two forms of a batch one lands, for both."""
+"""Staging areas that share no files: one of two forms of a batch lands, and counts for both."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def store(supervisor: Supervisor) -> PositionStore:
 
 
 def test_a_variable_keeps_a_position(store: PositionStore, supervisor: Supervisor) -> None:
-    """One Variable, readable in the UI, holds the record."""
+    """A position is one Variable, readable in the UI."""
     assert stores.read(store) is None
     stores.write(store, begun())
     assert stores.read(store) == begun()
