@@ -103,13 +103,15 @@ def without_first(position: Position) -> Position:
 
 
 def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) -> str:
+    """Build the message with the user's choices after a refused replay id."""
     command = f"airflow sfevents position set {position.consumer} {position.topic}"
     if not position.sequence and position.initial_replay == position.start:
         return (
-            f"{refused} The replay id {position.start} is the task's initial_replay, and nothing has "
-            "landed yet. Correct the argument; then `airflow sfevents position forget "
-            f"{position.consumer} {position.topic}`, and the next run begins at the new one. Or begin "
-            f"elsewhere, once: `{command} earliest`, `{command} latest` or `{command} <replay id>`."
+            f"{refused} The replay id {position.start} is the task's initial_replay, and nothing "
+            "has landed yet. Correct the argument; then `airflow sfevents position forget "
+            f"{position.consumer} {position.topic}`, and the next run begins at the new one. Or "
+            f"begin elsewhere, once: `{command} earliest`, `{command} latest` or `{command} "
+            "<replay id>`."
         )
     return (
         f"{refused} The replay id is {position.replay_id}, of {where}; its last event was created "

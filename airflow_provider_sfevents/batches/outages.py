@@ -47,10 +47,10 @@ async def outlast(call: Callable[[], Awaitable[T]], deadline: float, stopping: a
 
 
 def _announced(pause: float, left: float) -> str:
-    """Say when the next try comes, and how long tries go on.
+    """Return the log text for the next try and the time left for tries.
 
     :param pause: seconds before the next try.
-    :param left: seconds before the last one.
+    :param left: seconds until the deadline.
     """
     soon = f"in {pause:.0f} s" if pause >= 1 else "at once"
     return f"Trying again {soon}, and for {left:.0f} s at most"

@@ -58,7 +58,7 @@ def test_without_a_choice_the_user_is_asked() -> None:
 
 
 def test_a_refused_initial_replay_is_named_as_such() -> None:
-    """The message names the argument, and the command after which a corrected one counts."""
+    """The error of a refused `initial_replay` names the argument and the command to begin again."""
     begun = position(sequence=0, replay_id="0a", initial_replay="0a")
     with pytest.raises(ReplayIdRefused) as raised:
         fallback.choose(begun, "fail", REFUSED, "Variable 'x'")

@@ -99,7 +99,7 @@ def test_a_stop_ends_the_wait() -> None:
 
 
 def test_a_warning_says_until_when_tries_go_on(caplog: pytest.LogCaptureFixture) -> None:
-    """An operator can tell from the log how long a task with a wrong host keeps its worker."""
+    """The warning of a retry says for how long the call is retried at most."""
     with pytest.raises(TransportError):
         outlasted(Service(until=100).call, 10)
     assert caplog.messages[0].startswith("Trying again ")
