@@ -26,14 +26,18 @@ from fastavro import parse_schema, schemaless_writer
 from airflow_provider_sfevents.emulator.bitmaps import encode
 from airflow_provider_sfevents.emulator.field_types import FieldTypes
 from airflow_provider_sfevents.emulator.schemas import change_event_schema
-from airflow_provider_sfevents.spark.applying import ApplyOrder, apply_batch, resolve
+from airflow_provider_sfevents.spark.applying import ApplyOrder, resolve
+from airflow_provider_sfevents.spark.applying.batch import apply_batch
 from airflow_provider_sfevents.spark.applying.places import open_state
+from airflow_provider_sfevents.spark.landing import Order, land
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.manifest import Manifest, Part
+from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 from benchmarks.landing import seconds, session, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.landed_batch import LandedBatch
 
 RECORDS, GROWTH = 2_000_000, (500_000, 1_000_000)
 CHANGES = 100_000
@@ -77,6 +81,7 @@ class Bench:
         self.records = records
         self.table_format = table_format
         self.current_state = str(folder / "lake" / "org")
+        self.events = str(folder / "lake" / "events")
         self.changes = min(CHANGES, records // 5)
         self._sequence = 0
         self._gone: set[int] = set()
@@ -85,7 +90,7 @@ class Bench:
 
     def fill(self) -> None:
         """The table is made as a user makes it: a first batch, then a full read; the peer's is a copy of it."""
-        self.apply(self.stage([("CREATE", self.records)]))
+        self.apply(self.land(self.stage([("CREATE", self.records)])))
         plain = {"Text": "string", "Number": "double", "DateTime": "string", "Checkbox": "boolean"}
         shown = [
             f"cast({_sql(kind)} AS {plain[kind]}) AS `{name}`" for name, kind in FIELDS.items()
@@ -124,17 +129,28 @@ class Bench:
         self._random.shuffle(changes)
         manifest = self.stage(changes)
         self._decoded(changes)
-        return seconds(self._merge), seconds(lambda: self.apply(manifest))
+        landed = self.land(manifest)
+        return seconds(self._merge), seconds(lambda: self.apply(landed))
 
-    def apply(self, manifest: str) -> None:
-        apply_batch(
-            self.spark,
-            ApplyOrder(
-                manifest_url=manifest,
-                current_state=self.current_state,
-                table_format=self.table_format,
-            ),
+    def land(self, manifest: str) -> LandedBatch:
+        """Land a batch in the event tables, from which it is applied."""
+        found: list[LandedBatch] = []
+
+        def finish(receipt: Receipt, landed: LandedBatch) -> Receipt:
+            found.append(landed)
+            return receipt
+
+        order = Order(manifest_url=manifest, table=self.events, table_format=self.table_format)
+        land(self.spark, order, finish=finish)
+        return found[0]
+
+    def apply(self, landed: LandedBatch) -> None:
+        order = ApplyOrder(
+            manifest_url=landed.staged.url,
+            current_state=self.current_state,
+            table_format=self.table_format,
         )
+        apply_batch(self.spark, order, landed)
 
     def stage(self, changes: list[tuple[str, int]]) -> str:
         """Path of the manifest of a batch as the fetch leaves it."""

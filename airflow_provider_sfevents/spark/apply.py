@@ -57,7 +57,6 @@ def job_of(arguments: Sequence[str] | None) -> Job:
         history=options.history,
         settle=options.settle,
         landing_folder=landing.landing_folder,
-        decimals=landing.decimals,
         on_type_change=landing.on_type_change,
     )
     return (

@@ -69,6 +69,8 @@ class LandingAttempt:
         self._fence = Fence(files, self._root, tables.ledger, batch)
         # Whether the tables may hold files of this batch that this landing will not have.
         self._left_overs = False
+        self.dates: Mapping[str, Sequence[str]] = {}
+        """Event dates of the rows that have landed, by table; known after `run`."""
 
     def run(self) -> Receipt:
         before = self._fence.landed()
@@ -313,6 +315,7 @@ class LandingAttempt:
         )
 
     def _receipt(self, landed: LedgerRow) -> Receipt:
+        self.dates = landed.dates
         return Receipt(
             batch_id=landed.batch_id,
             events=landed.events,

@@ -28,12 +28,8 @@ from airflow_provider_sfevents.spark.attempt import LandingAttempt
 from airflow_provider_sfevents.spark.decimals import read_decimals
 from airflow_provider_sfevents.spark.decoding import has_accelerator
 from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.staged import (
-    StagedBatch,
-    ensure_staged,
-    open_batch,
-    write_receipt_file,
-)
+from airflow_provider_sfevents.spark.landed_batch import LandedBatch
+from airflow_provider_sfevents.spark.staged import ensure_staged, open_batch, write_receipt_file
 from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.columns_there import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
@@ -84,12 +80,13 @@ def land(
     order: Order,
     step: landing_steps.Step = landing_steps.no_step,
     *,
-    finish: Callable[[Receipt], Receipt] | None = None,
+    finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
 ) -> Receipt:
     """Land a batch, or land it again, exactly once either way.
 
     :param step: called before each effect; killers and twins of tests come in there.
-    :param finish: called when the rows are in the tables, before the receipt is written; returns what the receipt is to say.
+    :param finish: called with the batch when its rows are in the tables, before the receipt is
+        written; returns what the receipt is to say.
     :returns: what has landed. Where another form of the batch had landed before, or did so meanwhile: that, with its counts and end.
     :raises StagingError: the batch is not whole, or what was written does not add up to it.
     :raises NotLanded: too many events would go to quarantine, or a newer form of the batch is being landed. Nothing counts as landed.
@@ -105,11 +102,11 @@ def land(
         partition_by=order.partition_by,
         landing_folder=order.landing_folder,
     )
-    batch, receipt = _landed(spark, files, tables, order, step)
+    landed, receipt = _landed(spark, files, tables, order, step)
     if finish is not None:
-        receipt = finish(receipt)
+        receipt = finish(receipt, landed)
     step(landing_steps.RECEIPT_NEXT, receipt.batch_id)
-    write_receipt_file(files, batch, receipt)
+    write_receipt_file(files, landed.staged, receipt)
     step(landing_steps.RECEIPT_WRITTEN, receipt.batch_id)
     logger.info(
         "Batch %s landed in %.1f s: %s.",
@@ -122,7 +119,7 @@ def land(
 
 def _landed(
     spark: SparkSession, files: Files, tables: Tables, order: Order, step: landing_steps.Step
-) -> tuple[StagedBatch, Receipt]:
+) -> tuple[LandedBatch, Receipt]:
     """Plan and land; once more from the start where another landing has recorded columns of a table meanwhile."""
     decimals = read_decimals(order.decimals)
     accelerated = has_accelerator(spark)
@@ -148,9 +145,11 @@ def _landed(
                 max_quarantined=order.max_quarantined,
                 keep_payload=order.keep_payload,
             )
-            return batch, attempt.run()
+            receipt = attempt.run()
         except ColumnsMoved as moved:
             logger.info("%s The batch is planned anew.", moved)
+        else:
+            return LandedBatch(staged=batch, tables=tables, dates=attempt.dates), receipt
     raise StagingError(
         f"The columns of the tables of {order.manifest_url} kept being recorded anew by other landings; nothing was landed. Run the task "
         "again."

@@ -103,10 +103,7 @@ def plan_batch(
     for name in sorted(set(names.values())):
         ids = sorted(schema_id for schema_id in names if names[schema_id] == name)
         fields, untypeable = _fields(ids, schemas, decimals or {})
-        before = told(recorded(name), fields.values())
-        evolution = evolve(before, fields, on_type_change)
-        if evolution.contested:
-            evolution = evolve(before, _most_events_first(fields, count_events()), on_type_change)
+        evolution = evolved(recorded(name), fields, count_events, on_type_change)
         evolutions[name] = evolution
         refused |= _reasons({**untypeable, **evolution.refused})
         kept = {schema_id: schemas[schema_id] for schema_id in ids if schema_id in evolution.filled}
@@ -126,6 +123,24 @@ def plan_batch(
         schemas=schemas,
         evolutions=evolutions,
     )
+
+
+def evolved(
+    recorded: Recorded,
+    fields: Mapping[str, Fields],
+    count_events: Callable[[], Mapping[str, int]],
+    on_type_change: OnTypeChange,
+) -> Evolution:
+    """Settle the columns of one table.
+
+    :param recorded: the columns that it has.
+    :param fields: of each schema of the batch, by its id; `count_events` as of `plan_batch`.
+    """
+    before = told(recorded, fields.values())
+    evolution = evolve(before, fields, on_type_change)
+    if evolution.contested:
+        evolution = evolve(before, _most_events_first(fields, count_events()), on_type_change)
+    return evolution
 
 
 def _fields(

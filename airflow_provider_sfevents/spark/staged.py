@@ -214,7 +214,7 @@ def open_batch(
     schemas, unknown = _schemas(files, folder, manifest.schemas)
     plan = plan_batch(
         schemas,
-        partial(_events_by_schema, spark, looked_at),
+        partial(events_by_schema, spark, looked_at),
         unknown,
         recorded=recorded,
         decimals=decimals,
@@ -290,6 +290,7 @@ def _schemas(
     return schemas, unknown
 
 
-def _events_by_schema(spark: SparkSession, batch: StagedBatch) -> dict[str, int]:
+def events_by_schema(spark: SparkSession, batch: StagedBatch) -> dict[str, int]:
+    """Count a batch's events by the id of their schema."""
     rows = batch.rows(spark, batch.manifest.schemas).groupBy(layout.SCHEMA_ID).count().collect()
     return {row[layout.SCHEMA_ID]: row["count"] for row in rows}

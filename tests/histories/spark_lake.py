@@ -90,7 +90,9 @@ class SparkLake(Lake):
                 rows = local_rows(self.tables.spark, event_rows(arrived).to_pylist(), EVENTS_SQL)
                 # In turn by the driver and by executors: both have to come to the same.
                 few = len(arrived) if batch.sequence % 2 else -1
-                events = Arrived(self.tables, [rows], len(arrived), f"{run.folder}/arrived", few)
+                events = Arrived(
+                    self.tables, [lambda _: rows], len(arrived), f"{run.folder}/arrived", few
+                )
                 self.counts.update(apply_events(run, batch, admission, events, layouts))
         except Died:
             return False

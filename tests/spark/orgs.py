@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.applying import ApplyOrder, apply_batch
+from airflow_provider_sfevents.spark.applying import ApplyOrder, land_and_apply
+from airflow_provider_sfevents.spark.applying.batch import settle
 from airflow_provider_sfevents.spark.applying.commits import COMMITTED
 from airflow_provider_sfevents.spark.applying.frames import collected
 from airflow_provider_sfevents.spark.applying.places import open_state
+from airflow_provider_sfevents.spark.landing import Order
 from airflow_provider_sfevents.spark.landing_steps import no_step
+from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.spark.conftest import FIRST_DAY_MS, SCHEMAS, Staging
 
 if TYPE_CHECKING:
@@ -142,7 +146,7 @@ def event(
 
 @dataclass
 class CurrentState:
-    """Tables of current state somewhere on this disk."""
+    """Tables of current state somewhere on this disk, and the event tables beside them."""
 
     spark: Any
     root: str
@@ -173,7 +177,16 @@ class CurrentState:
             table_format=self.table_format,
             **{**self.options, **options},
         )
-        return apply_batch(self.spark, order, step)
+        if order.settle:
+            parsed = Manifest.from_json(Path(manifest).read_text(), manifest)
+            return settle(self.spark, order, parsed, step)
+        landing = Order(manifest_url=manifest, table=self.log, table_format=self.table_format)
+        return dict(land_and_apply(self.spark, landing, order, step).applied or {})
+
+    @property
+    def log(self) -> str:
+        """Root of the event tables."""
+        return f"{self.root} log"
 
     def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
         """What a table holds; no row where there is none."""

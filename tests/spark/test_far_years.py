@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark.applying import ApplyOrder, apply_batch, resolve
+from airflow_provider_sfevents.spark.applying import ApplyOrder, land_and_apply, resolve
 from tests.harness.jars import Jars, or_skip
 from tests.spark.conftest import SCHEMAS
 from tests.spark.lakes import Tables, by_path
@@ -159,13 +159,14 @@ def of_records(tables: Tables, staging: Staging) -> list[str]:
         event(staging, at, "CREATE", one, schema="far_account", **payload(moment))
         for at, (one, moment) in enumerate(((A, FIRST), (B, LAST)))
     ]
+    manifest = staging.write(events, sequence=2, topic="/data/ChangeEvents", epoch="1a2b")
     order = ApplyOrder(
-        manifest_url=staging.write(events, sequence=2, topic="/data/ChangeEvents", epoch="1a2b"),
+        manifest_url=manifest,
         current_state=root,
         table_format=tables.table_format,
         history=True,
     )
-    apply_batch(tables.spark, order)
+    land_and_apply(tables.spark, tables.order(manifest), order)
     text = [(one, at.isoformat(), str(day)) for one, (at, day) in zip((A, B), BOTH, strict=True)]
     read = tables.spark.createDataFrame(text, "Id string, At__c string, Day__c string")
     resolve(tables.spark, root, tables.table_format, "Account", read, read_at=READ_AT, history=True)

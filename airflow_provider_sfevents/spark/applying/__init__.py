@@ -1,23 +1,23 @@
-"""Applying change events to the records they changed, with Spark: `apply_batch` and `resolve`. The rules are `spark.changes`."""
+"""Applying change events to the records they changed, with Spark: `land_and_apply` and `resolve`. The rules are `spark.changes`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.spark.applying.batch import apply_batch
+    from airflow_provider_sfevents.spark.applying.job import land_and_apply
     from airflow_provider_sfevents.spark.applying.ordering import ApplyOrder
     from airflow_provider_sfevents.spark.applying.resolving import resolve
 
-__all__ = ["ApplyOrder", "apply_batch", "resolve"]
+__all__ = ["ApplyOrder", "land_and_apply", "resolve"]
 
 
 def __getattr__(name: str) -> Any:
     """Load what is asked for only then."""
-    if name == "apply_batch":
-        from airflow_provider_sfevents.spark.applying import batch
+    if name == "land_and_apply":
+        from airflow_provider_sfevents.spark.applying import job
 
-        return batch.apply_batch
+        return job.land_and_apply
     if name == "ApplyOrder":
         from airflow_provider_sfevents.spark.applying import ordering
 

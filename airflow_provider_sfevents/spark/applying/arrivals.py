@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.applying import merges, places
 from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows, light
 from airflow_provider_sfevents.spark.applying.frames import FEW, collected, local_rows, once
@@ -30,12 +33,17 @@ _PLACE = f"struct({', '.join(_ORDER)})"
 _SWEEP_EVERY = 10
 
 
+Find = Callable[[frozenset[int]], "DataFrame"]
+"""Finds events (`EVENTS_SQL`) but for those of these ordinals, which are known already."""
+
+
 class Arrived:
-    """A batch's own events, read once: each of the many plans that they are part of would carry their decoding along.
+    """A batch's own events, read once: each of the many plans that they are part of would read them anew.
 
     :param state: the tables that they go to.
-    :param frames: those that decode, and those that do not.
-    :param number: how many there are together: where that many decode, the others are not asked for.
+    :param sources: the places where they may be, each asked for the events whose ordinals it is not
+        given; the usual place first. The others are not asked once all events are found.
+    :param number: how many there are together.
     :param folder: URL of the folder for files of many events; not there yet.
     :param few: so many are few.
     """
@@ -43,32 +51,39 @@ class Arrived:
     def __init__(
         self,
         state: StateTables,
-        frames: Sequence[DataFrame],
+        sources: Sequence[Find],
         number: int,
         folder: str,
         few: int = FEW,
     ) -> None:
         self._state = state
-        self._frames = frames
+        self._sources = sources
         self._number = number
         self._folder = folder
         self.few = number <= few
-        self.rows = frames[0]
+        self.rows = local_rows(state.spark, [], EVENTS_SQL)
         self.events: list[Change] = []
 
     def look(self) -> None:
-        """Read them, and fetch what the driver decides by."""
-        if not self._number:
-            return
-        self.rows = self._read(0)
-        if len(self.events) < self._number:
-            for at in range(1, len(self._frames)):
-                self.rows = self.rows.unionAll(self._read(at))
+        """Read them, and fetch what the driver decides by.
 
-    def _read(self, at: int) -> DataFrame:
-        rows = once(self._state.spark, self._frames[at], f"{self._folder}/{at}", few=self.few)
-        self.events += self._light(rows)
-        return rows
+        :raises StagingError: some are not there.
+        """
+        found: list[DataFrame] = []
+        for at, find in enumerate(self._sources):
+            if len(self.events) == self._number:
+                break
+            known = frozenset(one.order.ordinal for one in self.events)
+            rows = once(self._state.spark, find(known), f"{self._folder}/{at}", few=self.few)
+            self.events += self._light(rows)
+            found.append(rows)
+        if len(self.events) != self._number:
+            raise StagingError(
+                f"The batch has {counted(self._number, 'event')}, and {len(self.events)} were found in the event tables and the staged "
+                "files: rows changed meanwhile. Nothing was applied. Run the task again."
+            )
+        if found:
+            self.rows = reduce(lambda one, other: one.unionAll(other), found)
 
     def _light(self, rows: DataFrame) -> list[Change]:
         names = [

@@ -1,8 +1,8 @@
-"""Applying a staged batch: events are sorted, folded into records, and written table by table.
+"""Applying a landed batch: events are sorted, folded into records, and written table by table.
 
 The order of effects, each of which may be the last one before a kill: 1. everything is read and decided, and outcomes are written into a
 folder of the run's own; 2. columns' types are recorded, tables made or widened; 3. one commit for each table, in the order of
-`changes.tables.APPLY_ORDER`; 4. the folder goes. Whoever is run again after a job that died does all of it anew, and comes to the same end.
+`changes.tables.APPLY_ORDER`; 4. the folder goes. A run after a job that died does all of it anew, and comes to the same end.
 
 One job at a time may write. A run begins by removing the folders of others: a twin that is still at work finds its own gone before its next
 commit, and gives way. `applied_through` moves only from what it said when the run began.
@@ -13,23 +13,14 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime
-from functools import partial, reduce
+from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict, StagingError
-from airflow_provider_sfevents.spark.applying.applied import (
-    apply_events,
-    layout_of,
-    standing,
-)
+from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
+from airflow_provider_sfevents.spark.applying.applied import apply_events, layout_of, standing
 from airflow_provider_sfevents.spark.applying.arrivals import Arrived
-from airflow_provider_sfevents.spark.applying.events import (
-    EVENTS_SQL,
-    Reading,
-    decoded_events,
-    entity_of,
-    undecodable_events,
-)
+from airflow_provider_sfevents.spark.applying.events import Reading
+from airflow_provider_sfevents.spark.applying.landed import LandedEvents, entity_columns
 from airflow_provider_sfevents.spark.applying.places import open_state, progress_of
 from airflow_provider_sfevents.spark.applying.run import begun
 from airflow_provider_sfevents.spark.changes.source import (
@@ -40,30 +31,31 @@ from airflow_provider_sfevents.spark.changes.source import (
     check_deletions,
 )
 from airflow_provider_sfevents.spark.changes.transactions import SILENCE
-from airflow_provider_sfevents.spark.decimals import read_decimals
-from airflow_provider_sfevents.spark.decoding import has_accelerator
 from airflow_provider_sfevents.spark.landing_steps import no_step
-from airflow_provider_sfevents.spark.staged import open_batch
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
-from airflow_provider_sfevents.staging.manifest import Manifest
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.applying.ordering import ApplyOrder
-    from airflow_provider_sfevents.spark.applying.places import StateTables
     from airflow_provider_sfevents.spark.applying.run import Run
+    from airflow_provider_sfevents.spark.landed_batch import LandedBatch
     from airflow_provider_sfevents.spark.landing_steps import Step
-    from airflow_provider_sfevents.spark.recorded import Recorded
-    from airflow_provider_sfevents.spark.staged import StagedBatch
+    from airflow_provider_sfevents.staging.manifest import Manifest
+
+    Act = Callable[[Run, Batch, Admission, ApplyOrder], dict[str, int]]
 
 logger = logging.getLogger(__name__)
 
 _PLANS = 10
 
 
-def apply_batch(spark: SparkSession, order: ApplyOrder, step: Step = no_step) -> dict[str, int]:
-    """Apply a batch to the current-state tables; again, and nothing changes.
+def apply_batch(
+    spark: SparkSession, order: ApplyOrder, landed: LandedBatch, step: Step = no_step
+) -> dict[str, int]:
+    """Apply a batch that has just landed to the current-state tables; again, and nothing changes.
 
     :param step: called before and after each commit; killers and twins of tests come in there.
     :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`, `contained`), how many are `held`, and how many
@@ -72,10 +64,26 @@ def apply_batch(spark: SparkSession, order: ApplyOrder, step: Step = no_step) ->
     :raises StagingError: the batch is not whole.
     :raises ConfigurationError: something that was asked for cannot be.
     """
+    batch = batch_of(landed.staged.manifest)
+    return _planned(spark, order, batch, step, partial(_applied, landed))
+
+
+def settle(
+    spark: SparkSession, order: ApplyOrder, manifest: Manifest, step: Step = no_step
+) -> dict[str, int]:
+    """Release what a batch left held, since silence came after it; no event is read.
+
+    As of `apply_batch` otherwise.
+    """
+    return _planned(spark, order, batch_of(manifest), step, _settled)
+
+
+def _planned(
+    spark: SparkSession, order: ApplyOrder, batch: Batch, step: Step, act: Act
+) -> dict[str, int]:
+    """Run, and once more from the start where another job has recorded columns meanwhile."""
     began = time.monotonic()
     state = open_state(spark, order.current_state, order.table_format, order.landing_folder)
-    manifest = Manifest.from_json(state.files.read_text(order.manifest_url), order.manifest_url)
-    batch = batch_of(manifest)
     for _ in range(_PLANS):
         try:
             with begun(
@@ -85,7 +93,10 @@ def apply_batch(spark: SparkSession, order: ApplyOrder, step: Step = no_step) ->
                 history=order.history,
                 step=step,
             ) as run:
-                counts = _applied(run, batch, order)
+                progress = progress_of(run.progress)
+                admission = admit(progress, batch)
+                check_deletions(progress, run.deletions)
+                counts = act(run, batch, admission, order)
         except ColumnsMoved as moved:
             logger.info("%s The batch is planned anew.", moved)
             state.types = TypeRecords(state.files, state.root)
@@ -93,7 +104,7 @@ def apply_batch(spark: SparkSession, order: ApplyOrder, step: Step = no_step) ->
             said = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
             logger.info(
                 "Batch %s applied in %.1f s: %s.",
-                manifest.batch_id,
+                f"{batch.epoch}-{batch.sequence}",
                 time.monotonic() - began,
                 said or "nothing to do",
             )
@@ -121,25 +132,29 @@ def batch_of(manifest: Manifest) -> Batch:
     )
 
 
-def _applied(run: Run, batch: Batch, order: ApplyOrder) -> dict[str, int]:
-    progress = progress_of(run.progress)
-    admission = admit(progress, batch)
-    check_deletions(progress, run.deletions)
-    if order.settle:
-        return _settled(run, batch, admission)
+def _applied(
+    landed: LandedBatch, run: Run, batch: Batch, admission: Admission, order: ApplyOrder
+) -> dict[str, int]:
     if admission.kind == "again":
         return standing(run, batch)
-    staged = _opened(run.state, order)
-    layouts = {entity_of(kind.name): layout_of(kind.columns) for kind in staged.plan.types}
+    state = run.state
+    columns = entity_columns(state, landed, order.on_type_change)
     reading = Reading(generation=admission.generation, sequence=batch.sequence)
-    events = _events(run.state, staged, reading)
-    arrived = Arrived(run.state, events, staged.manifest.events, f"{run.folder}/arrived")
+    events = LandedEvents(state, landed, reading, columns.ways)
+    number = landed.staged.manifest.events
+    arrived = Arrived(state, events.sources(), number, f"{run.folder}/arrived")
+    layouts = {name: layout_of(one.after.columns) for name, one in columns.evolutions.items()}
     return apply_events(
-        run, batch, admission, arrived, layouts, before=partial(_record, run.state, staged)
+        run,
+        batch,
+        admission,
+        arrived,
+        layouts,
+        before=partial(state.types.keep, columns.evolutions),
     )
 
 
-def _settled(run: Run, batch: Batch, admission: Admission) -> dict[str, int]:
+def _settled(run: Run, batch: Batch, admission: Admission, _order: ApplyOrder) -> dict[str, int]:
     """Release what the batch left held: silence came after it.
 
     :raises PositionConflict: the batch has not been applied.
@@ -161,51 +176,5 @@ def _settled(run: Run, batch: Batch, admission: Admission) -> dict[str, int]:
         opened_at=batch.opened_at,
     )
     again = Admission(kind="next", generation=progress.generation)
-    nothing = Arrived(run.state, [_no_events(run.state)], 0, f"{run.folder}/arrived")
+    nothing = Arrived(run.state, [], 0, f"{run.folder}/arrived")
     return apply_events(run, silent, again, nothing, {})
-
-
-def _opened(state: StateTables, order: ApplyOrder) -> StagedBatch:
-    """The batch, planned with the columns of the entities' tables."""
-
-    def recorded(event_type: str) -> Recorded:
-        if not entity_of(event_type):
-            raise ConfigurationError(
-                f"{order.manifest_url} holds events of {event_type}, which are no change events: they tell nothing about records. Land them "
-                "without current_state, or take them out of the channel."
-            )
-        return state.types(entity_of(event_type))
-
-    return open_batch(
-        state.spark,
-        state.files,
-        order.manifest_url,
-        recorded=recorded,
-        decimals=read_decimals(order.decimals),
-        on_type_change=order.on_type_change,
-        accelerated=has_accelerator(state.spark),
-    )
-
-
-def _events(state: StateTables, staged: StagedBatch, reading: Reading) -> list[DataFrame]:
-    """Decoded events; and, to be asked only where there are some, those that cannot be decoded."""
-    decoded = [
-        staged.decoded(state.spark, kind, keep_payload=False).mapInArrow(
-            partial(decoded_events, reading, entity_of(kind.name)), EVENTS_SQL
-        )
-        for kind in staged.plan.types
-    ]
-    schemas = dict(staged.plan.schemas)
-    broken = staged.undecodable(state.spark).mapInArrow(
-        partial(undecodable_events, reading, schemas), EVENTS_SQL
-    )
-    good = reduce(lambda one, other: one.unionAll(other), decoded, _no_events(state))
-    return [good, broken]
-
-
-def _no_events(state: StateTables) -> DataFrame:
-    return state.spark.createDataFrame([], EVENTS_SQL)
-
-
-def _record(state: StateTables, staged: StagedBatch) -> None:
-    state.types.keep({entity_of(name): one for name, one in staged.plan.evolutions.items()})

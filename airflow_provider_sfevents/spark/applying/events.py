@@ -1,4 +1,4 @@
-"""Decoded rows, and those that do not decode, as the rules' events: what executors make of them, and what the driver looks at.
+"""Rows of event tables and of their quarantine as the rules' events: what executors make of them, and what the driver looks at.
 
 An event travels as text (`serial`), so that all entities' events are rows of one form, whatever their columns.
 """
@@ -18,14 +18,22 @@ from airflow_provider_sfevents.spark.changes import serial
 from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.changes.order import Order
 from airflow_provider_sfevents.spark.decode import HEADER
-from airflow_provider_sfevents.spark.fieldtypes import record_fields, without_logical_types
+from airflow_provider_sfevents.spark.fieldtypes import quoted, without_logical_types
 from airflow_provider_sfevents.staging.payload_bounds import is_bounded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 
     import pyarrow as pa
 
+    from airflow_provider_sfevents.spark.applying.translation import Translation
+    from airflow_provider_sfevents.spark.fieldtypes import Column
+
+QUARANTINED_SQL = (
+    f"{envelope.ORDINAL} bigint, {envelope.RECEIVED_AT} timestamp, {envelope.SCHEMA_ID} string, "
+    f"{envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
+)
+"""What `undecodable_events` needs of the quarantine."""
 EVENTS_SQL = (
     "event_generation bigint, event_sequence bigint, event_ordinal bigint, entity_name string, change_type string, "
     "record_ids array<string>, transaction_key string, sequence_number int, committed_at timestamp, event_identity string, "
@@ -56,28 +64,41 @@ def entity_of(event_type: str) -> str:
 
 
 def decoded_events(
-    reading: Reading, entity: str, batches: Iterator[pa.RecordBatch]
+    reading: Reading, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of one event type, as they would land, to events."""
+    """Rows of one event type's table to events.
+
+    :param batches: `event_columns`.
+    """
     for batch in batches:
-        headers = batch.column(HEADER).to_pylist()
-        ordinals = batch.column(envelope.ORDINAL).to_pylist()
-        received = batch.column(envelope.RECEIVED_AT).to_pylist()
-        values = _values(batch)
+        names = (envelope.ORDINAL, envelope.RECEIVED_AT, envelope.SCHEMA_ID, HEADER)
+        ordinals, received, schemas, headers = (batch.column(one).to_pylist() for one in names)
+        values = _values(batch, schemas, way)
         yield _batch(
             [
-                _change(reading.order(ordinals[at]), entity, headers[at], values[at], received[at])
+                _change(
+                    reading.order(ordinals[at]),
+                    entity,
+                    headers[at],
+                    values[at],
+                    received[at],
+                    way.refused.get(schemas[at], ""),
+                )
                 for at in range(batch.num_rows)
             ]
         )
 
 
 def undecodable_events(
-    reading: Reading, schemas: Mapping[str, str], batches: Iterator[pa.RecordBatch]
+    reading: Reading,
+    schemas: Mapping[str, str],
+    left_out: AbstractSet[int],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Rows of quarantine to events that count for nothing but say, where it can be read, of which record they are.
 
     :param schemas: JSON by id.
+    :param left_out: ordinals of events to pass over.
     """
     headers = _Headers(schemas)
     for batch in batches:
@@ -85,8 +106,18 @@ def undecodable_events(
             [
                 _broken(reading, row, headers(row[envelope.SCHEMA_ID], row[envelope.RAW_PAYLOAD]))
                 for row in batch.to_pylist()
+                if row[envelope.ORDINAL] not in left_out
             ]
         )
+
+
+def event_columns(columns: Iterable[Column]) -> str:
+    """What `decoded_events` needs of an event type's table, as DDL."""
+    own = ", ".join(f"{quoted(one.name)} {one.type.sql()}" for one in columns)
+    return (
+        f"{envelope.ORDINAL} bigint, {envelope.RECEIVED_AT} timestamp, {envelope.SCHEMA_ID} string, "
+        f"{own}"
+    )
 
 
 def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
@@ -146,11 +177,6 @@ class _Headers:
         return parsed if is_bounded(parsed) else None
 
 
-def has_header(schema_json: str) -> bool:
-    """Whether an event type is a change event's."""
-    return any(name == HEADER for name, _ in record_fields(json.loads(schema_json)))
-
-
 def _broken(reading: Reading, row: Mapping[str, Any], header: Mapping[str, Any] | None) -> Change:
     entity = entity_of(row[envelope.EVENT_TYPE] or "")
     if header is not None and header.get("entityName") != entity:
@@ -179,15 +205,18 @@ def _change(
     header: Mapping[str, Any] | None,
     values: Mapping[str, Any],
     received_at: datetime,
+    refused: str,
 ) -> Change:
+    """:param refused: why the entity's table has no columns for its values; empty: it has."""
     told = header or {}
     named = told.get("entityName") or ""
-    defect = "" if named == entity else f"its header names {named or 'no entity'}, not {entity}"
+    is_meant = named == entity
+    defect = refused if is_meant else f"its header names {named or 'no entity'}, not {entity}"
     return Change(
         order=order,
         entity=entity,
         change_type=told.get("changeType") or "",
-        record_ids=_texts(told.get("recordIds")) if not defect else (),
+        record_ids=_texts(told.get("recordIds")) if is_meant else (),
         transaction_key=told.get("transactionKey") or "",
         sequence_number=told.get("sequenceNumber") or 0,
         committed_at=told.get("commitTimestamp") or received_at,
@@ -203,16 +232,19 @@ def _texts(given: Sequence[str | None] | None) -> tuple[str, ...]:
     return tuple(one or "" for one in given or ())
 
 
-def _values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Each row's values that are not null; most columns of a change event are, which this does not look at twice."""
+def _values(
+    batch: pa.RecordBatch, schemas: Sequence[str], way: Translation
+) -> list[dict[str, Any]]:
+    """Each row's values that are not null, by column of the entity's table; most columns of a change event are null."""
     found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
-    own = {HEADER, envelope.EVENT_DATE, envelope.SPLIT, *envelope.ENVELOPE}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name in own or column.null_count == len(column):
+        targets = {one: to[name] for one, to in way.targets.items() if name in to}
+        if not targets or column.null_count == len(column):
             continue
-        for row, value in zip(found, column.to_pylist(), strict=True):
-            if value is not None:
-                row[name] = value
+        for row, schema_id, value in zip(found, schemas, column.to_pylist(), strict=True):
+            if value is not None and schema_id in targets:
+                target = targets[schema_id]
+                row[target.column] = target.value(value)
     return found
 
 

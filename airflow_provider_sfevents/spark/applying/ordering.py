@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
@@ -10,8 +10,6 @@ from airflow_provider_sfevents.spark.changes.plan import NewEntities
 from airflow_provider_sfevents.spark.tables import naming
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from airflow_provider_sfevents.spark.evolution import OnTypeChange
 
 Deletions = Literal["delete", "flag"]
@@ -31,7 +29,7 @@ class ApplyOrder:
     :param history: keep a table of all states too, with the times from which and until which they held.
     :param settle: no new events: silence came after the batch, which has been applied; release what is held.
     :param landing_folder: URL of the folder for files on their way and columns' types. Default: the root, or the namespace's location.
-    :param decimals: as of a landing; so is `on_type_change`.
+    :param on_type_change: as of a landing.
     """
 
     manifest_url: str
@@ -42,7 +40,6 @@ class ApplyOrder:
     history: bool = False
     settle: bool = False
     landing_folder: str = ""
-    decimals: Mapping[str, str] = field(default_factory=dict)
     on_type_change: OnTypeChange = "new_column"
 
 

@@ -114,9 +114,11 @@ class DeltaByPath:
         return [name for name in tables if self.exists(name)]
 
     def version(self, table: str) -> str:
-        """The last commit's file, which a listing tells without a Spark job."""
-        commits = self._files.names(f"{self.label(table)}/_delta_log")
-        return max((name for name in commits if name.endswith(".json")), default="")
+        """The last commit's number, which a listing tells without a Spark job."""
+        names = self._files.names(f"{self.label(table)}/_delta_log")
+        commits = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        last = max((int(name) for name in commits if name.isdecimal()), default=None)
+        return "" if last is None else str(last)
 
     def check_table(self, table: str) -> None:
         """Delta's own isolation, the weaker of its two, finds what a merge has to know."""

@@ -69,7 +69,7 @@ class Dialect(Protocol):
         ...
 
     def version(self, table: str) -> str:
-        """Another one after each commit."""
+        """Another one after each commit, as `VERSION AS OF` takes it; empty: no row was ever there."""
         ...
 
     def check_table(self, table: str) -> None:

@@ -77,6 +77,23 @@ class MergedTables:
         rows = self._rows(table)
         if dates is not None:
             rows = rows.where(statements.on_dates(set(dates)))
+        return self._taken(rows, columns)
+
+    def of_batch(
+        self, table: str, batch_id: str, dates: Collection[str], columns: str
+    ) -> DataFrame:
+        """Read the rows that a table has of a batch, of one version however often they are read.
+
+        :param dates: ISO-8601, those of the batch's rows in this table.
+        :param columns: wanted, as DDL; those that the table does not have are null.
+        """
+        version = self._dialect.version(table) if dates and self._dialect.exists(table) else ""
+        if not version:
+            return self.spark.createDataFrame([], columns)
+        rows = self.spark.sql(statements.pinned(self._dialect.identifier(table), version))
+        return self._taken(rows.where(statements.of_batch(batch_id, dates)), columns)
+
+    def _taken(self, rows: DataFrame, columns: str) -> DataFrame:
         wanted = self.spark.createDataFrame([], columns).schema
         there = {field.name.casefold(): field for field in rows.schema.fields}
         return rows.select(

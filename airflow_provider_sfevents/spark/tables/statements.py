@@ -47,6 +47,11 @@ def delete(target: str, batch_id: str, dates: Collection[str]) -> str:
     return f"DELETE FROM {target} WHERE {of_batch(batch_id, dates)}"  # noqa: S608 - as above
 
 
+def pinned(target: str, version: str) -> str:
+    """Read one version of a table, whatever is committed meanwhile."""
+    return f"SELECT * FROM {target} VERSION AS OF {version}"  # noqa: S608 - as above
+
+
 def of_batch(batch_id: str, dates: Collection[str], prefix: str = "") -> str:
     """Rows of a batch, with dates to know files by that hold none."""
     return f"{prefix}{envelope.BATCH_ID} = {text(batch_id)} AND {on_dates(dates, prefix)}"

@@ -26,8 +26,10 @@ from airflow_provider_sfevents.spark.applying.intervals import changed_intervals
 from airflow_provider_sfevents.spark.applying.ordering import check_apply
 from airflow_provider_sfevents.spark.applying.readfiles import check_format, moment_of
 from airflow_provider_sfevents.spark.applying.rows import mark_of, mark_row, order_parts
+from airflow_provider_sfevents.spark.applying.translation import Target, Translation
 from airflow_provider_sfevents.spark.changes import serial
 from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.fieldtypes import FieldType
 from tests.unit.changes.building import A, B, change, mark, order, second, state
 
 READING = Reading(generation=2, sequence=7)
@@ -66,15 +68,20 @@ SCHEMA = {
 }
 
 
-def decoded(header: dict[str, Any] | None, **values: Any) -> list[Any]:
+TEXT = FieldType(kind="string")
+WAY = Translation(targets={"s": {"Industry": Target(column="Industry", had=TEXT, wanted=TEXT)}})
+
+
+def decoded(header: dict[str, Any] | None, way: Translation = WAY, **values: Any) -> list[Any]:
     rows = {
+        envelope.SCHEMA_ID: pa.array(["s"]),
         envelope.ORDINAL: pa.array([4]),
         envelope.RECEIVED_AT: pa.array([second(9)], pa.timestamp("us", tz="UTC")),
         "ChangeEventHeader": pa.array([header and {**header, "commitTimestamp": second(5)}]),
         **{name: pa.array([value]) for name, value in values.items()},
     }
     batch = pa.RecordBatch.from_pydict(rows)
-    (made,) = decoded_events(READING, "Account", iter([batch]))
+    (made,) = decoded_events(READING, "Account", way, iter([batch]))
     return [serial.from_text(row["event_text"]) for row in made.to_pylist()]
 
 
@@ -88,7 +95,7 @@ def undecodable(payload: bytes, schema: str = json.dumps(SCHEMA)) -> Any:
         envelope.RAW_PAYLOAD: payload,
     }
     batch = pa.RecordBatch.from_pylist([row])
-    (made,) = undecodable_events(READING, {"s": schema}, iter([batch]))
+    (made,) = undecodable_events(READING, {"s": schema}, frozenset(), iter([batch]))
     return serial.from_text(made.to_pylist()[0]["event_text"])
 
 
@@ -135,6 +142,12 @@ def test_a_header_of_another_entity_is_a_defect_of_the_whole_entity() -> None:
     assert found.is_about_the_entity
     (none,) = decoded(None)
     assert none.defect == "its header names no entity, not Account"
+
+
+def test_values_that_the_entitys_table_refuses_are_a_defect_of_the_record() -> None:
+    """The header is whole, so that the record is marked and not its entity."""
+    (found,) = decoded(HEADER, Translation(refused={"s": "no column"}), Industry="Mining")
+    assert (found.defect, found.values, found.record_ids) == ("no column", {}, (A,))
 
 
 def test_a_payload_that_is_damaged_behind_its_header_says_which_record_it_is_of() -> None:

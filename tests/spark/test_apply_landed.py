@@ -1,0 +1,129 @@
+"""Events reach the records from the event tables: also those that landing has left out, or that lie in other columns there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark.applying.commits import COMMIT
+from tests.spark.conftest import SCHEMAS
+from tests.spark.lakes import by_path
+from tests.spark.orgs import A, B, CurrentState, Killed, event
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Staging
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.timeout(1800),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture
+def state(table_format: str, spark: Any, staging: Staging, tmp_path: Path) -> CurrentState:
+    return CurrentState(spark, str(tmp_path / "current state"), table_format, staging)
+
+
+def industries(state: CurrentState) -> dict[str, str]:
+    return {row["record_id"]: row["Industry"] for row in state.rows("Account")}
+
+
+def test_what_another_consumer_has_landed_is_applied(state: CurrentState, staging: Staging) -> None:
+    """All events but one are duplicates to the landing, and news to the records; the undecodable one marks its record."""
+    told = [
+        event(staging, 1, "CREATE", A, Industry="Mining"),
+        event(staging, 2, "CREATE", B, Industry="Farming"),
+        event(staging, 3, "UPDATE", B, changed=["0xFF00"], Industry="lost"),
+    ]
+    others = staging.write(told, consumer="other", topic="/data/ChangeEvents", epoch="77aa")
+    log = by_path(state.table_format, state.spark, Path(state.log))
+    log.land(others)
+    ids = [f"id-77aa-1-{ordinal}" for ordinal in range(3)]
+    batch = state.stage(
+        *told, event(staging, 4, "UPDATE", A, Industry="Shipping"), ids=[*ids, "new"]
+    )
+
+    counts = state.apply(batch)
+
+    assert log.rows("AccountChangeEvent", "event_id") == [
+        ("id-77aa-1-0",),
+        ("id-77aa-1-1",),
+        ("new",),
+    ]
+    assert industries(state) == {A: "Shipping", B: "Farming"}
+    assert (counts["applied"], counts["repeated"], counts["unapplied"]) == (3, 0, 1)
+    assert [row["record_id"] for row in state.rows("resync")] == [B]
+
+
+@pytest.mark.parametrize("anew", ["another", ""])
+def test_a_change_that_is_delivered_again_changes_nothing(
+    state: CurrentState, staging: Staging, anew: str
+) -> None:
+    """Under another event id, or under none, and after the event table was compacted: reading began at or before the old end, so nothing is marked."""
+    told = [
+        event(staging, 1, "CREATE", A, Industry="Mining"),
+        event(staging, 2, "UPDATE", A, Industry="Shipping"),
+    ]
+    state.apply(state.stage(told[0], told[1]))
+    log = by_path(state.table_format, state.spark, Path(state.log))
+    if state.table_format == "delta":
+        log.sql("OPTIMIZE {}", "AccountChangeEvent")
+    batch = state.stage(
+        told[0],
+        told[1],
+        event(staging, 3, "UPDATE", A, Industry="Tourism"),
+        start="aa",
+        ids=[anew, anew and f"{anew} one", "third"],
+    )
+
+    counts = state.apply(batch)
+
+    assert (counts["applied"], counts["repeated"], counts["marked_entities"]) == (1, 2, 0)
+    assert industries(state) == {A: "Tourism"}
+    assert len(log.events("AccountChangeEvent")) == 3
+
+
+def test_a_field_that_changed_its_kind_in_the_event_table_has_one_column_in_the_records(
+    state: CurrentState, staging: Staging
+) -> None:
+    """The records began after the change, so that their table has the new kind alone."""
+    number = {"name": "Extra__c", "type": ["null", "double"], "doc": "Data:Double", "default": None}
+    words = {**number, "type": ["null", "string"], "doc": "Data:Text"}
+    for name, extra in (("of_number", number), ("of_words", words)):
+        fields = [*SCHEMAS["org_account"]["fields"], extra]
+        staging.schemas[name] = SCHEMAS[name] = {**SCHEMAS["org_account"], "fields": fields}
+    log = by_path(state.table_format, state.spark, Path(state.log))
+    before = [event(staging, 1, "CREATE", A, schema="of_number", Extra__c=1.5)]
+    log.land(staging.write(before, topic="/data/ChangeEvents", epoch="77aa"))
+
+    state.apply(state.stage(event(staging, 2, "CREATE", A, schema="of_words", Extra__c="many")))
+
+    assert log.rows("AccountChangeEvent", "Extra__c", "Extra__c__string") == [
+        (None, "many"),
+        (1.5, None),
+    ]
+    (row,) = state.rows("Account")
+    assert row["Extra__c"] == "many"
+    assert "Extra__c__string" not in row
+
+
+def test_killed_between_landing_and_applying_the_next_job_comes_to_the_same_end(
+    state: CurrentState, staging: Staging
+) -> None:
+    """The rows are in the event table, and nothing in the records; the job that is run again lands and applies."""
+    batch = state.stage(event(staging, 1, "CREATE", A, Industry="Mining"))
+
+    def killed(name: str, _about: str) -> None:
+        if name == COMMIT:
+            raise Killed
+
+    with pytest.raises(Killed):
+        state.apply(batch, killed)
+    assert state.rows("Account") == []
+
+    assert state.apply(batch)["applied"] == 1
+    assert industries(state) == {A: "Mining"}
