@@ -7,21 +7,21 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.applying import merges, places
+from airflow_provider_sfevents.spark.applying import places
 from airflow_provider_sfevents.spark.applying.arrivals import (
-    held_rows,
     hold,
     released_events,
     see,
     seen_before,
 )
 from airflow_provider_sfevents.spark.applying.commits import Commits
+from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL
 from airflow_provider_sfevents.spark.applying.folding import Folding, folded, outcome_sql
-from airflow_provider_sfevents.spark.applying.frames import acted, local_rows
+from airflow_provider_sfevents.spark.applying.frames import acted
 from airflow_provider_sfevents.spark.applying.knowing import known
 from airflow_provider_sfevents.spark.applying.outcomes import Found, counted
 from airflow_provider_sfevents.spark.applying.places import progress_of
-from airflow_provider_sfevents.spark.changes import progress_text, serial, tables
+from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.fields import Layout
 from airflow_provider_sfevents.spark.changes.plan import BatchPlan, plan_batch, summarised
 from airflow_provider_sfevents.spark.changes.transactions import sort
@@ -52,10 +52,10 @@ def apply_events(
     :param before: called when all is decided and nothing is written.
     """
     state = run.state
-    held = [serial.from_text(row["event_text"]) for row in held_rows(run)]
+    run.take()
     arrived.look()
-    seen = seen_before(run, arrived, held)
-    ready = sort(held, arrived.events, seen, batch.ended_by)
+    seen = seen_before(run, arrived)
+    ready = sort(arrived.held, arrived.events, seen, batch.ended_by)
     marks = state.marks()
     states = state.entity_states(marks)
     told = {one.entity for one in ready.released if one.entity}
@@ -72,15 +72,14 @@ def apply_events(
         known_layouts,
         new_entities=run.new_entities,
     )
-    released = released_events(run, arrived, held, ready)
+    released = released_events(run, arrived, ready)
     found = [
         one
         for entity in sorted(plan.entities)
         if (one := _folded(run, plan, entity, known_layouts, released, told)) is not None
     ]
-    run.check_progress()
+    run.ensure_writer()
     before()
-    state.make_state_tables()
     for one in found:
         state.make_entity(one.entity, one.layout, history=run.history)
     commits = Commits(run, found)
@@ -99,9 +98,8 @@ def apply_events(
     commits.entities({entity: None for entity in plan.entities if entity not in states})
     if any(one.identity for one in ready.released):
         commits.add("seen", partial(see, run, batch, released, seen))
-    if held or ready.held:
-        place = (admission.generation, batch.sequence)
-        commits.add("held", partial(hold, run, arrived, held, ready, place))
+    if {one.order for one in arrived.held} != {one.order for one in ready.held}:
+        commits.add("held", partial(hold, run, arrived, ready))
     commits.add("applied_through", partial(_advance, run, plan.progress))
     written = commits.run(tables.APPLY_ORDER)
     return {
@@ -121,7 +119,7 @@ def standing(run: Run, batch: Batch) -> dict[str, int]:
     )
     return {
         **_counts([]),
-        "held": len(held_rows(run)) if is_last else 0,
+        "held": run.state.rows(places.HELD, EVENTS_SQL).count() if is_last else 0,
         "repeated": 0,
         **marks_left(run.state.marks()),
     }
@@ -172,14 +170,7 @@ def _folded(
 
 
 def _advance(run: Run, progress: Progress) -> None:
-    said = progress_text.to_text(replace(progress, deletions=run.deletions))
-    if said == run.progress:
-        return
-    name = tables.PROGRESS_SQL.split()[0]
-    row = {name: said, merges.BEFORE: run.progress or None}
-    source = local_rows(run.state.spark, [row], f"{tables.PROGRESS_SQL}, {merges.BEFORE} string")
-    run.check_progress()
-    run.state.merge(places.PROGRESS, source, merges.advance)
+    run.advance(progress_text.to_text(replace(progress, deletions=run.deletions)))
 
 
 def _counts(found: Sequence[Found]) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""Which events a run has to do with: those that arrived, those held from before, repeats out; and what is to be remembered of them."""
+"""The events of a run: those that arrived, those held from before, repeats out; and what is to be remembered of them.
+
+Values of many events stay where they are: in files of the run, and in the table of held ones.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.applying import merges, places
-from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows, light
+from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, light
 from airflow_provider_sfevents.spark.applying.frames import FEW, collected, local_rows, once
 from airflow_provider_sfevents.spark.applying.rows import order_of, order_parts
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, Ready
+from airflow_provider_sfevents.spark.envelope import GONE
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.source import Batch
 
 _ORDER = ("event_generation", "event_sequence", "event_ordinal")
+_BATCH = _ORDER[:2]
 _PLACE = f"struct({', '.join(_ORDER)})"
 _SWEEP_EVERY = 10
 
@@ -38,14 +43,16 @@ Find = Callable[[frozenset[int]], "DataFrame"]
 
 
 class Arrived:
-    """A batch's own events, read once: each of the many plans that they are part of would read them anew.
+    """A batch's own events, read once, and those held from before.
+
+    Each of the many plans that events are part of would read them anew otherwise.
 
     :param state: the tables that they go to.
-    :param sources: the places where they may be, each asked for the events whose ordinals it is not
-        given; the usual place first. The others are not asked once all events are found.
-    :param number: how many there are together.
+    :param sources: the places where the batch's own may be, each asked for the events whose ordinals
+        it is not given; the usual place first. The others are not asked once all events are found.
+    :param number: how many there are of the batch's own.
     :param folder: URL of the folder for files of many events; not there yet.
-    :param few: so many are few.
+    :param few: so many are few, held ones among them.
     """
 
     def __init__(
@@ -60,43 +67,60 @@ class Arrived:
         self._sources = sources
         self._number = number
         self._folder = folder
-        self.few = number <= few
-        self.rows = local_rows(state.spark, [], EVENTS_SQL)
+        self._few = few
+        self.few = True
+        self.own = self.rows = local_rows(state.spark, [], EVENTS_SQL)
         self.events: list[Change] = []
+        self.held: list[Change] = []
 
     def look(self) -> None:
         """Read them, and fetch what the driver decides by.
 
         :raises StagingError: some are not there.
         """
+        waiting = self._state.rows(places.HELD, EVENTS_SQL, pinned=True)
+        known = _light(waiting)
+        self.few = self._number + len(known) <= self._few
         found: list[DataFrame] = []
         for at, find in enumerate(self._sources):
             if len(self.events) == self._number:
                 break
-            known = frozenset(one.order.ordinal for one in self.events)
-            rows = once(self._state.spark, find(known), f"{self._folder}/{at}", few=self.few)
-            self.events += self._light(rows)
+            ordinals = frozenset(one.order.ordinal for one in self.events)
+            rows = once(self._state.spark, find(ordinals), f"{self._folder}/{at}", few=self.few)
+            self.events += _light(rows)
             found.append(rows)
         if len(self.events) != self._number:
             raise StagingError(
                 f"The batch has {counted(self._number, 'event')}, and {len(self.events)} were found in the event tables and the staged "
                 "files: rows changed meanwhile. Nothing was applied. Run the task again."
             )
+        # A job that died may have left the batch's own there, too.
+        own = {one.order for one in self.events}
+        self.held = [one for one in known if one.order not in own]
         if found:
-            self.rows = reduce(lambda one, other: one.unionAll(other), found)
+            self.own = self.rows = reduce(lambda one, other: one.unionAll(other), found)
+        if self.held:
+            if self.events:
+                place = _literal(self.events[0].order, _BATCH)
+                waiting = waiting.where(f"struct({', '.join(_BATCH)}) <> {place}")
+            if self.few:
+                waiting = once(self._state.spark, waiting, "", few=True)
+            self.rows = self.own.unionByName(waiting)
 
-    def _light(self, rows: DataFrame) -> list[Change]:
-        names = [
-            *_ORDER,
-            "entity_name",
-            "change_type",
-            "record_ids",
-            "transaction_key",
-            "sequence_number",
-            "committed_at",
-        ]
-        own = rows.selectExpr(*names, "CASE WHEN is_wide THEN event_text END AS event_text")
-        return [light(row) for row in collected(own)]
+
+def _light(rows: DataFrame) -> list[Change]:
+    """Events without the values of those that are about records alone."""
+    names = [
+        *_ORDER,
+        "entity_name",
+        "change_type",
+        "record_ids",
+        "transaction_key",
+        "sequence_number",
+        "committed_at",
+    ]
+    own = rows.selectExpr(*names, "CASE WHEN is_wide THEN event_text END AS event_text")
+    return [light(row) for row in collected(own)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +171,19 @@ class Released:
         return found
 
 
-def held_rows(run: Run) -> list[dict[str, str]]:
-    """The texts of what is held."""
-    return collected(run.state.rows(places.HELD, tables.HELD_SQL).select("event_text"))
-
-
-def seen_before(run: Run, arrived: Arrived, held: Sequence[Change]) -> dict[str, Order]:
+def seen_before(run: Run, arrived: Arrived) -> dict[str, Order]:
     """Those of the events' identities that have been seen, each with its first order."""
     from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-    if not run.state.exists(places.SEEN) or not (arrived.events or held):
+    if not (arrived.events or arrived.held):
         return {}
     rows = run.state.rows(places.SEEN, tables.SEEN_SQL)
     if arrived.few:
-        asked = sorted({one.identity for one in (*arrived.events, *held) if one.identity})
+        asked = sorted({one.identity for one in (*arrived.events, *arrived.held) if one.identity})
         met = rows.where(f"event_identity IN ({', '.join(map(text, asked)) or 'null'})")
     else:
-        ids = arrived.rows.select("event_identity").unionAll(_identities(run, held))
-        met = rows.join(
-            F.broadcast(ids.where("event_identity <> ''")), "event_identity", "left_semi"
-        )
+        ids = arrived.rows.select("event_identity").where("event_identity <> ''")
+        met = rows.join(F.broadcast(ids), "event_identity", "left_semi")
     found: dict[str, Order] = {}
     for row in collected(met.select("event_identity", *_ORDER)):
         order = order_of(row, "event")
@@ -174,46 +191,31 @@ def seen_before(run: Run, arrived: Arrived, held: Sequence[Change]) -> dict[str,
     return found
 
 
-def _identities(run: Run, events: Iterable[Change]) -> DataFrame:
-    rows = [{"event_identity": one.identity} for one in events]
-    return local_rows(run.state.spark, rows, "event_identity string")
-
-
-def released_events(run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready) -> Released:
-    """Leave out repeats and what is held from now on, and add what was held until now."""
-    rows = _news(run, arrived, ready)
+def released_events(run: Run, arrived: Arrived, ready: Ready) -> Released:
+    """Leave out repeats and what is held from now on."""
+    rows = _news(run, arrived.rows, ready)
     if ready.held:
         rows = rows.where(f"{_PLACE} < {_literal(ready.held[0].order)}")
-    before = _only_held(arrived, held)
-    own = [one for one in ready.released if one.order in before]
-    return Released(run, rows.unionAll(_as_rows(run, own)) if own else rows, few=arrived.few)
+    return Released(run, rows, few=arrived.few)
 
 
-def _news(run: Run, arrived: Arrived, ready: Ready) -> DataFrame:
-    """What arrived, without repeats."""
+def _news(run: Run, events: DataFrame, ready: Ready) -> DataFrame:
+    """Events without repeats."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if not ready.repeats:
-        return arrived.rows
-    repeated = [order_parts(one.order, "event") for one in ready.repeats]
+        return events
+    rows = _orders(run, (one.order for one in ready.repeats))
+    return events.join(F.broadcast(rows), list(_ORDER), "left_anti").select(*events.columns)
+
+
+def _orders(run: Run, orders: Iterable[Order]) -> DataFrame:
     columns = ", ".join(f"{name} bigint" for name in _ORDER)
-    rows = local_rows(run.state.spark, repeated, columns)
-    return arrived.rows.join(F.broadcast(rows), list(_ORDER), "left_anti").select(
-        *arrived.rows.columns
-    )
+    return local_rows(run.state.spark, [order_parts(one, "event") for one in orders], columns)
 
 
-def _only_held(arrived: Arrived, held: Sequence[Change]) -> set[Order]:
-    """Held events of batches before; a job that died may have left the batch's own there, too."""
-    return {one.order for one in held} - {one.order for one in arrived.events}
-
-
-def _as_rows(run: Run, changes: Sequence[Change]) -> DataFrame:
-    return local_rows(run.state.spark, event_rows(changes).to_pylist(), EVENTS_SQL)
-
-
-def _literal(order: Order) -> str:
-    return f"struct({', '.join(f'{part}L' for part in order)})"
+def _literal(order: Order, names: Sequence[str] = _ORDER) -> str:
+    return f"struct({', '.join(f'{part}L' for part in order[: len(names)])})"
 
 
 def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -> None:
@@ -230,28 +232,25 @@ def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -
         )
         rows = rows.join(F.broadcast(there), "event_identity", "left_anti")
     rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
-    run.state.append(places.SEEN, rows)
+    run.append(places.SEEN, rows)
     if batch.sequence % _SWEEP_EVERY == 0:
-        over = (batch.opened_at - SEEN_FOR).isoformat()
-        run.state.delete(places.SEEN, f"seen_at < timestamp'{over}'")
+        over = [{"seen_at": batch.opened_at - SEEN_FOR}]
+        run.merge(
+            places.SEEN, local_rows(run.state.spark, over, "seen_at timestamp"), merges.forget
+        )
 
 
-def hold(
-    run: Run, arrived: Arrived, held: Sequence[Change], ready: Ready, place: tuple[int, int]
-) -> None:
-    """Replace the held events.
-
-    :param place: generation and sequence of the batch; what a later batch holds stays.
-    """
-    names = [*_ORDER, "event_text"]
-    before = _only_held(arrived, held)
-    still = [one for one in ready.held if one.order in before]
-    rows = event_rows(still).select(names).to_pylist()
-    if ready.held:
-        # By way of the driver, which reads them again next time; Delta merges nothing that is cached.
-        own = _news(run, arrived, ready).where(f"{_PLACE} >= {_literal(ready.held[0].order)}")
-        rows += collected(own.select(*names))
-    theirs, ours = ", ".join(f"t.{name}" for name in _ORDER[:2]), f"{place[0]}L, {place[1]}L"
-    upto = f"struct({theirs}) <= struct({ours})"
-    statement = partial(merges.replace_all, keys=_ORDER, columns=names, when=upto)
-    run.state.merge(places.HELD, local_rows(run.state.spark, rows, tables.HELD_SQL), statement)
+def hold(run: Run, arrived: Arrived, ready: Ready) -> None:
+    """Add to the table of held events what is new there, and remove what is released."""
+    names = [column.split()[0] for column in EVENTS_SQL.split(", ")]
+    before = {one.order for one in arrived.held}
+    added = [one.order for one in ready.held if one.order not in before]
+    gone = _orders(run, before.difference(one.order for one in ready.held))
+    own = local_rows(run.state.spark, [], EVENTS_SQL)
+    if added:
+        own = _news(run, arrived.own, ready).where(f"{_PLACE} >= {_literal(added[0])}")
+    source = own.selectExpr("*", f"false AS {GONE}").unionByName(
+        gone.selectExpr("*", f"true AS {GONE}"), allowMissingColumns=True
+    )
+    statement = partial(merges.merge, keys=_ORDER, columns=names, removes=True)
+    run.merge(places.HELD, source, statement)

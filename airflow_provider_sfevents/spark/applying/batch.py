@@ -1,11 +1,9 @@
 """Applying a landed batch: events are sorted, folded into records, and written table by table.
 
-The order of effects, each of which may be the last one before a kill: 1. everything is read and decided, and outcomes are written into a
-folder of the run's own; 2. columns' types are recorded, tables made or widened; 3. one commit for each table, in the order of
-`changes.tables.APPLY_ORDER`; 4. the folder goes. A run after a job that died does all of it anew, and comes to the same end.
-
-One job at a time may write. A run begins by removing the folders of others: a twin that is still at work finds its own gone before its next
-commit, and gives way. `applied_through` moves only from what it said when the run began.
+The order of effects, each of which may be the last one before a kill: 1. the run takes the tables; 2. everything is read and decided, and
+outcomes are written into a folder of the run's own; 3. columns' types are recorded, tables made or widened; 4. one commit for each table,
+in the order of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died does all of it anew, and comes to the same
+end. Of two runs at once the earlier one gives way (`run`).
 """
 
 from __future__ import annotations

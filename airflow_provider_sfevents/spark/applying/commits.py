@@ -19,7 +19,6 @@ from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.envelope import GONE
 from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +56,7 @@ class Commits:
             for table, write in self._writes.get(name, ()):
                 about = name if table == name else f"{name} {table}"
                 self._run.step(COMMIT, about)
-                self._again(write)
+                self._run.commit(write)
                 self._run.step(COMMITTED, about)
         return set(self._writes)
 
@@ -248,7 +247,7 @@ class Commits:
         sources: Sequence[DataFrame],
         statement: Callable[[str, str], str],
     ) -> None:
-        self._state.merge(table, together(sources), statement)
+        self._run.merge(table, together(sources), statement)
 
     def _union(self, *names: str, where: str) -> DataFrame:
         """These columns of the outcomes of all entities, `entity_name` among them."""
@@ -265,19 +264,3 @@ class Commits:
 
     def _number(self, name: str) -> int:
         return sum(found.counts[name] for found in self._found)
-
-    def _again(self, write: Callable[[], None]) -> None:
-        """Write, and again where a twin's commit came in between: what is written is the same each time.
-
-        :raises StagingError: there is no end of them.
-        """
-
-        def fenced() -> None:
-            self._run.fence()
-            write()
-
-        retry_conflicts(
-            fenced,
-            f"Other jobs kept committing to the tables of {self._state.root}; what is written so far stays, and counts when the task is run "
-            "again. One job at a time may write them.",
-        )

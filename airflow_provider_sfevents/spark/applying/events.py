@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark import envelope
 from airflow_provider_sfevents.spark.applying.rows import order_of, order_parts
-from airflow_provider_sfevents.spark.changes import serial
+from airflow_provider_sfevents.spark.changes import serial, tables
 from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.changes.order import Order
 from airflow_provider_sfevents.spark.decode import HEADER
@@ -34,11 +34,7 @@ QUARANTINED_SQL = (
     f"{envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
 )
 """What `undecodable_events` needs of the quarantine."""
-EVENTS_SQL = (
-    "event_generation bigint, event_sequence bigint, event_ordinal bigint, entity_name string, change_type string, "
-    "record_ids array<string>, transaction_key string, sequence_number int, committed_at timestamp, event_identity string, "
-    "named_ids array<string>, is_wide boolean, event_text string"
-)
+EVENTS_SQL = tables.HELD_SQL
 _EVENT_TYPE = re.compile(r"(.+?)(__)?ChangeEvent")
 _RECORD = re.compile(r"[A-Za-z0-9]{15}(?:[A-Za-z0-9]{3})?|[A-Za-z0-9]{3,15}\*|", re.ASCII)
 

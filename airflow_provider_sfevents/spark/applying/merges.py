@@ -1,8 +1,7 @@
 """The MERGE of each table, as text: one for each table is all that a run commits.
 
-A job may stall between its last look at the other jobs and its commit, while another job applies
-the same batch and later ones. So each statement that changes or removes rows says in its own
-condition how far the job has come, and leaves what a later job has written.
+A run reads its token before it commits, and not in the same moment. So each statement that changes or
+removes rows also says in its own condition how far the run has come, and leaves what a later one has written.
 """
 
 from __future__ import annotations
@@ -15,9 +14,6 @@ from airflow_provider_sfevents.spark.fieldtypes import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-BEFORE = "applied_before"
-
 
 MARK_ORDER = ("last_generation", "last_sequence", "last_ordinal", "gap_at")
 """A mark's last cause, and its time: both only grow while the mark stands."""
@@ -66,19 +62,27 @@ def merge(
     return " ".join(said)
 
 
-def replace_all(
-    target: str, source: str, *, keys: Sequence[str], columns: Sequence[str], when: str
-) -> str:
-    """Make a small table hold the source's rows, and no others of which a condition holds."""
-    said = merge(target, source, keys=keys, columns=columns)
-    return f"{said} WHEN NOT MATCHED BY SOURCE AND {when} THEN DELETE"
+def take(target: str, source: str) -> str:
+    """Put a run's token into the one row of `applied_through`, if that still says what it said before."""
+    through, writer = tables.APPLIED_THROUGH, tables.WRITER
+    return (
+        f"MERGE INTO {target} t USING {source} s ON true "  # noqa: S608 - as above
+        f"WHEN MATCHED AND t.{through} <=> s.{through} THEN UPDATE SET t.{writer} = s.{writer} "
+        f"WHEN NOT MATCHED AND s.{through} IS NULL THEN INSERT ({through}, {writer}) VALUES (null, s.{writer})"
+    )
 
 
 def advance(target: str, source: str) -> str:
-    """Put the one row of `applied_through` forward, if it still says what it said before."""
-    name = tables.PROGRESS_SQL.split()[0]
+    """Put the one row of `applied_through` forward, if the run's token is still there."""
+    through, writer = tables.APPLIED_THROUGH, tables.WRITER
     return (
-        f"MERGE INTO {target} t USING {source} s ON t.{name} = s.{BEFORE} "  # noqa: S608 - as above
-        f"WHEN MATCHED THEN UPDATE SET t.{name} = s.{name} "
-        f"WHEN NOT MATCHED AND s.{BEFORE} IS NULL THEN INSERT ({name}) VALUES (s.{name})"
+        f"MERGE INTO {target} t USING {source} s ON t.{writer} = s.{writer} "
+        f"WHEN MATCHED THEN UPDATE SET t.{through} = s.{through}"
+    )
+
+
+def forget(target: str, source: str) -> str:
+    """Remove identities that were seen before the one time of the source."""
+    return (
+        f"MERGE INTO {target} t USING {source} s ON t.seen_at < s.seen_at WHEN MATCHED THEN DELETE"
     )

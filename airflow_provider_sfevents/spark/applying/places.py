@@ -71,14 +71,21 @@ class StateTables:
     def exists(self, table: str) -> bool:
         return self._dialect.exists(table)
 
-    def rows(self, table: str, columns: str) -> DataFrame:
+    def rows(self, table: str, columns: str, *, pinned: bool = False) -> DataFrame:
         """A table's rows; none where there is no table.
 
         :param columns: as DDL, of a table that is not there.
+        :param pinned: those of its present version, whatever is committed meanwhile.
         """
         if not self.exists(table):
             return self.spark.createDataFrame([], columns)
-        return self.spark.sql(f"SELECT * FROM {self._dialect.identifier(table)}")  # noqa: S608 - a quoted name
+        target = self._dialect.identifier(table)
+        if pinned:
+            version = self._dialect.version(table)
+            if not version:
+                return self.spark.createDataFrame([], columns)
+            return self.spark.sql(statements.pinned(target, version))
+        return self.spark.sql(f"SELECT * FROM {target}")  # noqa: S608 - a quoted name
 
     def make_state_tables(self) -> None:
         if not self.exists(PROGRESS):
@@ -136,21 +143,19 @@ class StateTables:
         target = self._dialect.identifier(table)
         self.spark.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {_SOURCE}")  # noqa: S608 - our own names
 
-    def delete(self, table: str, condition: str) -> None:
-        self.spark.sql(f"DELETE FROM {self._dialect.identifier(table)} WHERE {condition}")  # noqa: S608
+    def progress(self) -> tuple[str, str]:
+        """Text and token of `applied_through`; an empty text: nothing was ever applied.
 
-    def progress_text(self) -> str:
-        """What `applied_through` says; empty: nothing was ever applied.
-
-        :raises StagingError: it says several things.
+        :raises StagingError: there are several rows.
         """
-        found = [str(row[0]) for row in self.rows(PROGRESS, tables.PROGRESS_SQL).collect()]
+        found = collected(self.rows(PROGRESS, tables.PROGRESS_SQL))
         if len(found) > 1:
             raise StagingError(
                 f"{self.label(PROGRESS)} has {len(found)} rows instead of one: somebody has changed it. Restore the table to its version before "
                 "that."
             )
-        return found[0] if found else ""
+        row = found[0] if found else {}
+        return row.get(tables.APPLIED_THROUGH) or "", row.get(tables.WRITER) or ""
 
     def version(self, table: str) -> str:
         """Another one after each commit; empty for a table that is not there."""

@@ -127,6 +127,8 @@ def resolve_rows(
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
     """
     state = run.state
+    if run.progress:
+        run.take()
     marks = state.marks()
     known_state = state.entity_states(marks).get(entity)
     lifted = rules.lift(known_state, progress_of(run.progress), read_at, entity=entity, whole=whole)
@@ -153,7 +155,7 @@ def resolve_rows(
         few=False,
     )
     found = Found(entity=entity, layout=layout, rows=outcomes, counts=counted(outcomes), few=False)
-    run.check_progress()
+    run.ensure_writer()
     state.make_entity(entity, layout, history=run.history)
     commits = Commits(run, [found])
     commits.of_records()
@@ -162,7 +164,6 @@ def resolve_rows(
     commits.resync({}, gone={entity: mark} if whole and mark is not None else {})
     commits.kept({}, drop_wide=entity if whole else "")
     written = commits.run(tables.RESOLVE_ORDER)
-    run.check_progress()
     answers = ("replaced", "deleted", "newer", "refused")
     return {
         **{answer: found.counts[f"answer_{answer}"] for answer in answers},

@@ -38,8 +38,12 @@ KEPT_SQL = (
 )
 """Events that wait for their record or entity to be resolved; key all but the last two. `event_text` is `serial.to_text`."""
 
-HELD_SQL = "event_generation bigint, event_sequence bigint, event_ordinal bigint, event_text string"
-"""The transaction that waits for its rest; replaced as a whole by each run."""
+HELD_SQL = (
+    "event_generation bigint, event_sequence bigint, event_ordinal bigint, entity_name string, change_type string, "
+    "record_ids array<string>, transaction_key string, sequence_number int, committed_at timestamp, event_identity string, "
+    "named_ids array<string>, is_wide boolean, event_text string"
+)
+"""The transaction that waits for its rest; key the first three. Each run adds what it holds, and removes what it releases."""
 
 SEEN_SQL = "event_identity string, event_generation bigint, event_sequence bigint, event_ordinal bigint, seen_at timestamp"
 """Identities of applied and kept events; key `event_identity`. An identity that is there keeps its order."""
@@ -53,8 +57,10 @@ UNAPPLIED_SQL = (
 )
 """Events that count for nothing; key all but the last two."""
 
-PROGRESS_SQL = "applied_through string"
-"""One row: `source.Progress`, as `progress_text.to_text` writes it."""
+APPLIED_THROUGH, WRITER = "applied_through", "writer_token"
+PROGRESS_SQL = f"{APPLIED_THROUGH} string, {WRITER} string"
+"""One row: `source.Progress`, as `progress_text.to_text` writes it (null before the first batch), and the
+token of the run that may write."""
 
 APPLY_ORDER = (
     "kept",

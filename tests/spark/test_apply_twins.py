@@ -1,0 +1,132 @@
+"""Two jobs over one set of tables: the one that began first writes nothing any more, whichever statement it is about to commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import PositionConflict
+from airflow_provider_sfevents.spark.applying import places
+from airflow_provider_sfevents.spark.applying.applied import apply_events
+from airflow_provider_sfevents.spark.applying.arrivals import Arrived
+from airflow_provider_sfevents.spark.applying.commits import COMMIT
+from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows
+from airflow_provider_sfevents.spark.applying.frames import collected, local_rows
+from airflow_provider_sfevents.spark.applying.places import open_state, progress_of
+from airflow_provider_sfevents.spark.applying.run import begun
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.changes.source import Batch, admit
+from airflow_provider_sfevents.spark.landing_steps import no_step
+from tests.histories.delivery import SOURCE
+from tests.unit.changes.building import LAYOUT, A, B, change, second
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.spark.applying.places import StateTables
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.landing_steps import Step
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.timeout(1800),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+C, D = "001000000000003AAA", "001000000000004AAA"
+
+
+@dataclass
+class Records:
+    """Tables of records with a history, fed batch by batch with events that are made here."""
+
+    tables: StateTables
+    applied: list[tuple[Batch, list[Change]]] = field(default_factory=list)
+
+    def batch(self, *events: Change) -> tuple[Batch, list[Change]]:
+        """Make the next batch, which a bound has ended."""
+        number = len(self.applied) + 1
+        before = self.applied[-1][0].end if self.applied else "earliest"
+        batch = Batch(
+            source=SOURCE,
+            epoch="e",
+            sequence=number,
+            start=before,
+            end=f"{number:04x}",
+            ended_by="max_events",
+            opened_at=second(number * 100 + 99),
+        )
+        told = [
+            replace(
+                one,
+                order=Order(1, number, at),
+                committed_at=second(number * 100 + at),
+                transaction_key=f"{number}-{at}",
+            )
+            for at, one in enumerate(events)
+        ]
+        self.applied.append((batch, told))
+        return batch, told
+
+    def apply(self, batch: Batch, events: list[Change], step: Step = no_step) -> None:
+        with begun(self.tables, new_entities="empty", history=True, step=step) as run:
+            admission = admit(progress_of(run.progress), batch)
+            rows = local_rows(self.tables.spark, event_rows(events).to_pylist(), EVENTS_SQL)
+            arrived = Arrived(self.tables, [lambda _: rows], len(events), f"{run.folder}/arrived")
+            layouts = {one.entity: LAYOUT for one in events}
+            apply_events(run, batch, admission, arrived, layouts)
+
+    def everything(self) -> dict[str, list[Any]]:
+        """The rows of all tables."""
+        names = [*places.STATE_TABLES, "Account", "Account_history"]
+        return {
+            name: sorted(collected(self.tables.rows(name, "none_there int")), key=str)
+            for name in names
+        }
+
+
+EVENTS = [
+    change(0, "UPDATE", A, Industry="Shipping"),
+    change(1, "CREATE", B, Industry="Farming"),
+    change(2, "DELETE", B),
+    change(3, "GAP_UPDATE", C),
+    change(4, "UPDATE", C, Industry="kept"),
+    change(5, "SNAPSHOT", D),
+    change(6, "CREATE", "003000000000001AAA", Industry="new", entity="Contact"),
+    change(7, "UPDATE", A, Phone="held"),
+]
+"""They write to every table, and the last one is held."""
+
+
+def test_a_stale_run_changes_nothing_by_any_statement(
+    table_format: str, spark: Any, tmp_path: Path
+) -> None:
+    """Another run takes the tables right before a statement: the statement commits no row, and its job says that it gives way."""
+    records = Records(open_state(spark, str(tmp_path / "records"), table_format))
+    records.apply(*records.batch(change(0, "CREATE", A, Industry="Mining")))
+    batch, events = records.batch(*EVENTS)
+    before: dict[str, dict[str, list[Any]]] = {}
+    for name in tables.APPLY_ORDER:
+
+        def stall(step: str, about: str, name: str = name) -> None:
+            if step == COMMIT and about.split(maxsplit=1)[0] == name and name not in before:
+                with begun(records.tables) as other:
+                    other.take()
+                before[name] = records.everything()
+
+        with pytest.raises(PositionConflict, match="this one gives way"):
+            records.apply(batch, events, stall)
+
+        assert records.everything() == before[name], name
+
+    records.apply(batch, events)
+
+    written = records.everything()
+    for name, there in before.items():
+        table = {"rows": "Account", "history": "Account_history"}.get(name, name)
+        assert written[table] != there[table], name
