@@ -89,10 +89,9 @@ class SparkLake(Lake):
                     return True
                 rows = local_rows(self.tables.spark, event_rows(arrived).to_pylist(), EVENTS_SQL)
                 # In turn by the driver and by executors: both have to come to the same.
-                few = len(arrived) if batch.sequence % 2 else -1
-                events = Arrived(
-                    self.tables, [lambda _: rows], len(arrived), f"{run.folder}/arrived", few
-                )
+                few = 10_000 if batch.sequence % 2 else -1
+                folder = f"{run.folder}/arrived"
+                events = Arrived(self.tables, [lambda _: rows], len(arrived), folder, few, few)
                 self.counts.update(apply_events(run, batch, admission, events, layouts))
         except Died:
             return False

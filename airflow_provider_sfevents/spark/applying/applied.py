@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.applying import places
 from airflow_provider_sfevents.spark.applying.arrivals import (
-    hold,
+    holding,
     released_events,
     see,
-    seen_before,
 )
 from airflow_provider_sfevents.spark.applying.commits import Commits
 from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL
@@ -23,8 +22,7 @@ from airflow_provider_sfevents.spark.applying.outcomes import Found, counted
 from airflow_provider_sfevents.spark.applying.places import progress_of
 from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.fields import Layout
-from airflow_provider_sfevents.spark.changes.plan import BatchPlan, plan_batch, summarised
-from airflow_provider_sfevents.spark.changes.transactions import sort
+from airflow_provider_sfevents.spark.changes.plan import BatchPlan, plan_batch
 from airflow_provider_sfevents.spark.decode import HEADER
 
 if TYPE_CHECKING:
@@ -53,12 +51,10 @@ def apply_events(
     """
     state = run.state
     run.take()
-    arrived.look()
-    seen = seen_before(run, arrived)
-    ready = sort(arrived.held, arrived.events, seen, batch.ended_by)
+    order = arrived.look((admission.generation, batch.sequence), batch.ended_by)
     marks = state.marks()
     states = state.entity_states(marks)
-    told = {one.entity for one in ready.released if one.entity}
+    told = set(order.summary.first_at)
     known_layouts = {
         entity: layouts[entity] if entity in layouts else recorded_layout(run, entity)
         for entity in told | states.keys()
@@ -67,12 +63,12 @@ def apply_events(
         progress_of(run.progress),
         batch,
         admission,
-        summarised(arrived.events, ready),
+        order.summary,
         states,
         known_layouts,
         new_entities=run.new_entities,
     )
-    released = released_events(run, arrived, ready)
+    released = released_events(run, arrived, order)
     found = [
         one
         for entity in sorted(plan.entities)
@@ -96,16 +92,16 @@ def apply_events(
     )
     commits.unapplied([one for wide in plan.entities.values() for one in wide.quarantined])
     commits.entities({entity: None for entity in plan.entities if entity not in states})
-    if any(one.identity for one in ready.released):
-        commits.add("seen", partial(see, run, batch, released, seen))
-    if {one.order for one in arrived.held} != {one.order for one in ready.held}:
-        commits.add("held", partial(hold, run, arrived, ready))
+    if order.identified:
+        commits.add("seen", partial(see, run, batch, released, arrived))
+    if order.added or order.gone:
+        commits.add("held", holding(run, arrived, order))
     commits.add("applied_through", partial(_advance, run, plan.progress))
     written = commits.run(tables.APPLY_ORDER)
     return {
         **_counts(found),
-        "held": len(ready.held),
-        "repeated": len(ready.repeats),
+        "held": order.held,
+        "repeated": len(order.repeats),
         **marks_left(state.marks() if places.RESYNC in written else marks),
     }
 

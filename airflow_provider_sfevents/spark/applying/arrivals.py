@@ -13,22 +13,28 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark.applying import merges, places
-from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, light
+from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL
 from airflow_provider_sfevents.spark.applying.frames import FEW, collected, local_rows, once
+from airflow_provider_sfevents.spark.applying.ordered import (
+    ANSWER_SQL,
+    answered,
+    in_task,
+    of_rows,
+)
 from airflow_provider_sfevents.spark.applying.rows import order_of, order_parts
 from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR, Ready
+from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
 from airflow_provider_sfevents.spark.envelope import GONE
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
+    from airflow_provider_sfevents.spark.applying.ordered import Ordered
     from airflow_provider_sfevents.spark.applying.places import StateTables
     from airflow_provider_sfevents.spark.applying.run import Run
-    from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.order import Order
     from airflow_provider_sfevents.spark.changes.source import Batch
 
@@ -36,6 +42,23 @@ _ORDER = ("event_generation", "event_sequence", "event_ordinal")
 _BATCH = _ORDER[:2]
 _PLACE = f"struct({', '.join(_ORDER)})"
 _SWEEP_EVERY = 10
+_LIGHT = (
+    *_ORDER,
+    "entity_name",
+    "change_type",
+    "record_ids",
+    "transaction_key",
+    "sequence_number",
+    "committed_at",
+    "event_identity",
+    "CASE WHEN is_wide THEN event_text END AS event_text",
+)
+_SEEN = dict(zip(_ORDER, ("seen_generation", "seen_sequence", "seen_ordinal"), strict=True))
+_NEW = dict.fromkeys(_SEEN.values())
+_MET_SQL = ", ".join(("event_identity string", *(f"{name} bigint" for name in _SEEN.values())))
+
+IN_DRIVER = 10_000
+"""So many events the driver puts in order by itself."""
 
 
 Find = Callable[[frozenset[int]], "DataFrame"]
@@ -52,7 +75,8 @@ class Arrived:
         it is not given; the usual place first. The others are not asked once all events are found.
     :param number: how many there are of the batch's own.
     :param folder: URL of the folder for files of many events; not there yet.
-    :param few: so many are few, held ones among them.
+    :param few: so many are few, held ones among them: the driver has their values.
+    :param in_driver: so many the driver puts in order by itself; more than that a task does.
     """
 
     def __init__(
@@ -62,65 +86,101 @@ class Arrived:
         number: int,
         folder: str,
         few: int = FEW,
+        in_driver: int = IN_DRIVER,
     ) -> None:
+        self._spark = state.spark
         self._state = state
         self._sources = sources
         self._number = number
         self._folder = folder
         self._few = few
+        self._in_driver = in_driver
         self.few = True
-        self.own = self.rows = local_rows(state.spark, [], EVENTS_SQL)
-        self.events: list[Change] = []
-        self.held: list[Change] = []
+        self.own = self.held = local_rows(state.spark, [], EVENTS_SQL)
+        self.met = local_rows(state.spark, [], _MET_SQL)
+        """Identities of the events that have been seen, each with its first order."""
 
-    def look(self) -> None:
-        """Read them, and fetch what the driver decides by.
+    @property
+    def rows(self) -> DataFrame:
+        return self.own.unionByName(self.held)
 
+    def look(self, place: tuple[int, int], ended_by: str) -> Ordered:
+        """Read the events, and put them in order.
+
+        :param place: generation and sequence of the batch.
         :raises StagingError: some are not there.
         """
-        waiting = self._state.rows(places.HELD, EVENTS_SQL, pinned=True)
-        known = _light(waiting)
-        self.few = self._number + len(known) <= self._few
+        held = self._state.rows(places.HELD, EVENTS_SQL, pinned=True)
+        if self._number:
+            # A job that died may have left the batch's own there, too.
+            held = held.where(f"struct({', '.join(_BATCH)}) <> {_literal(place)}")
+        total = self._number + held.count()
+        self.few = total <= self._few
+        self.own = self._found()
+        self.held = once(self._spark, held, "", few=True) if self.few else held
+        light = self.own.selectExpr(*_LIGHT, "true AS is_own").unionAll(
+            self.held.selectExpr(*_LIGHT, "false AS is_own")
+        )
+        seen = self._state.rows(places.SEEN, tables.SEEN_SQL, pinned=True)
+        if self.few:
+            return self._ordered_here(light, seen, ended_by)
+        first = f"min(struct({', '.join(_ORDER)})) AS first"
+        self.met = (
+            seen.join(light.select("event_identity").distinct(), "event_identity", "left_semi")
+            .groupBy("event_identity")
+            .agg(_expression(first))
+            .selectExpr("event_identity", *(f"first.{a} AS {b}" for a, b in _SEEN.items()))
+        )
+        joined = light.join(self.met, "event_identity", "left")
+        if total <= self._in_driver:
+            return of_rows(collected(joined), ended_by)
+        answer = joined.repartition(1).mapInArrow(partial(in_task, ended_by), ANSWER_SQL)
+        return answered(bytes(answer.collect()[0][0]))
+
+    def _found(self) -> DataFrame:
+        """The batch's own events, from wherever they are."""
         found: list[DataFrame] = []
+        number = 0
         for at, find in enumerate(self._sources):
-            if len(self.events) == self._number:
+            if number == self._number:
                 break
-            ordinals = frozenset(one.order.ordinal for one in self.events)
-            rows = once(self._state.spark, find(ordinals), f"{self._folder}/{at}", few=self.few)
-            self.events += _light(rows)
-            found.append(rows)
-        if len(self.events) != self._number:
-            raise StagingError(
-                f"The batch has {counted(self._number, 'event')}, and {len(self.events)} were found in the event tables and the staged "
-                "files: rows changed meanwhile. Nothing was applied. Run the task again."
+            known = frozenset(
+                row["event_ordinal"]
+                for one in found
+                for row in collected(one.select("event_ordinal"))
             )
-        # A job that died may have left the batch's own there, too.
-        own = {one.order for one in self.events}
-        self.held = [one for one in known if one.order not in own]
-        if found:
-            self.own = self.rows = reduce(lambda one, other: one.unionAll(other), found)
-        if self.held:
-            if self.events:
-                place = _literal(self.events[0].order, _BATCH)
-                waiting = waiting.where(f"struct({', '.join(_BATCH)}) <> {place}")
-            if self.few:
-                waiting = once(self._state.spark, waiting, "", few=True)
-            self.rows = self.own.unionByName(waiting)
+            rows = once(self._spark, find(known), f"{self._folder}/{at}", few=self.few)
+            number += rows.count()
+            found.append(rows)
+        if number != self._number:
+            raise StagingError(
+                f"The batch has {counted(self._number, 'event')}, and {number} were found in the event tables and the staged files: rows "
+                "changed meanwhile. Nothing was applied. Run the task again."
+            )
+        return reduce(lambda one, other: one.unionAll(other), found) if found else self.own
+
+    def _ordered_here(self, light: DataFrame, seen: DataFrame, ended_by: str) -> Ordered:
+        rows = collected(light)
+        asked = sorted({row["event_identity"] for row in rows if row["event_identity"]})
+        found: dict[str, Order] = {}
+        if asked:
+            met = seen.where(f"event_identity IN ({', '.join(map(text, asked))})")
+            for row in collected(met.select("event_identity", *_ORDER)):
+                order = order_of(row, "event")
+                found[row["event_identity"]] = min(order, found.get(row["event_identity"], order))
+        parts = {one: order_parts(order, "seen") for one, order in found.items()}
+        self.met = local_rows(
+            self._spark, [{"event_identity": one, **parts[one]} for one in parts], _MET_SQL
+        )
+        return of_rows(
+            ({**row, **parts.get(row["event_identity"], _NEW)} for row in rows), ended_by
+        )
 
 
-def _light(rows: DataFrame) -> list[Change]:
-    """Events without the values of those that are about records alone."""
-    names = [
-        *_ORDER,
-        "entity_name",
-        "change_type",
-        "record_ids",
-        "transaction_key",
-        "sequence_number",
-        "committed_at",
-    ]
-    own = rows.selectExpr(*names, "CASE WHEN is_wide THEN event_text END AS event_text")
-    return [light(row) for row in collected(own)]
+def _expression(sql: str) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+    return F.expr(sql)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,42 +231,20 @@ class Released:
         return found
 
 
-def seen_before(run: Run, arrived: Arrived) -> dict[str, Order]:
-    """Those of the events' identities that have been seen, each with its first order."""
-    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-
-    if not (arrived.events or arrived.held):
-        return {}
-    rows = run.state.rows(places.SEEN, tables.SEEN_SQL)
-    if arrived.few:
-        asked = sorted({one.identity for one in (*arrived.events, *arrived.held) if one.identity})
-        met = rows.where(f"event_identity IN ({', '.join(map(text, asked)) or 'null'})")
-    else:
-        ids = arrived.rows.select("event_identity").where("event_identity <> ''")
-        met = rows.join(F.broadcast(ids), "event_identity", "left_semi")
-    found: dict[str, Order] = {}
-    for row in collected(met.select("event_identity", *_ORDER)):
-        order = order_of(row, "event")
-        found[row["event_identity"]] = min(order, found.get(row["event_identity"], order))
-    return found
-
-
-def released_events(run: Run, arrived: Arrived, ready: Ready) -> Released:
+def released_events(run: Run, arrived: Arrived, order: Ordered) -> Released:
     """Leave out repeats and what is held from now on."""
-    rows = _news(run, arrived.rows, ready)
-    if ready.held:
-        rows = rows.where(f"{_PLACE} < {_literal(ready.held[0].order)}")
+    rows = _news(run, arrived.rows, order)
+    if order.hold_from is not None:
+        rows = rows.where(f"{_PLACE} < {_literal(order.hold_from)}")
     return Released(run, rows, few=arrived.few)
 
 
-def _news(run: Run, events: DataFrame, ready: Ready) -> DataFrame:
+def _news(run: Run, events: DataFrame, order: Ordered) -> DataFrame:
     """Events without repeats."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    if not ready.repeats:
+    if not order.repeats:
         return events
-    rows = _orders(run, (one.order for one in ready.repeats))
-    return events.join(F.broadcast(rows), list(_ORDER), "left_anti").select(*events.columns)
+    rows = _orders(run, order.repeats)
+    return events.join(rows, list(_ORDER), "left_anti").select(*events.columns)
 
 
 def _orders(run: Run, orders: Iterable[Order]) -> DataFrame:
@@ -214,11 +252,11 @@ def _orders(run: Run, orders: Iterable[Order]) -> DataFrame:
     return local_rows(run.state.spark, [order_parts(one, "event") for one in orders], columns)
 
 
-def _literal(order: Order, names: Sequence[str] = _ORDER) -> str:
-    return f"struct({', '.join(f'{part}L' for part in order[: len(names)])})"
+def _literal(order: Sequence[int]) -> str:
+    return f"struct({', '.join(f'{part}L' for part in order)})"
 
 
-def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -> None:
+def see(run: Run, batch: Batch, released: Released, arrived: Arrived) -> None:
     """Remember the identities of what is applied or kept now, and forget those that are old enough.
 
     They are appended, since it is known that they are not there. A twin's are the same: the least order counts.
@@ -226,11 +264,7 @@ def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -
     from pyspark.sql import functions as F  # noqa: N812
 
     rows = released.rows.where("event_identity <> ''")
-    if seen:
-        there = local_rows(
-            run.state.spark, [{"event_identity": one} for one in seen], "event_identity string"
-        )
-        rows = rows.join(F.broadcast(there), "event_identity", "left_anti")
+    rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
     rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
     run.append(places.SEEN, rows)
     if batch.sequence % _SWEEP_EVERY == 0:
@@ -240,17 +274,19 @@ def see(run: Run, batch: Batch, released: Released, seen: Mapping[str, Order]) -
         )
 
 
-def hold(run: Run, arrived: Arrived, ready: Ready) -> None:
-    """Add to the table of held events what is new there, and remove what is released."""
+def holding(run: Run, arrived: Arrived, order: Ordered) -> Callable[[], None]:
+    """Make what adds to the table of held events those that are new there, and removes the released ones."""
     names = [column.split()[0] for column in EVENTS_SQL.split(", ")]
-    before = {one.order for one in arrived.held}
-    added = [one.order for one in ready.held if one.order not in before]
-    gone = _orders(run, before.difference(one.order for one in ready.held))
-    own = local_rows(run.state.spark, [], EVENTS_SQL)
-    if added:
-        own = _news(run, arrived.own, ready).where(f"{_PLACE} >= {_literal(added[0])}")
+    own = arrived.own.where("false")
+    gone = arrived.held.select(*_ORDER)
+    if order.hold_from is not None:
+        waits = f"{_PLACE} >= {_literal(order.hold_from)}"
+        own = _news(run, arrived.own, order).where(waits)
+        gone = gone.join(_news(run, gone.where(waits), order), list(_ORDER), "left_anti")
+    # Read first: a MERGE whose source reads its own target is more than Spark can plan for Iceberg.
+    gone = once(run.state.spark, gone, f"{run.folder}/released", few=arrived.few)
     source = own.selectExpr("*", f"false AS {GONE}").unionByName(
         gone.selectExpr("*", f"true AS {GONE}"), allowMissingColumns=True
     )
     statement = partial(merges.merge, keys=_ORDER, columns=names, removes=True)
-    run.merge(places.HELD, source, statement)
+    return partial(run.merge, places.HELD, source, statement)
