@@ -108,10 +108,10 @@ def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) ->
     if not position.sequence and position.initial_replay == position.start:
         return (
             f"{refused} The replay id {position.start} is the task's initial_replay, and nothing "
-            "has landed yet. Correct the argument; then `airflow sfevents position forget "
-            f"{position.consumer} {position.topic}`, and the next run begins at the new one. Or "
-            f"begin elsewhere, once: `{command} earliest`, `{command} latest` or `{command} "
-            "<replay id>`."
+            "has landed yet. The position was not moved. Correct the argument; then `airflow "
+            f"sfevents position forget {position.consumer} {position.topic}`, and the next run "
+            f"begins at the new one. Or begin elsewhere, once: `{command} earliest`, `{command} "
+            f"latest` or `{command} <replay id>`."
         )
     return (
         f"{refused} The replay id is {position.replay_id}, of {where}; its last event was created "
