@@ -42,7 +42,7 @@ def industries(state: CurrentState) -> dict[str, str]:
 
 
 def test_what_another_consumer_has_landed_is_applied(state: CurrentState, staging: Staging) -> None:
-    """All events but one are duplicates to the landing, and news to the records; the undecodable one marks its record."""
+    """Events that another consumer has landed are left out by the landing, and applied."""
     told = [
         event(staging, 1, "CREATE", A, Industry="Mining"),
         event(staging, 2, "CREATE", B, Industry="Farming"),
@@ -72,7 +72,7 @@ def test_what_another_consumer_has_landed_is_applied(state: CurrentState, stagin
 def test_a_change_that_is_delivered_again_changes_nothing(
     state: CurrentState, staging: Staging, anew: str
 ) -> None:
-    """Under another event id, or under none, and after the event table was compacted: reading began at or before the old end, so nothing is marked."""
+    """A redelivery with another event id or none, after a compaction, is a repeat."""
     told = [
         event(staging, 1, "CREATE", A, Industry="Mining"),
         event(staging, 2, "UPDATE", A, Industry="Shipping"),
@@ -99,7 +99,7 @@ def test_a_change_that_is_delivered_again_changes_nothing(
 def test_a_field_that_changed_its_kind_in_the_event_table_has_one_column_in_the_records(
     state: CurrentState, staging: Staging
 ) -> None:
-    """The records began after the change, so that their table has the new kind alone."""
+    """A table of records that began after a change of kind has the new kind alone."""
     number = {"name": "Extra__c", "type": ["null", "double"], "doc": "Data:Double", "default": None}
     words = {**number, "type": ["null", "string"], "doc": "Data:Text"}
     for name, extra in (("of_number", number), ("of_words", words)):
@@ -121,7 +121,7 @@ def test_a_field_that_changed_its_kind_in_the_event_table_has_one_column_in_the_
 def test_killed_between_landing_and_applying_the_next_job_comes_to_the_same_end(
     state: CurrentState, staging: Staging
 ) -> None:
-    """The rows are in the event table, and nothing in the records; the job that is run again lands and applies."""
+    """A job killed between landing and applying is run again, and applies the batch once."""
     batch = state.stage(event(staging, 1, "CREATE", A, Industry="Mining"))
 
     def killed(name: str, _about: str) -> None:
@@ -139,7 +139,7 @@ def test_killed_between_landing_and_applying_the_next_job_comes_to_the_same_end(
 def test_a_batch_that_touches_one_entity_makes_six_commits(
     delta_state: CurrentState, staging: Staging
 ) -> None:
-    """It updates, deletes, releases what was held and holds its last transaction; the commit that takes the tables is counted, too."""
+    """A batch that updates, deletes, releases and holds makes six commits."""
     state = delta_state
     state.apply(
         state.stage(

@@ -106,7 +106,7 @@ EVENTS = [
 def test_a_stale_run_changes_nothing_by_any_statement(
     table_format: str, spark: Any, tmp_path: Path
 ) -> None:
-    """Another run takes the tables right before a statement: the statement commits no row, and its job says that it gives way."""
+    """A run whose tables are taken before a statement commits no row by it, and gives way."""
     records = Records(open_state(spark, str(tmp_path / "records"), table_format))
     records.apply(*records.batch(change(0, "CREATE", A, Industry="Mining")))
     batch, events = records.batch(*EVENTS)

@@ -44,7 +44,7 @@ def batch(events: Sequence[Change], *, is_own: bool) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("ended_by", ["max_events", "idle_seconds"])
 def test_a_task_answers_as_the_driver_would(ended_by: str) -> None:
-    """Whichever way the rows come to it, and in whichever batches."""
+    """The answer of a task is the driver's, in whichever batches the rows come to it."""
     batches = [batch(ARRIVED[2:], is_own=True), batch(HELD, is_own=False)]
     batches.append(batch(ARRIVED[:2], is_own=True))
 
@@ -57,7 +57,7 @@ def test_a_task_answers_as_the_driver_would(ended_by: str) -> None:
 
 
 def test_a_transaction_that_goes_on_stays_held() -> None:
-    """What was held before is counted apart from what the batch adds: only that is written."""
+    """Events held before are counted apart from those that the batch adds."""
     found = ordered(HELD, ARRIVED[:1], {}, "max_events")
     assert (found.hold_from, found.held, found.added, found.gone) == (HELD[0].order, 3, 1, 0)
     assert found.summary.first_at == {}
@@ -65,7 +65,7 @@ def test_a_transaction_that_goes_on_stays_held() -> None:
 
 
 def test_a_transaction_that_ends_is_released() -> None:
-    """Its events leave the table of held ones, and the next open transaction comes in."""
+    """A transaction that ends leaves the held events, and the next open one comes in."""
     found = ordered(HELD, ARRIVED, {}, "max_events")
     assert (found.hold_from, found.held, found.added, found.gone) == (ARRIVED[3].order, 2, 2, 2)
     assert found.summary.first == (ARRIVED[0].committed_at, False)

@@ -89,7 +89,7 @@ def test_a_field_that_changed_its_kind_goes_by_schema() -> None:
 
 
 def test_a_schema_that_the_entitys_table_refuses_has_a_reason() -> None:
-    """The event table may have had another column first, so that it takes what the entity's table cannot."""
+    """A schema that only the event table has columns for is refused with its reason."""
     first: Fields = (HEADER, ("Size__c", INT))
     second: Fields = (HEADER, ("Size__c", TEXT))
     entity = evolve(after({"1": first}).after, {"2": second}, "quarantine")
