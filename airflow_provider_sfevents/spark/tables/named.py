@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.naming import Namespace
 
 
+_NO_SNAPSHOT = "none"
+"""Iceberg's word for a table that never had a row."""
+
+
 class Named:
     """Tables in a namespace.
 
@@ -87,7 +91,8 @@ class Named:
 
     def version(self, table: str) -> str:
         if self._is_iceberg():
-            return self._properties(table).get("current-snapshot-id", "")
+            snapshot = self._properties(table).get("current-snapshot-id", "")
+            return "" if snapshot == _NO_SNAPSHOT else snapshot
         return delta.version(self._spark, self.identifier(table))
 
     def check_table(self, table: str) -> None:
