@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro import parse_schema, schemaless_writer
 
-from airflow_provider_sfevents.emulator.bitmaps import encode
-from airflow_provider_sfevents.emulator.field_types import FieldTypes
-from airflow_provider_sfevents.emulator.schemas import change_event_schema
+from airflow_provider_sfevents.emulator.bus.avro_schemas import change_event_schema
+from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
+from airflow_provider_sfevents.emulator.bus.field_bitmaps import encode
 from airflow_provider_sfevents.spark.applying import ApplyOrder, resolve
 from airflow_provider_sfevents.spark.applying.batch import apply_batch
 from airflow_provider_sfevents.spark.applying.places import open_state

@@ -33,7 +33,7 @@ from scripts.screen import Screen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from airflow_provider_sfevents.emulator.sample import Happening
+    from airflow_provider_sfevents.emulator.org.sample_org import SampleEvent
     from airflow_provider_sfevents.positions.record import Position
 
 FIRST, THEN = 60, 40
@@ -302,7 +302,7 @@ def _phase(log: Path) -> str:
     return next((words for mark, words in reversed(_PHASES) if mark in text), "Airflow starts")
 
 
-def _summary(happened: Sequence[Happening]) -> str:
+def _summary(happened: Sequence[SampleEvent]) -> str:
     counts = Counter(one.topic for one in happened)
     return ", ".join(f"{count} on {topic}" for topic, count in counts.most_common())
 

@@ -13,8 +13,8 @@ from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.emulator.cli.remote import EmulatorAddress, Remote, state_file
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.pubsub.client import PubSubClient
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from airflow_provider_sfevents.emulator.sample import Happening
+    from airflow_provider_sfevents.emulator.org.sample_org import SampleEvent
 
 READY_SECONDS = 60
 _ALL = 1_000_000
@@ -73,7 +73,7 @@ class LocalSalesforce:
         found: dict[str, Any] = self.remote.get("connection", auth="client_credentials")
         return found
 
-    def go_on(self, count: int) -> list[Happening]:
+    def go_on(self, count: int) -> list[SampleEvent]:
         """Publish the next `count` events: platform events by `Publish` over gRPC, changes as the emulator's command makes them."""
         so_far = int(self.told.read_text()) if self.told.exists() else 0
         happenings = chapter(so_far, count)
@@ -119,7 +119,7 @@ class LocalSalesforce:
         if refused := [one.error for one in results if one.error]:
             raise CannotRun(f"publishing to {topic} was refused: {refused[0]}")
 
-    def _change(self, happenings: list[Happening]) -> None:
+    def _change(self, happenings: list[SampleEvent]) -> None:
         for one in happenings:
             self.remote.post(
                 "changes",
@@ -142,11 +142,11 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
 
 
-def _wait_ready(process: subprocess.Popen[bytes], state: Path, log: Path) -> Whereabouts:
+def _wait_ready(process: subprocess.Popen[bytes], state: Path, log: Path) -> EmulatorAddress:
     until = time.monotonic() + READY_SECONDS
     while process.poll() is None and time.monotonic() < until:
         with contextlib.suppress(EmulatorError):
-            return Whereabouts.read(state)
+            return EmulatorAddress.read(state)
         time.sleep(0.05)
     why = "it did not answer" if process.poll() is None else what_went_wrong(log)[-1]
     raise CannotRun(

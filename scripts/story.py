@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from airflow_provider_sfevents.emulator.sample import Happening, publish_sample
-from airflow_provider_sfevents.emulator.verbs import OrgVerbs
+from airflow_provider_sfevents.emulator.org.org_verbs import OrgVerbs
+from airflow_provider_sfevents.emulator.org.sample_org import SampleEvent, publish_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from airflow_provider_sfevents.emulator.verbs import Parts
+    from airflow_provider_sfevents.emulator.org.org_verbs import OrgParts
 
 _SEED = 2026
 
 
-def chapter(begin: int, count: int) -> list[Happening]:
+def chapter(begin: int, count: int) -> list[SampleEvent]:
     """What happens next, after the first `begin` things; always the same but for the times."""
     listener = _Listener()
     publish_sample(listener, begin + count, seed=_SEED)
@@ -31,18 +31,18 @@ class _Listener(OrgVerbs):
     """An org in which nothing happens but is only taken down."""
 
     def __init__(self) -> None:
-        self.heard: list[Happening] = []
+        self.heard: list[SampleEvent] = []
 
     @property
     @override
-    def _parts(self) -> Parts:
+    def _parts(self) -> OrgParts:
         raise NotImplementedError
 
     @override
     def publish(
         self, topic: str, events: Iterable[Mapping[str, Any]], *, ids: Sequence[str] | None = None
     ) -> list[bytes]:
-        self.heard += [Happening(topic=topic, fields=dict(event)) for event in events]
+        self.heard += [SampleEvent(topic=topic, fields=dict(event)) for event in events]
         return []
 
     @override
@@ -57,7 +57,7 @@ class _Listener(OrgVerbs):
         **header: Any,
     ) -> bytes:
         self.heard.append(
-            Happening(
+            SampleEvent(
                 topic=entity,
                 fields=dict(fields or {}),
                 record_id=str(record_ids),

@@ -19,7 +19,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.sample import ORDERS
+from airflow_provider_sfevents.emulator.org.sample_org import ORDERS
 from airflow_provider_sfevents.exceptions import SfEventsError
 from scripts.local_airflow import AIRFLOW, ROOT, LocalAirflow
 from scripts.local_salesforce import LocalSalesforce, free_port

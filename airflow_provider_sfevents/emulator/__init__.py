@@ -13,38 +13,41 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.emulator.clock import Clock
     from airflow_provider_sfevents.emulator.emulator import Emulator
+    from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
     from airflow_provider_sfevents.emulator.errors import EmulatorError
     from airflow_provider_sfevents.emulator.knobs import Knobs
-    from airflow_provider_sfevents.emulator.managed.config import ManagedConfig, ManagedRefused
-    from airflow_provider_sfevents.emulator.org import Org
-    from airflow_provider_sfevents.emulator.sobjects.channels import ChannelMember
+    from airflow_provider_sfevents.emulator.managed.subscription_config import (
+        ManagedConfig,
+        ManagedRefusedError,
+    )
+    from airflow_provider_sfevents.emulator.org.channels.channel_members import ChannelMember
+    from airflow_provider_sfevents.emulator.org.org import Org
 
 __all__ = [
     "ChannelMember",
-    "Clock",
     "Emulator",
+    "EmulatorClock",
     "EmulatorError",
     "Knobs",
     "ManagedConfig",
-    "ManagedRefused",
+    "ManagedRefusedError",
     "Org",
 ]
 
-_WHERE = {
-    "ChannelMember": "sobjects.channels",
-    "Clock": "clock",
+_MODULES = {
+    "ChannelMember": "org.channels.channel_members",
+    "EmulatorClock": "emulator_clock",
     "Emulator": "emulator",
     "EmulatorError": "errors",
     "Knobs": "knobs",
-    "ManagedConfig": "managed.config",
-    "ManagedRefused": "managed.config",
-    "Org": "org",
+    "ManagedConfig": "managed.subscription_config",
+    "ManagedRefusedError": "managed.subscription_config",
+    "Org": "org.org",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,4 +1,4 @@
-"""The command `sfevents-emulator`: start an emulator, publish to it, look into it."""
+"""The command `sfevents-emulator`: start an emulator, publish to it, inspect it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,34 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.emulator import cli, commands
+from airflow_provider_sfevents.emulator.cli import command_line, emulator_commands
+from airflow_provider_sfevents.emulator.cli.remote import EmulatorAddress, state_file
 from airflow_provider_sfevents.emulator.emulator import Emulator
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.remote import Whereabouts, state_file
 
 if TYPE_CHECKING:
     import argparse
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; 0 when it did what it was asked, 2 when it could not, 130 when it was interrupted."""
-    args = cli.parser().parse_args(argv)
+    """Run one command and return its exit code.
+
+    0: done; 2: refused, with the reason on stderr; 130: interrupted.
+    """
+    args = command_line.parser().parse_args(argv)
     try:
         if args.command == "start":
             _start(args)
         else:
-            for line in commands.run(args):
+            for line in emulator_commands.run(args):
                 print(line)
     except EmulatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        return 130  # as shells say it
+        return 130  # the exit code that shells use
     except BrokenPipeError:
-        # Whoever read our output has seen enough, say `head`.
+        # The reader of the output has closed the pipe, for example `head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -46,7 +49,7 @@ def _start(args: argparse.Namespace) -> None:
     emulator = Emulator(
         tls=args.tls,
         folder=args.folder,
-        knobs=cli.knobs(args.knob, args.keepalive),
+        knobs=command_line.knobs(args.knob, args.keepalive),
         sample=args.sample,
         grpc_port=args.grpc_port,
         http_port=args.http_port,
@@ -55,24 +58,24 @@ def _start(args: argparse.Namespace) -> None:
     )
     state = (Path(args.state) if args.state else state_file(args.folder)).resolve()
     with emulator:
-        where = emulator.whereabouts
-        where.write(state)
-        _say(emulator, where, state)
+        address = emulator.address
+        address.write(state)
+        _print_address(emulator, address, state)
         stop.wait()
         if (
-            state.exists() and Whereabouts.read(state) == where
-        ):  # not that of an emulator started later
+            state.exists() and EmulatorAddress.read(state) == address
+        ):  # another emulator may have replaced it
             state.unlink()
     print("stopped", flush=True)
 
 
-def _say(emulator: Emulator, where: Whereabouts, state: Path) -> None:
-    print(f"Pub/Sub API  {where.endpoint}")
-    print(f"Login URL    {where.login_url}")
-    print(f"My Domain    {where.url}")
-    print(f"Org          {where.org_id}")
-    if where.ca_file:
-        print(f"CA           {where.ca_file}")
+def _print_address(emulator: Emulator, address: EmulatorAddress, state: Path) -> None:
+    print(f"Pub/Sub API  {address.endpoint}")
+    print(f"Login URL    {address.login_url}")
+    print(f"My Domain    {address.url}")
+    print(f"Org          {address.org_id}")
+    if address.ca_file:
+        print(f"CA           {address.ca_file}")
     print(f"State file   {state}")
     print(f"Connection   {emulator.connection_json()}")
     print("Stop it with Ctrl-C.", flush=True)

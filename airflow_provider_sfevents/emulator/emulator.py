@@ -1,4 +1,4 @@
-"""The emulator itself: puts orgs, buses and servers together, and answers the test that runs it."""
+"""The emulator: it combines orgs, buses and servers, and serves the test that runs it."""
 
 from __future__ import annotations
 
@@ -10,44 +10,48 @@ from typing import TYPE_CHECKING, Any, Self
 
 from typing_extensions import override
 
-from airflow_provider_sfevents.emulator.bus import Bus
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.connections import connection
+from airflow_provider_sfevents.emulator.airflow_connection import connection
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.journal import open_log
+from airflow_provider_sfevents.emulator.cli.remote import TOKEN_VARIABLE, EmulatorAddress
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.extras import require
 from airflow_provider_sfevents.emulator.fault_verbs import FaultVerbs
-from airflow_provider_sfevents.emulator.folder import read_orgs, write_orgs
-from airflow_provider_sfevents.emulator.guard import own_names
-from airflow_provider_sfevents.emulator.hosting import Hosting
-from airflow_provider_sfevents.emulator.identities import Identity
-from airflow_provider_sfevents.emulator.journal import open_log
+from airflow_provider_sfevents.emulator.http.admin.admin_guard import own_names
+from airflow_provider_sfevents.emulator.http.logins.oauth_tokens import TokenEndpoint
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
-from airflow_provider_sfevents.emulator.oauth import Tenant, TokenEndpoint
-from airflow_provider_sfevents.emulator.org import Org
-from airflow_provider_sfevents.emulator.remote import TOKEN_VARIABLE, Whereabouts
-from airflow_provider_sfevents.emulator.state import State
-from airflow_provider_sfevents.emulator.verbs import OrgVerbs, Parts
+from airflow_provider_sfevents.emulator.managed.subscription_registry import ManagedRegistry
+from airflow_provider_sfevents.emulator.network.hosting import Hosting
+from airflow_provider_sfevents.emulator.org.org import Org
+from airflow_provider_sfevents.emulator.org.org_verbs import OrgParts, OrgVerbs
+from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
+from airflow_provider_sfevents.emulator.state.org_identity import Identity, Tenant
+from airflow_provider_sfevents.emulator.state_folder import read_orgs, write_orgs
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from airflow_provider_sfevents.emulator.records import Call
-    from airflow_provider_sfevents.emulator.server import HttpHost
+    from airflow_provider_sfevents.emulator.network.servers import HttpHost
+    from airflow_provider_sfevents.emulator.state.call_log import RecordedCall
 
 
 class Emulator(OrgVerbs, FaultVerbs):
-    """A stand-in for Salesforce: the Pub/Sub API over gRPC, the logins over HTTP, in a thread of its own.
+    """A stand-in for Salesforce: Pub/Sub API, REST and logins, served by a thread of its own.
 
-    Use it as a context manager, or call `start` and `stop`. Its verbs (`define_event`, `publish` ...) are those of its
-    first org, `org`; those of `FaultVerbs` (`fail_next`, `freeze` ...) are about all orgs.
+    Use it as a context manager, or call `start` and `stop`. Its verbs (`define_event`, `publish`
+    ...) apply to its first org, `org`; those of `FaultVerbs` (`fail_next`, `freeze` ...) apply to
+    all orgs.
 
-    :param tls: serve both faces over TLS; clients must trust `ca_file`.
-    :param folder: where events, schemas, orgs and ports are kept, so that they are there again after a restart.
-    :param clock: moves retention and token life; made where it is not given.
-    :param sample: begin with a realistic org: orders, accounts, contacts.
-    :param http_port: port of the first org's My Domain; 0 for the one in the folder, or a free one.
-    :param login_port: port of the login host for all orgs, likewise; `grpc_port` likewise.
+    `token` is the token of its admin API, which returns the orgs' secrets: from the environment
+    variable SFEVENTS_EMULATOR_TOKEN, otherwise random.
+
+    :param tls: serve gRPC and HTTP over TLS; clients must trust `ca_file`.
+    :param folder: folder that keeps events, schemas, orgs and ports for the next start.
+    :param clock: clock of retention and token life; created if not given.
+    :param sample: define a realistic org: orders, accounts, contacts.
+    :param http_port: port of the first org's My Domain; 0: the port from the folder, or a free one.
+    :param login_port: port of the login host of all orgs, likewise; `grpc_port` likewise.
     :param host: address to listen on.
 
     `token` is that of its own face over HTTP, which hands out the orgs' secrets: from the
@@ -60,14 +64,14 @@ class Emulator(OrgVerbs, FaultVerbs):
         tls: bool = False,
         folder: str | Path | None = None,
         knobs: Knobs | None = None,
-        clock: Clock | None = None,
+        clock: EmulatorClock | None = None,
         sample: bool = False,
         grpc_port: int = 0,
         http_port: int = 0,
         login_port: int = 0,
         host: str = "127.0.0.1",
     ) -> None:
-        self.clock = clock or Clock()
+        self.clock = clock or EmulatorClock()
         self.knobs = knobs or Knobs()
         self._tls = tls
         self._folder = Path(folder).resolve() if folder else None
@@ -77,21 +81,22 @@ class Emulator(OrgVerbs, FaultVerbs):
         self.token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(32)
         self._hosting: Hosting | None = None
         self._login: HttpHost | None = None
-        self._state = State.new(clock=self.clock, knobs=self.knobs)
+        self._state = EmulatorState.new(clock=self.clock, knobs=self.knobs)
         self._orgs: list[Org] = []
 
     # --- start and stop ----------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Listen; returns when both faces answer.
+        """Start listening; return when gRPC and HTTP answer.
 
-        :raises EmulatorError: when a port is taken, an extra is not installed, or the folder is not an emulator's.
+        :raises EmulatorError: a port is in use, an extra is not installed, or the folder is not an
+            emulator's.
         """
         if self._hosting:
             raise EmulatorError(f"this emulator runs already, at {self.endpoint}")
         for module in ("grpc", "grpc_reflection", "fastavro", "starlette", "uvicorn", "jwt"):
             require(module)
-        self._state = State.new(clock=self.clock, knobs=self.knobs)
+        self._state = EmulatorState.new(clock=self.clock, knobs=self.knobs)
         self._orgs = []
         self._hosting = Hosting(host=self._host, folder=self._folder, tls=self._tls)
         try:
@@ -102,7 +107,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         return self
 
     def stop(self) -> None:
-        """Close every stream and port; what clients did can still be asked."""
+        """Close every stream and port; the call log stays readable."""
         hosting, self._hosting = self._hosting, None
         self._state.cometd.close()
         if hosting:
@@ -119,7 +124,7 @@ class Emulator(OrgVerbs, FaultVerbs):
     ) -> None:
         self.stop()
 
-    # --- where it is -------------------------------------------------------------------------------------------------
+    # --- addresses ---------------------------------------------------------------------------------------------------
 
     @property
     def endpoint(self) -> str:
@@ -128,14 +133,14 @@ class Emulator(OrgVerbs, FaultVerbs):
 
     @property
     def login_url(self) -> str:
-        """The login host for all orgs, as login.salesforce.com; client credentials are refused there."""
+        """URL of the login host of all orgs, as login.salesforce.com; refuses client credentials."""
         if self._login is None:
             raise EmulatorError("the emulator was never started")
         return self._here().url(self._login)
 
     @property
     def my_domain_url(self) -> str:
-        """The first org's own host, and its instance URL."""
+        """URL of the first org's My Domain, which is its instance URL."""
         return self.org.instance_url
 
     @property
@@ -144,9 +149,9 @@ class Emulator(OrgVerbs, FaultVerbs):
         return self._here().ca_file
 
     @property
-    def whereabouts(self) -> Whereabouts:
-        """All that the command line needs to find it; `write` makes a state file of it."""
-        return Whereabouts(
+    def address(self) -> EmulatorAddress:
+        """Address for the command line; `write` saves it as a state file."""
+        return EmulatorAddress(
             url=self.my_domain_url,
             endpoint=self.endpoint,
             login_url=self.login_url,
@@ -170,7 +175,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         return tuple(self._orgs)
 
     def add_org(self, name: str = "") -> Org:
-        """Another org with a bus, an app and a My Domain of its own."""
+        """Add an org with its own bus, connected app and My Domain."""
         org = self._add(Identity.new(name or f"org{len(self._orgs) + 1}"))
         self._save()
         return org
@@ -180,54 +185,57 @@ class Emulator(OrgVerbs, FaultVerbs):
     ) -> dict[str, Any]:
         """Airflow connection to an org: `conn_type`, `host`, `login`, `password` and `extra`.
 
-        :param auth: `client_credentials`, `jwt_bearer`, `refresh_token`, `password`, `soap`, or `session` with a token
-            that is issued now.
+        :param auth: `client_credentials`, `jwt_bearer`, `refresh_token`, `password`, `soap`, or
+            `session` with a newly issued token.
         """
         where = {"login_url": self.login_url, "endpoint": self.endpoint, "ca_file": self.ca_file}
         return connection(auth, org or self.org, sessions=self._state.sessions, **where)
 
     def connection_json(self, auth: str = "client_credentials", org: Org | None = None) -> str:
-        """Give the connection as the text for `AIRFLOW_CONN_SFEVENTS_DEFAULT` or `airflow connections add --conn-json`."""
+        """Airflow connection as JSON text.
+
+        For `AIRFLOW_CONN_SFEVENTS_DEFAULT` or `airflow connections add --conn-json`.
+        """
         return json.dumps(self.connection(auth, org))
 
-    # --- what clients did --------------------------------------------------------------------------------------------
+    # --- call log ----------------------------------------------------------------------------------------------------
 
     @property
-    def requests(self) -> tuple[Call, ...]:
+    def requests(self) -> tuple[RecordedCall, ...]:
         """Every RPC and login request so far, of all orgs, also those refused for their headers."""
-        return self._state.records.calls()
+        return self._state.call_log.calls()
 
     @property
     def open_streams(self) -> int:
-        """Subscribe streams open now, of all orgs."""
-        return self._state.records.open_streams()
+        """Number of open Subscribe streams of all orgs."""
+        return self._state.call_log.open_streams()
 
     @property
     def streams_by_connection(self) -> list[int]:
-        """HTTP/2 streams open on each connection, with those of calls under way."""
+        """Number of open HTTP/2 streams per connection, including calls in progress."""
         return self._here().network(lambda relay: relay.streams())
 
     @property
     def connections(self) -> int:
-        """HTTP/2 connections of clients open now; a client opens another one when it has too many streams for one."""
+        """Number of open HTTP/2 connections; a client opens another one when the first is full."""
         return self._here().network(lambda relay: relay.connections)
 
     def wait_open_streams(self, count: int, timeout: float = 60.0) -> None:
-        """Wait until exactly so many streams are open, each at its place.
+        """Wait until exactly `count` streams are open and started.
 
-        A server sees a client leave a moment after it left.
+        A server notices the departure of a client a moment later.
 
-        :raises TimeoutError: when that does not come true.
+        :raises TimeoutError: the number was not reached in time.
         """
-        if not self._state.records.wait_open_streams(count, timeout):
+        if not self._state.call_log.wait_open_streams(count, timeout):
             raise TimeoutError(
                 f"{self.open_streams} streams are open after {timeout} s, not {count}"
             )
 
     def check(self) -> None:
-        """Raise what went wrong inside the emulator, if anything did: such an error must fail the test.
+        """Raise the first error inside the emulator, if any: such an error must fail the test.
 
-        :raises EmulatorError: from the first one.
+        :raises EmulatorError: chained to the first error.
         """
         if self._state.defects:
             first = self._state.defects[0]
@@ -239,12 +247,12 @@ class Emulator(OrgVerbs, FaultVerbs):
 
     @property
     @override
-    def _parts(self) -> Parts:
+    def _parts(self) -> OrgParts:
         return self.org.parts
 
     def _open(self, hosting: Hosting) -> None:
-        from airflow_provider_sfevents.emulator.apps import login_app
-        from airflow_provider_sfevents.emulator.servicer import Servicer
+        from airflow_provider_sfevents.emulator.grpc.servicer import Servicer
+        from airflow_provider_sfevents.emulator.http_apps import login_app
 
         saved = read_orgs(self._folder) if self._folder else {}
         self._login = hosting.bind(self._port("login_port", saved))
@@ -266,13 +274,16 @@ class Emulator(OrgVerbs, FaultVerbs):
         )
         self._save()
         if self._sample and not self.org.bus.topics:
-            from airflow_provider_sfevents.emulator.sample import define_sample
+            from airflow_provider_sfevents.emulator.org.sample_org import define_sample
 
             define_sample(self.org)
 
     def _add(self, identity: Identity) -> Org:
-        """Make an org on a port of its own; it answers when the others do, or at once if they do."""
-        from airflow_provider_sfevents.emulator.apps import my_domain_app
+        """Create an org on a port of its own.
+
+        It answers together with the others, or at once if they answer already.
+        """
+        from airflow_provider_sfevents.emulator.http_apps import my_domain_app
 
         hosting = self._here()
         asked = self._ports["http_port"] if not self._orgs else 0
@@ -280,11 +291,11 @@ class Emulator(OrgVerbs, FaultVerbs):
         tenant = Tenant(identity=identity, instance_url=hosting.url(http))
         bus = self._bus(identity.org_id)
         managed = self._managed(identity.org_id, bus)
-        parts = Parts(
+        parts = OrgParts(
             identity=identity,
             bus=bus,
             clock=self.clock,
-            records=self._state.records,
+            call_log=self._state.call_log,
             managed=managed,
         )
         bus.sweep()

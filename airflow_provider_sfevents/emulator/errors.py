@@ -1,7 +1,7 @@
-"""What the emulator says no with: errors of its own user, and refusals a client gets over the wire.
+"""Errors of the emulator: mistakes of its user, and refusals that clients receive.
 
-The texts and statuses of refusals are Salesforce's where they are known (Pub/Sub API guide, "Handle Errors", and logs
-of live orgs); statuses nobody has published follow the meaning of the code.
+The texts and statuses of refusals are Salesforce's if known (Pub/Sub API guide, "Handle Errors",
+and logs of live orgs); unpublished statuses follow the meaning of the code.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ STATUSES = (
 
 
 class EmulatorError(Exception):
-    """The person who runs the emulator asked for what it cannot do; the message says what to change."""
+    """The emulator cannot do what its user asked; the message says what to change."""
 
 
-class PortInUse(EmulatorError):  # noqa: N818 - what happened, not an -Error
-    """A port that was asked for is taken."""
+class PortInUseError(EmulatorError):
+    """The requested port is in use."""
 
 
-class Refusal(Exception):  # noqa: N818
-    """An RPC ends with an error.
+class RefusalError(Exception):
+    """Refusal that ends an RPC with an error.
 
-    :param code: the `error-code` trailer without its common prefix; empty for an error of the transport, which
+    :param code: `error-code` trailer without its common prefix; empty for a transport error, which
         carries no trailers.
     :param status: name of the gRPC status.
     """
@@ -53,7 +53,7 @@ class Refusal(Exception):  # noqa: N818
 
     @property
     def error_code(self) -> str:
-        """As in the trailer."""
+        """Full error code, as in the trailer."""
         return PREFIX + self.code if self.code else ""
 
 
@@ -95,7 +95,7 @@ MANAGED: dict[str, tuple[str, str]] = {
         "The first ManagedFetchRequest can't have an auth_refresh.",
     ),
 }
-"""Codes of ManagedSubscribe, after their own prefix `managed.subscription.`"""
+"""Codes of ManagedSubscribe, after their prefix `managed.subscription.`"""
 
 KNOWN: dict[str, tuple[str, str]] = {
     "service.unavailable": ("INTERNAL", "The service is unavailable. Try again later."),
@@ -191,5 +191,8 @@ KNOWN: dict[str, tuple[str, str]] = {
 }
 
 UNDOCUMENTED = frozenset({"publish.topic.cannot.publish"})
-"""Codes without any source. The service must refuse there, and nothing says with which code; this
-one is made after that for subscribing."""
+"""Codes without a source.
+
+The service must refuse there, and its code is not documented; this one follows the code for
+subscribing.
+"""

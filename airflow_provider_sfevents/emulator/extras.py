@@ -1,4 +1,4 @@
-"""Loads what only the emulator needs, with a message that says how to get it."""
+"""Import of the emulator's optional packages, with an installation hint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _INSTALL = "pip install 'airflow-provider-sfevents[emulator]'"
 def require(module: str) -> Any:
     """Import a module.
 
-    :raises EmulatorError: when it is not installed.
+    :raises EmulatorError: the module is not installed.
     """
     try:
         return import_module(module)

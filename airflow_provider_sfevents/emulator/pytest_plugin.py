@@ -30,8 +30,8 @@ def sfevents_emulator(
 
     Its token is in the environment meanwhile, so that a test may use `sfevents-emulator … --url`.
     """
+    from airflow_provider_sfevents.emulator.cli.remote import TOKEN_VARIABLE
     from airflow_provider_sfevents.emulator.emulator import Emulator
-    from airflow_provider_sfevents.emulator.remote import TOKEN_VARIABLE
 
     with Emulator(knobs=sfevents_knobs) as bus:
         monkeypatch.setenv(TOKEN_VARIABLE, bus.token)

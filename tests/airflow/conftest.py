@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import pytest
 
-from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts
+from airflow_provider_sfevents.emulator.cli.remote import EmulatorAddress, Remote
 from scripts.processes import running
 from tests.airflow.standalone import cluster_connection, spark_master
 from tests.harness.airflow_home import AirflowHome
@@ -204,7 +204,7 @@ def _salesforce(folder: Path, environment: dict[str, str]) -> Iterator[Remote]:
     with running(command, log=log, environment=environment, folder=folder) as process:
         wait_until(lambda: state.exists() or process.poll() is not None, "the emulator starts")
         assert state.exists(), log.read_text()
-        yield Whereabouts.read(state).remote()
+        yield EmulatorAddress.read(state).remote()
 
 
 @pytest.hookimpl(wrapper=True)

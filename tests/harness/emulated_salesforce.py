@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+from airflow_provider_sfevents.emulator.cli.remote import EmulatorAddress, Remote, state_file
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.remote import Remote, Whereabouts, state_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ class EmulatedSalesforce:
     knobs: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[str] | None = None
     _hours: float = 0.0
-    _where: Whereabouts | None = None
+    _where: EmulatorAddress | None = None
     _delivered_before: dict[str, int] = field(default_factory=dict)
 
     def start(self) -> Self:
@@ -62,7 +62,7 @@ class EmulatedSalesforce:
                 said = (self.folder / "emulator.log").read_text()
                 raise AssertionError(f"the emulator did not start:\n{said}")
             time.sleep(0.02)
-        self._where = Whereabouts.read(state)
+        self._where = EmulatorAddress.read(state)
         if self._hours:
             self.order("clock.advance", hours=self._hours)
         return self
@@ -125,7 +125,7 @@ class EmulatedSalesforce:
         return self.where.org_id
 
     @property
-    def where(self) -> Whereabouts:
+    def where(self) -> EmulatorAddress:
         assert self._where is not None, "start() comes first"
         return self._where
 

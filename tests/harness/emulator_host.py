@@ -12,13 +12,13 @@ import sys
 from typing import Any
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.emulator.cli import knobs
-from airflow_provider_sfevents.emulator.remote import state_file
+from airflow_provider_sfevents.emulator.cli.command_line import knobs
+from airflow_provider_sfevents.emulator.cli.remote import state_file
 
 
 def main(folder: str, *settings: str) -> None:
     with Emulator(folder=folder, knobs=knobs(list(settings), None)) as emulator:
-        emulator.whereabouts.write(state_file(folder))
+        emulator.address.write(state_file(folder))
         for line in sys.stdin:
             order = json.loads(line)
             found: Any = emulator

@@ -1,1 +1,1 @@
-"""The Streaming API: events over CometD long polling, as older clients read them."""
+"""The Streaming API: events over CometD long polling, for older clients."""

@@ -1,1 +1,1 @@
-"""ManagedSubscribe: subscriptions whose place Salesforce keeps. Configs, committed replay ids, the one client of each."""
+"""Managed subscriptions of an org: configs, rules, committed replay ids."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_sfevents.batches.waiting import Coming, Heard
-    from airflow_provider_sfevents.emulator.managed.config import ManagedConfig
+    from airflow_provider_sfevents.emulator.managed.subscription_config import ManagedConfig
     from airflow_provider_sfevents.staging.area import TopicFolder
 
 NAME = "Orders"

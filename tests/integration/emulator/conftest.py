@@ -16,7 +16,7 @@ import grpc
 import pytest
 from grpc import aio
 
-from airflow_provider_sfevents.emulator.remote import TOKEN_VARIABLE
+from airflow_provider_sfevents.emulator.cli.remote import TOKEN_VARIABLE
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb, pubsub_api_pb2_grpc as rpc
 from tests.integration.emulator.event_calls import EventCall
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator
-from airflow_provider_sfevents.emulator.untrusted import MOST_BYTES
+from airflow_provider_sfevents.emulator.http.request_bodies import MOST_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

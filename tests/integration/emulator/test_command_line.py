@@ -78,7 +78,7 @@ def test_the_state_file_has_the_token(tmp_path: Path, says: Says) -> None:
         bus.token = "another"
     with bus:
         state = tmp_path / "emulator.json"
-        bus.whereabouts.write(state)
+        bus.address.write(state)
         assert says("look", "--state", str(state))[0] == 0
         code, _, err = says("look", "--url", bus.my_domain_url)
         assert (code, "the emulator wants its token" in err) == (2, True)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.emulator import Emulator, EmulatorError, Knobs
-from airflow_provider_sfevents.emulator.errors import PortInUse
+from airflow_provider_sfevents.emulator.errors import PortInUseError
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 Talk = Callable[..., Any]
@@ -95,7 +95,7 @@ def test_a_port_in_use_is_named(which: str) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         bus = Emulator(**{which: port})
-        with pytest.raises(PortInUse, match=f"port {port} on 127.0.0.1 is in use"):
+        with pytest.raises(PortInUseError, match=f"port {port} on 127.0.0.1 is in use"):
             bus.start()
     with bus:
         assert bus.endpoint

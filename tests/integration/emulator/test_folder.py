@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.emulator import ChannelMember, Emulator
-from airflow_provider_sfevents.emulator.bus import Bus
-from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.journal import open_log
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.journal import open_log
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
 PUBLISHER = """
 import sys
 from pathlib import Path
-from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.journal import open_log
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic, EncodedEvent
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+from airflow_provider_sfevents.emulator.bus.journal import open_log
 from airflow_provider_sfevents.emulator.knobs import Knobs
 
-bus = Bus(name="00D", clock=Clock(), knobs=Knobs())
+bus = Bus(name="00D", clock=EmulatorClock(), knobs=Knobs())
 log = open_log(bus, Path(sys.argv[1]), file_bytes=500)
 if not bus.topics:
-    bus.define(Topic(name="/event/A__e", kind="event", record="A__e", schema_id="s"))
+    bus.define(BusTopic(name="/event/A__e", kind="event", record="A__e", schema_id="s"))
 while True:
-    [replay_id] = bus.append("/event/A__e", [Encoded("i", "s", b"p" * 40)])
+    [replay_id] = bus.append("/event/A__e", [EncodedEvent("i", "s", b"p" * 40)])
     print(replay_id.hex(), flush=True)
 """
 
@@ -49,7 +50,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
             heard += [publisher.stdout.readline() for _ in range(300)]
             publisher.kill()
             heard += [line for line in publisher.stdout.readlines() if line.endswith("\n")]
-    bus = Bus(name="00D", clock=Clock(), knobs=Knobs())
+    bus = Bus(name="00D", clock=EmulatorClock(), knobs=Knobs())
     log = open_log(bus, path)
     log.close()
     there = [bus.replay_id(one.position).hex() for one in bus.retained("/event/A__e")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator import Clock, Emulator, Knobs
+from airflow_provider_sfevents.emulator import Emulator, EmulatorClock, Knobs
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -65,7 +65,7 @@ def _layout(schema: dict[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
 def bus(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     """An org at noon; a test may set knobs as the fixture's parameter."""
     over: dict[str, Any] = getattr(request, "param", {})
-    with Emulator(clock=Clock(NOON), knobs=Knobs(half_close_seconds=0.01, **over)) as bus:
+    with Emulator(clock=EmulatorClock(NOON), knobs=Knobs(half_close_seconds=0.01, **over)) as bus:
         yield bus
         bus.check()
 

@@ -10,7 +10,7 @@ import pytest
 from grpc import aio
 
 from airflow_provider_sfevents.emulator import Emulator, Knobs
-from airflow_provider_sfevents.emulator.payloads import codec_for
+from airflow_provider_sfevents.emulator.bus.payload_codec import codec_for
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 Talk = Callable[..., Any]

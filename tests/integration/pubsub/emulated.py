@@ -6,7 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.emulator import Clock as BusClock, Emulator, Knobs
+from airflow_provider_sfevents.emulator import Emulator, EmulatorClock as BusClock, Knobs
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.session_cache import SessionCache
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_sfevents.emulator import Clock as BusClock
+from airflow_provider_sfevents.emulator import EmulatorClock as BusClock
 from airflow_provider_sfevents.exceptions import (
     AuthenticationError,
     ConfigurationError,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sfevents.emulator.sobjects.arranging import NO_RECORD, Enriched, arrange
-from airflow_provider_sfevents.emulator.sobjects.edits import Draft, Record
+from airflow_provider_sfevents.emulator.org.records.change_ordering import (
+    NO_RECORD,
+    Enriched,
+    arrange,
+)
+from airflow_provider_sfevents.emulator.org.records.record_edits import ChangeDraft, Record
 
 
 def _change(
     record_id: str, fields: dict[str, Any] | None = None, kind: str = "UPDATE", entity: str = "A"
-) -> tuple[Draft, Enriched]:
+) -> tuple[ChangeDraft, Enriched]:
     record = Record(id=record_id, entity=entity, values={})
-    draft = Draft(
+    draft = ChangeDraft(
         change_type=kind,
         entity=entity,
         record_id=record_id,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from airflow_provider_sfevents.emulator import bitmaps, schemas
-from airflow_provider_sfevents.emulator.field_types import FieldTypes
-from airflow_provider_sfevents.emulator.sample import ACCOUNT, CONTACT
+from airflow_provider_sfevents.emulator.bus import avro_schemas, field_bitmaps
+from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
+from airflow_provider_sfevents.emulator.org.sample_org import ACCOUNT, CONTACT
 
 
 def _schema(entity: str, fields: dict[str, str]) -> dict[str, Any]:
-    return schemas.change_event_schema(entity, fields, FieldTypes(), snapshot=True)
+    return avro_schemas.change_event_schema(entity, fields, FieldTypes(), snapshot=True)
 
 
 ACCOUNTS = _schema("Account", ACCOUNT)
@@ -44,32 +44,32 @@ CONTACTS = _schema("Contact", CONTACT)
 )
 def test_examples_on_account(names: list[str], encoded: list[str]) -> None:
     """Field positions of an Account without record types give the bitmaps seen on live orgs."""
-    assert bitmaps.encode(ACCOUNTS, names) == encoded
+    assert field_bitmaps.encode(ACCOUNTS, names) == encoded
 
 
 def test_documented_example() -> None:
     """The guide's example: top bits 5,6,7,10,24,26,29,30, child bit 4 of field 4, child bits 1,2 of field 7."""
-    assert bitmaps.positions("0x650004E0") == [5, 6, 7, 10, 24, 26, 29, 30]
-    assert bitmaps.positions("0x10") == [4]
-    assert bitmaps.positions("0x06") == [1, 2]
-    assert bitmaps.to_hex([5, 6, 7, 10, 24, 26, 29, 30]) == "0x650004E0"
+    assert field_bitmaps.positions("0x650004E0") == [5, 6, 7, 10, 24, 26, 29, 30]
+    assert field_bitmaps.positions("0x10") == [4]
+    assert field_bitmaps.positions("0x06") == [1, 2]
+    assert field_bitmaps.to_hex([5, 6, 7, 10, 24, 26, 29, 30]) == "0x650004E0"
 
 
 def test_second_address_refers_to_the_first_ones_record() -> None:
     """A compound that is only named in the schema has the members of the record it names."""
-    assert bitmaps.decode(CONTACTS, ["0x00", "4-0x02"]) == ["MailingAddress.City"]
+    assert field_bitmaps.decode(CONTACTS, ["0x00", "4-0x02"]) == ["MailingAddress.City"]
 
 
 def test_member_of_a_name() -> None:
     """A person's name is a compound too."""
-    assert bitmaps.encode(CONTACTS, ["Name.LastName"]) == ["0x00", "2-0x04"]
+    assert field_bitmaps.encode(CONTACTS, ["Name.LastName"]) == ["0x00", "2-0x04"]
 
 
 @given(st.sets(st.integers(0, 200)))
 def test_positions_undo_to_hex(bits: set[int]) -> None:
     """What is encoded decodes to the same bits, in an even number of upper-case digits."""
-    text = bitmaps.to_hex(bits)
-    assert set(bitmaps.positions(text)) == bits
+    text = field_bitmaps.to_hex(bits)
+    assert set(field_bitmaps.positions(text)) == bits
     assert len(text) % 2 == 0
     assert text[2:] == text[2:].upper()
 
@@ -77,11 +77,11 @@ def test_positions_undo_to_hex(bits: set[int]) -> None:
 @given(st.sets(st.sampled_from([*ACCOUNT, "BillingAddress.City", "ShippingAddress.Latitude"])))
 def test_names_survive_both_ways(names: set[str]) -> None:
     """Names that are encoded are the names that are decoded."""
-    assert set(bitmaps.decode(ACCOUNTS, bitmaps.encode(ACCOUNTS, names))) == names
+    assert set(field_bitmaps.decode(ACCOUNTS, field_bitmaps.encode(ACCOUNTS, names))) == names
 
 
 @pytest.mark.parametrize("name", ["Nope", "BillingAddress.Nope", "Phone.Area"])
 def test_unknown_field_is_named(name: str) -> None:
     """A field the schema does not have is refused by its whole name."""
     with pytest.raises(ValueError, match=name):
-        bitmaps.encode(ACCOUNTS, [name])
+        field_bitmaps.encode(ACCOUNTS, [name])

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator import schemas
-from airflow_provider_sfevents.emulator.changes import Change, to_record
+from airflow_provider_sfevents.emulator.bus import avro_schemas
+from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
+from airflow_provider_sfevents.emulator.bus.change_events import ChangeMessage, to_record
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.field_types import FieldTypes
-from airflow_provider_sfevents.emulator.sample import ACCOUNT
+from airflow_provider_sfevents.emulator.org.sample_org import ACCOUNT
 
-SCHEMA = schemas.change_event_schema("Account", ACCOUNT, FieldTypes(), snapshot=True)
+SCHEMA = avro_schemas.change_event_schema("Account", ACCOUNT, FieldTypes(), snapshot=True)
 AT = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
 AT_SECOND = 1767323045000
 
 
 def _record(change_type: str, fields: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    change = Change(
+    change = ChangeMessage(
         entity="Account",
         change_type=change_type,
         record_ids=("001000000000001AAA",),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator.cometd import answers
+from airflow_provider_sfevents.emulator.cometd import replies
 
 CONNECT: dict[str, Any] = {"channel": "/meta/connect", "clientId": "3ll1", "id": "7"}
 HANDSHAKE: dict[str, Any] = {"channel": "/meta/handshake", "id": "1"}
@@ -15,7 +15,7 @@ EXT = {"replay": True, "payload.format": True}
 
 def test_handshake_without_advice() -> None:
     """A handshake says that there is replay, and advises nothing."""
-    assert answers.handshaken(HANDSHAKE, "3ll1") == {
+    assert replies.handshaken(HANDSHAKE, "3ll1") == {
         "ext": EXT,
         "minimumVersion": "1.0",
         "clientId": "3ll1",
@@ -29,16 +29,16 @@ def test_handshake_without_advice() -> None:
 
 def test_connect_with_advice_and_without() -> None:
     """The first connect's answer has advice, a later one's none."""
-    advice = answers.first_advice(110_000, multiple_clients=False)
+    advice = replies.first_advice(110_000, multiple_clients=False)
     assert advice == {"interval": 0, "timeout": 110_000, "reconnect": "retry"}
     plain = {"clientId": "3ll1", "channel": "/meta/connect", "id": "7", "successful": True}
-    assert answers.accepted(CONNECT, advice) == {**plain, "advice": advice}
-    assert answers.accepted(CONNECT) == plain
+    assert replies.accepted(CONNECT, advice) == {**plain, "advice": advice}
+    assert replies.accepted(CONNECT) == plain
 
 
 def test_advice_for_several_clients_in_one_browser() -> None:
     """The other advice that was seen asks for two seconds between connects."""
-    assert answers.first_advice(110_000, multiple_clients=True) == {
+    assert replies.first_advice(110_000, multiple_clients=True) == {
         "interval": 2000,
         "multiple-clients": True,
         "reconnect": "retry",
@@ -49,13 +49,13 @@ def test_advice_for_several_clients_in_one_browser() -> None:
 def test_subscription_is_named_in_its_answer() -> None:
     """Accepted or refused, the answer says which subscription it is about; an id that was not sent does not appear."""
     asked = {"channel": "/meta/subscribe", "clientId": "c", "subscription": "/event/X__e"}
-    assert answers.accepted(asked) == {**asked, "successful": True}
-    assert answers.refused(asked, "403::No") == {**asked, "error": "403::No", "successful": False}
+    assert replies.accepted(asked) == {**asked, "successful": True}
+    assert replies.refused(asked, "403::No") == {**asked, "error": "403::No", "successful": False}
 
 
 def test_token_that_is_no_longer_good() -> None:
     """On connect the error stands in `error`, on the handshake in `ext`; both tell the client to stop."""
-    assert answers.unauthenticated(CONNECT, answers.AUTHENTICATION_INVALID) == {
+    assert replies.unauthenticated(CONNECT, replies.AUTHENTICATION_INVALID) == {
         "clientId": "3ll1",
         "advice": {"reconnect": "none", "interval": 0},
         "channel": "/meta/connect",
@@ -63,7 +63,7 @@ def test_token_that_is_no_longer_good() -> None:
         "error": "401::Authentication invalid",
         "successful": False,
     }
-    assert answers.unauthenticated(HANDSHAKE, answers.AUTHENTICATION_INVALID) == {
+    assert replies.unauthenticated(HANDSHAKE, replies.AUTHENTICATION_INVALID) == {
         "ext": {"sfdc": {"failureReason": "401::Authentication invalid"}, **EXT},
         "advice": {"reconnect": "none"},
         "channel": "/meta/handshake",
@@ -75,7 +75,7 @@ def test_token_that_is_no_longer_good() -> None:
 
 def test_lost_session() -> None:
     """The client is told to shake hands again, without being named."""
-    assert answers.unknown_client(CONNECT) == {
+    assert replies.unknown_client(CONNECT) == {
         "advice": {"interval": 0, "reconnect": "handshake"},
         "channel": "/meta/connect",
         "id": "7",
@@ -113,7 +113,7 @@ def test_orders(
     status: str, message: dict[str, Any], error: str, reason: str | None, advice: str | None
 ) -> None:
     """Each status a test may order has its error, its reason and its advice."""
-    said = answers.ordered(status, message)
+    said = replies.ordered(status, message)
     assert (said["error"], said["successful"]) == (error, False)
     found = said.get("ext", {}).get("sfdc", {}).get("failureReason")
     assert found is None if reason is None else str(found).startswith(reason)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator.cometd.asking import (
-    MessageRefused,
+from airflow_provider_sfevents.emulator.cometd.message_parsing import (
+    MessageRefusedError,
     channel_asked,
     hold_asked,
     messages_in,
@@ -80,7 +80,7 @@ def test_bodies_that_are_none(body: bytes) -> None:
 )
 def test_channels_that_cannot_be(subscription: Any, error: str) -> None:
     """Each mistake in a channel's name has its text."""
-    with pytest.raises(MessageRefused) as refused:
+    with pytest.raises(MessageRefusedError) as refused:
         channel_asked({"channel": "/meta/subscribe", "subscription": subscription})
     assert refused.value.error == error
 
@@ -112,7 +112,7 @@ def test_replay_ids(ext: Any, replay_id: int) -> None:
 @pytest.mark.parametrize("spaces", [1, 2])
 def test_replay_ids_that_cannot_be(replay_id: Any, spaces: int) -> None:
     """Refused with the id in braces, and with as many spaces as the knob says."""
-    with pytest.raises(MessageRefused) as refused:
+    with pytest.raises(MessageRefusedError) as refused:
         _asked({"replay": {TOPIC: replay_id}}, spaces)
     assert refused.value.error == (
         f"400::The replayId {{{replay_id}}} you provided was invalid.{' ' * spaces}Please provide a valid ID, -2 to replay "
@@ -126,7 +126,7 @@ def test_replay_ids_that_cannot_be(replay_id: Any, spaces: int) -> None:
 )
 def test_a_map_without_the_channel(asked: dict[str, int], shown: str) -> None:
     """The key must be the subscription's own name, case and all; the map is shown in double braces."""
-    with pytest.raises(MessageRefused) as refused:
+    with pytest.raises(MessageRefusedError) as refused:
         _asked({"replay": asked})
     assert refused.value.error == (
         f"400::The replayId for channel {{/event/X__e}} wasn't found using the provided replay ID map {shown}. Ensure that "

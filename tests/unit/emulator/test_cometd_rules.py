@@ -8,24 +8,26 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator.bus import Topic
-from airflow_provider_sfevents.emulator.cometd.connecting import (
-    Answer,
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic
+from airflow_provider_sfevents.emulator.cometd.connect_rules import (
+    AnswerEmpty,
+    ConnectState,
     Deliver,
     Exhausted,
     Hold,
     Lost,
-    Now,
     Step,
     Unauthenticated,
     next_step,
 )
-from airflow_provider_sfevents.emulator.cometd.meta import Caller, refusal, topic_error
-from airflow_provider_sfevents.emulator.cometd_clients import Client, Clients
-from airflow_provider_sfevents.emulator.sessions import Session
+from airflow_provider_sfevents.emulator.cometd.meta_channels import Caller, refusal, topic_error
+from airflow_provider_sfevents.emulator.state.cometd_clients import CometdClient, CometdClients
+from airflow_provider_sfevents.emulator.state.org_sessions import OrgSession
 
-QUIET = Now(lost=False, authentic=True, exhausted=False, ready=False, released=False, left=110.0)
-SESSION = Session(
+QUIET = ConnectState(
+    lost=False, authentic=True, exhausted=False, ready=False, released=False, left=110.0
+)
+SESSION = OrgSession(
     token="t",
     org_id="00D",
     instance_url="https://x",
@@ -41,10 +43,10 @@ GOOD = Caller(version_error="", token="t", session=SESSION, browser="b", server=
     ("changed", "step"),
     [
         ({}, Hold(110.0)),
-        ({"left": 0.0}, Answer()),
-        ({"released": True}, Answer()),
+        ({"left": 0.0}, AnswerEmpty()),
+        ({"released": True}, AnswerEmpty()),
         ({"ready": True}, Deliver()),
-        ({"ready": True, "released": True}, Answer()),
+        ({"ready": True, "released": True}, AnswerEmpty()),
         ({"ready": True, "left": 0.0}, Deliver()),
         ({"ready": True, "exhausted": True}, Exhausted()),
         ({"exhausted": True}, Exhausted()),
@@ -57,7 +59,7 @@ def test_steps_of_a_connect(changed: dict[str, Any], step: Step) -> None:
     assert next_step(replace(QUIET, **changed)) == step
 
 
-def _client(clients: Clients, until: float = 40.0, org_id: str = "00D") -> Client:
+def _client(clients: CometdClients, until: float = 40.0, org_id: str = "00D") -> CometdClient:
     return clients.add(
         org_id=org_id, user_id="005A", token="t", browser="b", server="!s", numbering=0, until=until
     )
@@ -65,7 +67,7 @@ def _client(clients: Clients, until: float = 40.0, org_id: str = "00D") -> Clien
 
 def test_a_client_is_found_in_its_org_and_time() -> None:
     """Known until its time runs out, in its own org, by its own id."""
-    clients = Clients()
+    clients = CometdClients()
     client = _client(clients)
     assert clients.find(client.client_id, "00D", 40.0) is client
     assert clients.find(client.client_id, "00D", 40.1) is None
@@ -76,7 +78,7 @@ def test_a_client_is_found_in_its_org_and_time() -> None:
 
 def test_who_is_lost_and_when() -> None:
     """A held connect keeps its client for ever; the others are lost one after the other."""
-    clients = Clients()
+    clients = CometdClients()
     assert clients.next_loss() is None
     held, soon, later = _client(clients, math.inf), _client(clients, 40.0), _client(clients, 50.0)
     assert clients.next_loss() == 40.0
@@ -90,7 +92,7 @@ def test_who_is_lost_and_when() -> None:
 
 def test_clients_are_counted_by_org() -> None:
     """The limit of concurrent clients is an org's own."""
-    clients = Clients()
+    clients = CometdClients()
     _client(clients), _client(clients), _client(clients, org_id="00E")
     assert (clients.count("00D"), clients.count("00E"), clients.count("00F")) == (2, 1, 0)
 
@@ -110,7 +112,7 @@ class Held:
 
 def test_what_held_connects_are_told() -> None:
     """To look again when the client is gone; to answer when the emulator stops, after which none is to be held."""
-    clients, gone, stays = Clients(), Held(), Held()
+    clients, gone, stays = CometdClients(), Held(), Held()
     first, second = _client(clients), _client(clients)
     first.held, second.held = gone, stays
     clients.remove(first)
@@ -139,7 +141,7 @@ def test_what_held_connects_are_told() -> None:
 )
 def test_who_is_let_in(changed: dict[str, Any], error: str | None) -> None:
     """A good version, a good token of the same user, and both cookies."""
-    client = _client(Clients())
+    client = _client(CometdClients())
     message = {"channel": "/meta/connect", "clientId": client.client_id}
     said = refusal(message, replace(GOOD, **changed), client)
     assert (said and said["error"]) == (error and error.format(id=client.client_id))
@@ -159,7 +161,7 @@ def test_who_has_no_session() -> None:
     assert refusal({"channel": "/meta/handshake"}, GOOD, None) is None
 
 
-EVENT = Topic(name="/event/X__e", kind="event")
+EVENT = BusTopic(name="/event/X__e", kind="event")
 
 
 @pytest.mark.parametrize(
@@ -185,6 +187,6 @@ EVENT = Topic(name="/event/X__e", kind="event")
         ("/any/other", None, "403::Cannot create channel {/any/other}"),
     ],
 )
-def test_which_channels_can_be_subscribed_to(name: str, topic: Topic | None, error: str) -> None:
+def test_which_channels_can_be_subscribed_to(name: str, topic: BusTopic | None, error: str) -> None:
     """A channel must be there, and the user may be kept off."""
     assert topic_error(name, topic) == error

@@ -5,19 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow_provider_sfevents.emulator import schemas
-from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
-from airflow_provider_sfevents.emulator.changes import Change, to_record
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.cometd.shapes import event_message
-from airflow_provider_sfevents.emulator.field_types import FieldTypes
-from airflow_provider_sfevents.emulator.ids import position_of
+from airflow_provider_sfevents.emulator.bus import avro_schemas
+from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
+from airflow_provider_sfevents.emulator.bus.change_events import ChangeMessage, to_record
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.payload_codec import Codec
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic, EncodedEvent
+from airflow_provider_sfevents.emulator.cometd.event_json import event_message
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.payloads import Codec
-from airflow_provider_sfevents.emulator.sample import ACCOUNT
+from airflow_provider_sfevents.emulator.org.sample_org import ACCOUNT
+from airflow_provider_sfevents.emulator.salesforce_ids import position_of
 
 EVENT, CHANGE, CHANNEL = "/event/Low_Ink__e", "/data/AccountChangeEvent", "/event/All__chn"
-INK = schemas.platform_event_schema(
+INK = avro_schemas.platform_event_schema(
     "Low_Ink__e",
     {
         "Model__c": "Text",
@@ -28,16 +29,16 @@ INK = schemas.platform_event_schema(
     },
     FieldTypes(),
 )
-ACCOUNTS = schemas.change_event_schema("Account", ACCOUNT, FieldTypes(), snapshot=True)
+ACCOUNTS = avro_schemas.change_event_schema("Account", ACCOUNT, FieldTypes(), snapshot=True)
 
 
 def _bus() -> Bus:
-    bus = Bus(name="00D", clock=Clock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
-    bus.define(Topic(name=EVENT, kind="event", record="Low_Ink__e", schema_id="ink"))
-    bus.define(Topic(name=CHANGE, kind="change", record="Account", schema_id="acc"))
-    bus.define(Topic(name=CHANNEL, kind="channel", members=(EVENT,)))
-    bus.add_schema("ink", schemas.to_json(INK))
-    bus.add_schema("acc", schemas.to_json(ACCOUNTS))
+    bus = Bus(name="00D", clock=EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
+    bus.define(BusTopic(name=EVENT, kind="event", record="Low_Ink__e", schema_id="ink"))
+    bus.define(BusTopic(name=CHANGE, kind="change", record="Account", schema_id="acc"))
+    bus.define(BusTopic(name=CHANNEL, kind="channel", members=(EVENT,)))
+    bus.add_schema("ink", avro_schemas.to_json(INK))
+    bus.add_schema("acc", avro_schemas.to_json(ACCOUNTS))
     return bus
 
 
@@ -49,7 +50,7 @@ def _shown(bus: Bus, topic: str, channel: str = "") -> dict[str, Any] | None:
 def _changed(change_type: str, fields: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Payload of a change event as CometD has it."""
     bus = _bus()
-    change = Change(
+    change = ChangeMessage(
         entity="Account",
         change_type=change_type,
         record_ids=("001000000000001AAA",),
@@ -62,7 +63,7 @@ def _changed(change_type: str, fields: dict[str, Any], **more: Any) -> dict[str,
         **more,
     )
     bus.append(
-        CHANGE, [Encoded("uuid", "acc", Codec(ACCOUNTS).encode(to_record(change, ACCOUNTS)))]
+        CHANGE, [EncodedEvent("uuid", "acc", Codec(ACCOUNTS).encode(to_record(change, ACCOUNTS)))]
     )
     shown = _shown(bus, CHANGE)
     assert shown is not None
@@ -87,7 +88,7 @@ def test_platform_event() -> None:
         "Day__c": "2026-01-02",
         "T__c": "03:04:05",
     }
-    [replay_id] = bus.append(EVENT, [Encoded("uuid-1", "ink", Codec(INK).encode(values))])
+    [replay_id] = bus.append(EVENT, [EncodedEvent("uuid-1", "ink", Codec(INK).encode(values))])
     event = {"EventUuid": "uuid-1", "replayId": position_of(replay_id)}
     payload = {**values, "At__c": "2026-01-02T03:04:05.000Z", "T__c": "03:04:05.000Z"}
     data = {"schema": "ink", "payload": payload, "event": event}
@@ -100,7 +101,7 @@ def test_nulls_of_a_platform_event() -> None:
     """A field without a value is null, and text that looks like a time stays as it is."""
     bus = _bus()
     given = {"CreatedDate": 0, "CreatedById": "005", "Model__c": "2026-01-02T03:04:05+00:00"}
-    bus.append(EVENT, [Encoded("u", "ink", Codec(INK).encode(given))])
+    bus.append(EVENT, [EncodedEvent("u", "ink", Codec(INK).encode(given))])
     shown = _shown(bus, EVENT)
     assert shown is not None
     assert shown["data"]["payload"] == {
@@ -173,7 +174,7 @@ def test_creation_and_deletion() -> None:
 def test_what_cannot_be_shown() -> None:
     """Bytes that do not decode, and a schema nobody knows, have no JSON."""
     bus = _bus()
-    bus.append(EVENT, [Encoded("u", "ink", b"\xff\xff\xff")])
+    bus.append(EVENT, [EncodedEvent("u", "ink", b"\xff\xff\xff")])
     assert _shown(bus, EVENT) is None
-    bus.append(EVENT, [Encoded("u", "nobody's", b"")])
+    bus.append(EVENT, [EncodedEvent("u", "nobody's", b"")])
     assert _shown(bus, EVENT) is None

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator import bitmaps, schemas
+from airflow_provider_sfevents.emulator.bus import avro_schemas, field_bitmaps
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.sobjects.defining import converted, define, evolved
-from airflow_provider_sfevents.emulator.sobjects.definitions import SObject, expand
-from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused
+from airflow_provider_sfevents.emulator.org.objects.object_definitions import SObject, expand
+from airflow_provider_sfevents.emulator.org.objects.object_evolution import (
+    converted,
+    define,
+    evolved,
+)
+from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError
 
 
 def _defined(
@@ -31,8 +35,8 @@ def _defined(
 def test_accounts_have_the_order_of_live_orgs(bitmap: list[str], names: list[str]) -> None:
     """Bitmaps of live accounts, without record types and person accounts, name the same fields here."""
     schema = _defined("Account").schema(snapshot=True)
-    assert bitmaps.decode(schema, bitmap) == names
-    assert bitmaps.encode(schema, names) == bitmap
+    assert field_bitmaps.decode(schema, bitmap) == names
+    assert field_bitmaps.encode(schema, names) == bitmap
 
 
 def test_a_change_event_schema_has_header_types_and_hints() -> None:
@@ -58,7 +62,7 @@ def test_the_tenth_symbol_is_a_matter_of_the_knob() -> None:
     """Schemas have SNAPSHOT or not, and then another id."""
     account = _defined("Account")
     ten, nine = account.schema(snapshot=True), account.schema(snapshot=False)
-    assert schemas.schema_id(ten) != schemas.schema_id(nine)
+    assert avro_schemas.schema_id(ten) != avro_schemas.schema_id(nine)
     header = ten["fields"][0]["type"]["fields"]
     assert header[2]["type"]["symbols"][-1] == "SNAPSHOT"
 
@@ -110,7 +114,7 @@ def test_compounds_are_plain_fields_in_rest() -> None:
         "LastName": None,
         "Phone": "1",
     }
-    with pytest.raises(RecordRefused, match=r"Contact\.MailingAddress has no member 'Town'"):
+    with pytest.raises(RecordRefusedError, match=r"Contact\.MailingAddress has no member 'Town'"):
         expand(contact, {"MailingAddress": {"Town": "x"}})
 
 

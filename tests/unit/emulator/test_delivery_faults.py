@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_provider_sfevents.emulator.delivery_faults import DeliveryFaults
+from airflow_provider_sfevents.emulator.bus.replay_log import StoredEvent
+from airflow_provider_sfevents.emulator.faults.delivery_faults import DeliveryFaults
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.replay_log import StoredEvent
 
 
 def _events(*positions: int) -> list[StoredEvent]:
@@ -12,7 +12,7 @@ def _events(*positions: int) -> list[StoredEvent]:
 
 
 def _out(faults: DeliveryFaults, *positions: int) -> list[int]:
-    return [event.position for event in faults.meddled(_events(*positions))]
+    return [event.position for event in faults.with_faults(_events(*positions))]
 
 
 def test_without_orders_nothing_changes() -> None:

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.sobjects import values
-from airflow_provider_sfevents.emulator.sobjects.defining import define
-from airflow_provider_sfevents.emulator.sobjects.definitions import Field, SObject
-from airflow_provider_sfevents.emulator.sobjects.edits import (
-    Draft,
-    Edit,
+from airflow_provider_sfevents.emulator.org.objects import field_values
+from airflow_provider_sfevents.emulator.org.objects.object_definitions import Field, SObject
+from airflow_provider_sfevents.emulator.org.objects.object_evolution import define
+from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError
+from airflow_provider_sfevents.emulator.org.records.record_edits import (
+    ChangeDraft,
     Kind,
     Record,
+    RecordEdit,
     apply,
     read_given,
 )
-from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused
 
 USER, OTHER = "005gL000000000AQAQ", "005gL000000000BQAQ"
 ACCOUNT = define("Account", {}, required=(), tracked=True, known=(), knobs=Knobs())
@@ -36,8 +36,8 @@ def _edit(
     sobject: SObject = ACCOUNT,
     user: str = USER,
     gap: bool = False,
-) -> tuple[Record, Draft]:
-    edit = Edit(
+) -> tuple[Record, ChangeDraft]:
+    edit = RecordEdit(
         kind=kind,
         entity=sobject.name,
         record_id="001gL0000004C93QAE",
@@ -149,7 +149,7 @@ def test_what_salesforce_refuses_is_refused(
     before = None if deleted is None else _made()
     if deleted:
         before = _edit("DELETE", None, before)[0]
-    with pytest.raises(RecordRefused) as refused:
+    with pytest.raises(RecordRefusedError) as refused:
         _edit(kind, given, before)
     assert refused.value.code == code
 
@@ -204,5 +204,5 @@ def test_a_checkbox_always_has_a_value() -> None:
 )
 def test_values_are_read_and_shown(kind: str, given: Any, held: Any, json: Any, csv: str) -> None:
     """As a record holds them, as REST shows them, as a bulk result shows them."""
-    assert values.read(given, Field(name="F", kind=kind)) == held
-    assert (values.as_json(held, kind), values.as_csv(held, kind)) == (json, csv)
+    assert field_values.read(given, Field(name="F", kind=kind)) == held
+    assert (field_values.as_json(held, kind), field_values.as_csv(held, kind)) == (json, csv)

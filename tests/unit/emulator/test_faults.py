@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.faults import Fault, Faults
+from airflow_provider_sfevents.emulator.faults.fault_orders import FaultOrder, FaultOrders
 from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
-def _outcomes(faults: Faults, rpc: str, calls: int) -> list[bool]:
+def _outcomes(faults: FaultOrders, rpc: str, calls: int) -> list[bool]:
     """Which of the calls went through."""
     return [faults.take(rpc) is None for _ in range(calls)]
 
 
 def test_so_many_calls_fail_after_so_many_answered() -> None:
     """`after` counts answered calls of a unary RPC, `times` those that fail then."""
-    faults = Faults(Knobs())
+    faults = FaultOrders(Knobs())
     faults.add("GetTopic", error_code="topic.api.unavailable", times=2, after=1)
     assert _outcomes(faults, "GetSchema", 1) == [True]
     assert _outcomes(faults, "GetTopic", 5) == [True, False, False, True, True]
@@ -24,7 +24,7 @@ def test_so_many_calls_fail_after_so_many_answered() -> None:
 
 def test_usual_status_goes_with_a_code() -> None:
     """A code, with or without its prefix, brings its status; a status alone is an error of the transport."""
-    faults = Faults(Knobs())
+    faults = FaultOrders(Knobs())
     faults.add("Publish", error_code="sfdc.platform.eventbus.grpc.service.auth.error")
     faults.add("Publish", status="UNAVAILABLE")
     faults.add("Publish")
@@ -38,7 +38,7 @@ def test_usual_status_goes_with_a_code() -> None:
 
 def test_service_unavailable_has_the_status_of_the_knob() -> None:
     """INTERNAL was seen live, UNAVAILABLE is what gRPC would say."""
-    faults = Faults(Knobs(service_unavailable="UNAVAILABLE"))
+    faults = FaultOrders(Knobs(service_unavailable="UNAVAILABLE"))
     faults.add("Subscribe")
     fault = faults.take("Subscribe")
     assert fault
@@ -56,21 +56,21 @@ def test_service_unavailable_has_the_status_of_the_knob() -> None:
 def test_mistakes_are_named(rpc: str, more: dict[str, str], why: str) -> None:
     """A failure that could never happen is refused when it is made."""
     with pytest.raises(EmulatorError, match=why):
-        Faults(Knobs()).add(rpc, **more)  # type: ignore[arg-type]
+        FaultOrders(Knobs()).add(rpc, **more)  # type: ignore[arg-type]
 
 
 def test_a_fault_is_due_by_count_or_by_time() -> None:
     """Time alone does not count events; with both, whichever comes first; with neither, at once."""
-    assert Fault().is_due(0, 0.0)
-    assert [Fault(after=2).is_due(n, 99.0) for n in (1, 2)] == [False, True]
-    assert [Fault(after_seconds=2).is_due(99, at) for at in (1.9, 2.0)] == [False, True]
-    both = Fault(after=2, after_seconds=2)
+    assert FaultOrder().is_due(0, 0.0)
+    assert [FaultOrder(after=2).is_due(n, 99.0) for n in (1, 2)] == [False, True]
+    assert [FaultOrder(after_seconds=2).is_due(99, at) for at in (1.9, 2.0)] == [False, True]
+    both = FaultOrder(after=2, after_seconds=2)
     assert [both.is_due(n, at) for n, at in ((1, 1.0), (2, 1.0), (1, 2.0))] == [False, True, True]
 
 
 def test_what_waits_is_listed_as_it_is_left() -> None:
     """Counts go down as calls come; a fault that is given back is the next one's."""
-    faults = Faults(Knobs())
+    faults = FaultOrders(Knobs())
     faults.add("Subscribe", error_code="topic.not.found", times=2)
     faults.add("Publish", how="reset", after=1)
     taken = faults.take("Subscribe")
@@ -90,7 +90,7 @@ def test_what_waits_is_listed_as_it_is_left() -> None:
 
 def test_faults_by_chance_wait_for_nobody() -> None:
     """With the knob at 1 each RPC fails, logins do not; what is given back is not kept."""
-    faults = Faults(Knobs(fault_rate=1.0))
+    faults = FaultOrders(Knobs(fault_rate=1.0))
     taken = [faults.take("Subscribe") for _ in range(50)]
     assert None not in taken
     assert {fault.how or fault.error_code for fault in taken if fault} == {
@@ -109,4 +109,4 @@ def test_faults_by_chance_wait_for_nobody() -> None:
 def test_only_publishing_can_be_late() -> None:
     """Where no work could be done and its answer lost, the order is refused."""
     with pytest.raises(EmulatorError, match="late is for Publish and PublishStream"):
-        Faults(Knobs()).add("GetTopic", late=True)
+        FaultOrders(Knobs()).add("GetTopic", late=True)

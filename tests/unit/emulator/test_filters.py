@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_sfevents.emulator.field_types import FieldTypes
-from airflow_provider_sfevents.emulator.schemas import change_event_schema
-from airflow_provider_sfevents.emulator.sobjects import filters
-from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused
+from airflow_provider_sfevents.emulator.bus.avro_schemas import change_event_schema
+from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
+from airflow_provider_sfevents.emulator.org.channels import channel_filters
+from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError
 
 FIELDS = {
     "Name": "Text",
@@ -83,7 +83,7 @@ DEAL: dict[str, Any] = {
 )
 def test_events_that_pass(text: str, passes: bool) -> None:
     """Each operator of each type does what it says."""
-    assert filters.read(text, SCHEMA).lets_through(DEAL, NOW) is passes
+    assert channel_filters.read(text, SCHEMA).lets_through(DEAL, NOW) is passes
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,13 @@ def test_events_that_pass(text: str, passes: bool) -> None:
 )
 def test_filters_that_are_refused(text: str, why: str) -> None:
     """What the grammar or the event does not have is named."""
-    with pytest.raises(RecordRefused, match=why):
-        filters.read(text, SCHEMA)
+    with pytest.raises(RecordRefusedError, match=why):
+        channel_filters.read(text, SCHEMA)
 
 
 def test_fields_a_filter_looks_at() -> None:
     """A channel adds these to updates and deletions; a compound as a whole."""
-    asked = filters.read("Name = 'a' AND BillingAddress.City != 'b' AND name != 'c'", SCHEMA)
+    asked = channel_filters.read(
+        "Name = 'a' AND BillingAddress.City != 'b' AND name != 'c'", SCHEMA
+    )
     assert asked.fields == ("Name", "BillingAddress")

@@ -7,13 +7,20 @@ import random
 import pytest
 from hypothesis import given, strategies as st
 
-from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.flow import Close, Flow, Keepalive, Send, Step, Wait
+from airflow_provider_sfevents.emulator.errors import RefusalError
+from airflow_provider_sfevents.emulator.grpc.credit_flow import (
+    Close,
+    CreditFlow,
+    Keepalive,
+    Send,
+    Step,
+    Wait,
+)
 from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
-def _flow(**knobs: object) -> Flow:
-    return Flow(knobs=Knobs(**knobs), sizes=random.Random(1), at=0.0)  # type: ignore[arg-type]  # noqa: S311
+def _flow(**knobs: object) -> CreditFlow:
+    return CreditFlow(knobs=Knobs(**knobs), sizes=random.Random(1), at=0.0)  # type: ignore[arg-type]  # noqa: S311
 
 
 def test_credit_is_clamped_at_100() -> None:
@@ -28,14 +35,14 @@ def test_credit_beyond_100_can_be_refused() -> None:
     """One client says the service refuses it; the knob does so."""
     flow = _flow(over_limit="reject")
     flow.request(70)
-    with pytest.raises(Refusal, match="overflow"):
+    with pytest.raises(RefusalError, match="overflow"):
         flow.request(31)
 
 
 @pytest.mark.parametrize("asked", [0, -1])
 def test_asking_for_nothing_is_refused(asked: int) -> None:
     """num_requested must be more than zero."""
-    with pytest.raises(Refusal, match=r"requested\.events\.invalid"):
+    with pytest.raises(RefusalError, match=r"requested\.events\.invalid"):
         _flow().request(asked)
 
 

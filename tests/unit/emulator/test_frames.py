@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator import frames
 from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.faults import http2_frames
 
 DATA, HEADERS, RST_STREAM, CONTINUATION = 0, 1, 3, 9
 END_STREAM, END_HEADERS = 1, 4
@@ -23,13 +23,13 @@ def _message(body: bytes) -> bytes:
 def test_frames_are_whole_however_the_bytes_come(size: int) -> None:
     """Cut anywhere, the bytes give the same frames, the preface first."""
     sent = [
-        frames.PREFACE,
+        http2_frames.PREFACE,
         _frame(HEADERS, 1, b"h"),
         _frame(DATA, 1, b"d" * 300),
         _frame(DATA, 1),
     ]
     stream = b"".join(sent)
-    buffer = frames.FrameBuffer(frames.PREFACE)
+    buffer = http2_frames.FrameBuffer(http2_frames.PREFACE)
     chunks = [stream[at : at + size] for at in range(0, len(stream), size)]
     assert [frame for chunk in chunks for frame in buffer.feed(chunk)] == sent
     assert not buffer.foreign
@@ -37,7 +37,7 @@ def test_frames_are_whole_however_the_bytes_come(size: int) -> None:
 
 def test_another_protocol_passes_as_it_comes() -> None:
     """What does not begin as HTTP/2 is never held back."""
-    buffer = frames.FrameBuffer(frames.PREFACE)
+    buffer = http2_frames.FrameBuffer(http2_frames.PREFACE)
     assert buffer.feed(b"GET") == [b"GET"]
     assert buffer.foreign
     assert buffer.feed(b" / HTTP/1.1") == [b" / HTTP/1.1"]
@@ -48,7 +48,7 @@ def test_another_protocol_passes_as_it_comes() -> None:
     [
         (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", True),
         (b"POST /services/oauth2/token HTTP/1.0\r\n", True),
-        (frames.PREFACE, False),
+        (http2_frames.PREFACE, False),
         (b"\x16\x03\x01\x02\x00\x01", False),
         (b"GET", False),
     ],
@@ -56,20 +56,20 @@ def test_another_protocol_passes_as_it_comes() -> None:
 )
 def test_requests_of_browsers_are_known(received: bytes, is_one: bool) -> None:
     """By their first line; HTTP/2 begins with one that looks like it."""
-    assert frames.is_http1(received) is is_one
+    assert http2_frames.is_http1(received) is is_one
 
 
 def test_a_slow_preface_is_waited_for() -> None:
     """Half a preface is no other protocol yet."""
-    buffer = frames.FrameBuffer(frames.PREFACE)
-    assert buffer.feed(frames.PREFACE[:10]) == []
-    assert buffer.feed(frames.PREFACE[10:]) == [frames.PREFACE]
+    buffer = http2_frames.FrameBuffer(http2_frames.PREFACE)
+    assert buffer.feed(http2_frames.PREFACE[:10]) == []
+    assert buffer.feed(http2_frames.PREFACE[10:]) == [http2_frames.PREFACE]
     assert not buffer.foreign
 
 
 def test_streams_are_open_from_headers_to_their_end() -> None:
     """The client's headers open a stream; its own half-close does not end it, the server's end and any RST do."""
-    streams = frames.OpenStreams()
+    streams = http2_frames.OpenStreams()
     for stream in (1, 3, 5, 7):
         streams.from_client(_frame(HEADERS, stream))
     streams.from_client(_frame(DATA, 1, flags=END_STREAM))
@@ -82,31 +82,35 @@ def test_streams_are_open_from_headers_to_their_end() -> None:
     assert streams.ids == {1}
 
 
-@pytest.mark.parametrize("how", frames.HOWS)
+@pytest.mark.parametrize("how", http2_frames.HOWS)
 def test_an_order_is_taken_out_of_its_frame(how: str) -> None:
     """What stands before it in the same frame goes on to the client; the order does not."""
-    before, order = _message(b"event"), _message(frames.order(how))
-    assert frames.take_order(_frame(DATA, 5, before + order)) == (_frame(DATA, 5, before), how, 5)
-    assert frames.take_order(_frame(DATA, 5, order)) == (b"", how, 5)
+    before, order = _message(b"event"), _message(http2_frames.order(how))
+    assert http2_frames.take_order(_frame(DATA, 5, before + order)) == (
+        _frame(DATA, 5, before),
+        how,
+        5,
+    )
+    assert http2_frames.take_order(_frame(DATA, 5, order)) == (b"", how, 5)
 
 
 def test_nothing_else_is_an_order() -> None:
     """Frames of other kinds, and messages of any content, pass."""
     for frame in (_frame(DATA, 1, _message(b"x" * 16)), _frame(DATA, 1), _frame(6, 0, b"12345678")):
-        assert frames.take_order(frame) == (frame, "", 0)
+        assert http2_frames.take_order(frame) == (frame, "", 0)
     with pytest.raises(EmulatorError, match="'end' is none of reset, goaway, rst_stream"):
-        frames.order("end")
+        http2_frames.order("end")
 
 
 def test_nothing_may_stand_within_a_header_block() -> None:
     """Headers without their end must be followed by their continuation."""
-    assert frames.splits_headers(_frame(HEADERS, 1))
-    assert frames.splits_headers(_frame(CONTINUATION, 1))
-    assert not frames.splits_headers(_frame(HEADERS, 1, flags=END_HEADERS))
-    assert not frames.splits_headers(_frame(DATA, 1))
+    assert http2_frames.splits_headers(_frame(HEADERS, 1))
+    assert http2_frames.splits_headers(_frame(CONTINUATION, 1))
+    assert not http2_frames.splits_headers(_frame(HEADERS, 1, flags=END_HEADERS))
+    assert not http2_frames.splits_headers(_frame(DATA, 1))
 
 
 def test_frames_of_our_own_have_their_shape() -> None:
     """As RFC 9113 lays them out."""
-    assert frames.rst_stream(5, "REFUSED_STREAM") == _frame(RST_STREAM, 5, b"\0\0\0\7")
-    assert frames.goaway(9) == _frame(7, 0, b"\0\0\0\x09" + bytes(4) + b"going away")
+    assert http2_frames.rst_stream(5, "REFUSED_STREAM") == _frame(RST_STREAM, 5, b"\0\0\0\7")
+    assert http2_frames.goaway(9) == _frame(7, 0, b"\0\0\0\x09" + bytes(4) + b"going away")

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from airflow_provider_sfevents.emulator.guard import own_names, refusal
+from airflow_provider_sfevents.emulator.http.admin.admin_guard import own_names, refusal
 
 TOKEN = "t0ken"
 GOOD = {"host": "127.0.0.1:8080", "authorization": f"Bearer {TOKEN}"}

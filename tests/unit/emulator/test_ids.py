@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from airflow_provider_sfevents.emulator import ids
+from airflow_provider_sfevents.emulator import salesforce_ids
 
 
 @pytest.mark.parametrize(
@@ -21,46 +21,46 @@ from airflow_provider_sfevents.emulator import ids
 )
 def test_suffix_of_real_and_extreme_ids(short: str, long: str) -> None:
     """The three letters after 15 characters say which of these are capitals; the first id is a live org's."""
-    assert ids.long_id(short) == long
-    assert ids.is_id(long)
+    assert salesforce_ids.long_id(short) == long
+    assert salesforce_ids.is_id(long)
 
 
 def test_wrong_suffix_is_no_id() -> None:
     """An id whose suffix does not belong to it is not an id."""
-    assert not ids.is_id("001Dp00000H8YVWIA4")
-    assert not ids.is_id("001Dp00000H8YV!")
-    assert not ids.is_id("001")
+    assert not salesforce_ids.is_id("001Dp00000H8YVWIA4")
+    assert not salesforce_ids.is_id("001Dp00000H8YV!")
+    assert not salesforce_ids.is_id("001")
 
 
 def test_made_up_ids_are_ids() -> None:
     """What the emulator makes up passes for an id, and different numbers get different ones."""
     source = random.Random(1)  # noqa: S311 - repeatable
-    made = [ids.random_id("00D", source) for _ in range(50)]
-    assert all(ids.is_id(one) and one.startswith("00D") for one in made)
-    records = {ids.record_id("001", number) for number in range(500)}
+    made = [salesforce_ids.random_id("00D", source) for _ in range(50)]
+    assert all(salesforce_ids.is_id(one) and one.startswith("00D") for one in made)
+    records = {salesforce_ids.record_id("001", number) for number in range(500)}
     assert len(records) == 500
-    assert all(ids.is_id(one) for one in records)
+    assert all(salesforce_ids.is_id(one) for one in records)
 
 
 def test_replay_id_is_ten_bytes_of_a_live_example() -> None:
     """Position 15063888 is spelled as a live org spelled it in 2025."""
-    assert ids.replay_id(15063888).hex() == "0000000000e5db500000"
-    assert ids.replay_id(15063888, 8).hex() == "0000000000e5db50"
+    assert salesforce_ids.replay_id(15063888).hex() == "0000000000e5db500000"
+    assert salesforce_ids.replay_id(15063888, 8).hex() == "0000000000e5db50"
 
 
 @pytest.mark.parametrize("length", [8, 10])
 def test_both_lengths_name_the_same_place(length: int) -> None:
     """Eight bytes, as old clients send them, and ten name the same place."""
-    assert ids.position_of(ids.replay_id(15063888, length)) == 15063888
+    assert salesforce_ids.position_of(salesforce_ids.replay_id(15063888, length)) == 15063888
 
 
 @pytest.mark.parametrize("rubbish", [b"", b"\x01", b"123456789", b"\0" * 8 + b"\0\1", b"\0" * 12])
 def test_other_shapes_name_no_place(rubbish: bytes) -> None:
     """Bytes of another length, or that do not end in zeros, are no replay id."""
-    assert ids.position_of(rubbish) is None
+    assert salesforce_ids.position_of(rubbish) is None
 
 
 def test_rpc_ids_come_dashed_or_as_hex() -> None:
     """Both spellings seen on live services can be had."""
-    assert len(ids.rpc_id()) == 36
-    assert len(ids.rpc_id("hex32")) == 32
+    assert len(salesforce_ids.rpc_id()) == 36
+    assert len(salesforce_ids.rpc_id("hex32")) == 32

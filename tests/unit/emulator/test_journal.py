@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
-from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.journal import BusLog, open_log
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic, EncodedEvent
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.folder import read_orgs, write_orgs
-from airflow_provider_sfevents.emulator.journal import BusLog, open_log
 from airflow_provider_sfevents.emulator.knobs import Knobs
+from airflow_provider_sfevents.emulator.state_folder import read_orgs, write_orgs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
@@ -22,17 +23,17 @@ TOPIC = "/event/A__e"
 
 
 def _opened(path: Path) -> tuple[Bus, BusLog]:
-    bus = Bus(name="00D", clock=Clock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
+    bus = Bus(name="00D", clock=EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
     return bus, open_log(bus, path)
 
 
 def _filled(path: Path) -> list[bytes]:
     """A log with a topic, a schema, a channel, two events and a keepalive; the ids given out."""
     bus, log = _opened(path)
-    bus.define(Topic(name=TOPIC, kind="event", record="A__e", schema_id="s", can_publish=True))
-    bus.define(Topic(name="/event/C__chn", kind="channel", members=(TOPIC,)))
+    bus.define(BusTopic(name=TOPIC, kind="event", record="A__e", schema_id="s", can_publish=True))
+    bus.define(BusTopic(name="/event/C__chn", kind="channel", members=(TOPIC,)))
     bus.add_schema("s", "{}")
-    ids = bus.append(TOPIC, [Encoded("1", "s", b"one"), Encoded("2", "s", b"two")])
+    ids = bus.append(TOPIC, [EncodedEvent("1", "s", b"one"), EncodedEvent("2", "s", b"two")])
     place = bus.keepalive_position(TOPIC, bus.start(pb.CUSTOM, ids[1]))
     assert place
     ids.append(bus.replay_id(place))
@@ -49,7 +50,7 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
     assert bus.schema("s") == "{}"
     assert [bus.replay_id(event.position) for event in bus.read("/event/C__chn", 0, 10)] == ids[:2]
     assert bus.start(pb.CUSTOM, ids[2]) > bus.start(pb.CUSTOM, ids[1])
-    [new] = bus.append(TOPIC, [Encoded("3", "s", b"three")])
+    [new] = bus.append(TOPIC, [EncodedEvent("3", "s", b"three")])
     log.close()
     assert new > ids[2]
 
@@ -62,7 +63,7 @@ def test_half_a_record_at_the_end_is_cut_off(tmp_path: Path) -> None:
     for torn in range(1, 28):  # all of the last record, the keepalive's
         path.write_bytes(whole[:-torn])
         bus, log = _opened(path)
-        bus.append(TOPIC, [Encoded("3", "s", b"three")])
+        bus.append(TOPIC, [EncodedEvent("3", "s", b"three")])
         log.close()
         again, log = _opened(path)
         log.close()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
-from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.errors import EmulatorError, Refusal
-from airflow_provider_sfevents.emulator.journal import BusLog, open_log
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.journal import BusLog, open_log
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic, EncodedEvent
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+from airflow_provider_sfevents.emulator.errors import EmulatorError, RefusalError
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -45,7 +46,9 @@ class Opened:
 
     path: Path
     file_bytes: int = 2_000
-    clock: Clock = field(default_factory=lambda: Clock(datetime(2026, 1, 1, tzinfo=UTC)))
+    clock: EmulatorClock = field(
+        default_factory=lambda: EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
+    )
 
     logs: list[BusLog] = field(default_factory=list)
 
@@ -61,11 +64,11 @@ class Opened:
 
     def define(self) -> None:
         self.bus.add_schema("s", "{}")
-        self.bus.define(Topic(name=TOPIC, kind="event", record="A__e", schema_id="s"))
-        self.bus.define(Topic(name=CHANNEL, kind="channel", members=(TOPIC,)))
+        self.bus.define(BusTopic(name=TOPIC, kind="event", record="A__e", schema_id="s"))
+        self.bus.define(BusTopic(name=CHANNEL, kind="channel", members=(TOPIC,)))
 
     def publish(self, *names: str) -> list[bytes]:
-        return self.bus.append(TOPIC, [Encoded(name, "s", name.encode()) for name in names])
+        return self.bus.append(TOPIC, [EncodedEvent(name, "s", name.encode()) for name in names])
 
     def found(self, topic: str = TOPIC) -> list[str]:
         return _payloads(self.bus, topic)
@@ -112,7 +115,7 @@ def test_weeks_of_use_take_the_room_of_three_days(tmp_path: Path, opens: Opens) 
     assert again.bus.schema("s") == "{}"
     assert again.bus.start(pb.CUSTOM, ids[-1]) == again.bus.position
     again.clock.advance(hours=80)
-    with pytest.raises(Refusal, match=r"replayid\.corrupted"):
+    with pytest.raises(RefusalError, match=r"replayid\.corrupted"):
         again.bus.start(pb.CUSTOM, ids[-1])
     assert len(again.files) == 1
     [later] = again.again().publish("later")
@@ -143,7 +146,7 @@ def test_notes_stay(tmp_path: Path, opens: Opens) -> None:
     opened.define()
     opened.bus.notes_now = lambda: [b"all so far"]
     for n in range(60):
-        opened.bus.commit([(TOPIC, Encoded("i", "s", b"p"))], f"note {n}".encode())
+        opened.bus.commit([(TOPIC, EncodedEvent("i", "s", b"p"))], f"note {n}".encode())
     notes = opened.again().bus.take_notes()
     assert notes[0] == b"all so far"
     assert notes[1:] == [f"note {n}".encode() for n in range(60)][-len(notes[1:]) :]
@@ -205,8 +208,8 @@ def test_a_move_and_what_channels_carry_outlast_the_files(tmp_path: Path, opens:
     opened.define()
     [before, *_] = opened.publish(*"abcdefgh")
     opened.bus.renumber(opened.bus.position // 2, old_valid=True)
-    copied = Encoded("1", "s", b"plain", {CHANNEL: b"COPY"})
-    for event in (copied, Encoded("2", "s", b"hidden", {CHANNEL: None})):
+    copied = EncodedEvent("1", "s", b"plain", {CHANNEL: b"COPY"})
+    for event in (copied, EncodedEvent("2", "s", b"hidden", {CHANNEL: None})):
         opened.bus.append(TOPIC, [event])
     opened.publish(*"ijklmnop")
     position = opened.bus.position
@@ -221,7 +224,7 @@ def test_a_move_and_what_channels_carry_outlast_the_files(tmp_path: Path, opens:
     last = again.again()
     assert (last.found(), last.found(CHANNEL)) == (["later"], ["later"])
     assert last.bus.start(pb.CUSTOM, later) == last.bus.position < position * 1.5
-    with pytest.raises(Refusal):
+    with pytest.raises(RefusalError):
         last.bus.start(pb.CUSTOM, before)
 
 
@@ -279,7 +282,7 @@ def test_a_clock_that_was_moved(tmp_path: Path, opens: Opens) -> None:
     opened.publish("early")
     opened.clock.advance(hours=50)
     opened.publish("ahead")
-    opened.clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    opened.clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
     again = opened.again()
     again.publish("behind")
     times = [one.published_at for one in again.bus.read(TOPIC, 0, 9)]

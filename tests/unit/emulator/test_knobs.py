@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_sfevents.emulator import cli
-from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator.cli import command_line
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.knobs import Knobs
 
@@ -58,7 +58,7 @@ def test_senseless_knobs_are_refused(wrong: dict[str, object]) -> None:
 
 def test_clock_moves_forward_only() -> None:
     """A clock that stands still moves by what it is told, never back."""
-    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
     clock.advance(hours=73)
     assert clock.now() == datetime(2026, 1, 4, 1, tzinfo=UTC)
     assert clock.unmoved() == datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,7 +69,7 @@ def test_clock_moves_forward_only() -> None:
 def test_clock_wants_a_time_zone() -> None:
     """A naive start would mean another moment on another machine."""
     with pytest.raises(ValueError, match="time zone"):
-        Clock(datetime(2026, 1, 1))  # noqa: DTZ001
+        EmulatorClock(datetime(2026, 1, 1))  # noqa: DTZ001
 
 
 def test_knobs_from_the_command_line() -> None:
@@ -83,7 +83,7 @@ def test_knobs_from_the_command_line() -> None:
         "max_connection_age_seconds=0.5",
         "statuses=topic.not.found:UNKNOWN,service.unavailable:UNAVAILABLE",
     ]
-    assert cli.knobs(settings, 3.0) == Knobs(
+    assert command_line.knobs(settings, 3.0) == Knobs(
         keepalive_seconds=3.0,
         response_events=(2, 5),
         spread_seconds=0.08,
@@ -101,7 +101,7 @@ def test_knobs_from_the_command_line() -> None:
 def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
     """A knob that does not exist, or a value it does not take, is one clear error."""
     with pytest.raises(EmulatorError, match=setting.partition("=")[0]):
-        cli.knobs([setting], None)
+        command_line.knobs([setting], None)
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
 def test_a_misspelt_knob_is_answered_with_the_right_one(name: str, said: str) -> None:
     """What is near, or else all there are."""
     with pytest.raises(EmulatorError, match=f"no knob '{name}'; {said}"):
-        cli.knobs([f"{name}=1"], None)
+        command_line.knobs([f"{name}=1"], None)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from airflow_provider_sfevents.emulator.http.rest.limits_resource import UsedAllowances, limits
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.rest.limits import Used, limits
 
-NOTHING = Used(delivered=0, published=0, cometd_clients=0)
+NOTHING = UsedAllowances(delivered=0, published=0, cometd_clients=0)
 
 
 def test_every_key_of_the_event_bus() -> None:
@@ -30,7 +30,7 @@ def test_every_key_of_the_event_bus() -> None:
 def test_what_is_left() -> None:
     """Knobs say how much there is; what was used is gone, and nothing is less than nothing."""
     knobs = Knobs(delivery_allocation=100, publish_allocation=10, cometd_max_clients=5)
-    found = limits(knobs, Used(delivered=30, published=12, cometd_clients=2))
+    found = limits(knobs, UsedAllowances(delivered=30, published=12, cometd_clients=2))
     assert found["DailyDeliveredPlatformEvents"] == {"Max": 100, "Remaining": 70}
     assert found["HourlyPublishedPlatformEvents"] == {"Max": 10, "Remaining": 0}
     assert found["DurableStreamingApiConcurrentClients"] == {"Max": 5, "Remaining": 3}

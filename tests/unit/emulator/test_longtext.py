@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from airflow_provider_sfevents.emulator.sobjects.longtext import diff
+from airflow_provider_sfevents.emulator.org.records.text_diffs import diff
 
 
 def _text(count: int, changed: dict[int, str] | None = None, end: str = "\n") -> str:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.flow import Answer, Keepalive
+from airflow_provider_sfevents.emulator.errors import RefusalError
+from airflow_provider_sfevents.emulator.grpc.commit_requests import CommitOutcome, PendingCommits
+from airflow_provider_sfevents.emulator.grpc.credit_flow import AnswerCommits, Keepalive
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.managed.commits import Commits, Outcome
 
 
-def _outcome(request_id: str, error: str = "") -> Outcome:
-    return Outcome(request_id, b"", error, 0)
+def _outcome(request_id: str, error: str = "") -> CommitOutcome:
+    return CommitOutcome(request_id, b"", error, 0)
 
 
-def _commits() -> Commits:
-    return Commits(knobs=Knobs(commit_response_seconds=1.0, commit_deadline_seconds=100.0), at=0.0)
+def _commits() -> PendingCommits:
+    return PendingCommits(
+        knobs=Knobs(commit_response_seconds=1.0, commit_deadline_seconds=100.0), at=0.0
+    )
 
 
 def test_the_answer_comes_a_second_after_the_first_commit() -> None:
@@ -26,7 +28,7 @@ def test_the_answer_comes_a_second_after_the_first_commit() -> None:
     commits.received(_outcome("b"), 10.9)
     assert commits.left(10.9) == pytest.approx(0.1)
     assert commits.next_step(10.9, Keepalive()) == Keepalive()
-    assert commits.next_step(11.0, Keepalive()) == Answer()
+    assert commits.next_step(11.0, Keepalive()) == AnswerCommits()
     assert [one.request_id for one in commits.take()] == ["b"]
     assert commits.next_step(11.0, Keepalive()) == Keepalive()
 
@@ -48,7 +50,7 @@ def test_the_deadline_runs_from_the_last_commit() -> None:
     assert commits.next_step(198.9, Keepalive()) == Keepalive()
     commits.received(_outcome("b"), 198.9)
     with pytest.raises(
-        Refusal, match="No CommitReplayRequests sent in the last 100 seconds"
+        RefusalError, match="No CommitReplayRequests sent in the last 100 seconds"
     ) as error:
         commits.next_step(299.0, Keepalive())
     assert (error.value.status, error.value.code) == ("DEADLINE_EXCEEDED", "")

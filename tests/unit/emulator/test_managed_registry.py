@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.emulator import ids
-from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
-from airflow_provider_sfevents.emulator.clock import Clock
+from airflow_provider_sfevents.emulator import salesforce_ids
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic, EncodedEvent
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.errors import EmulatorError
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.managed.config import ManagedRefused
-from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
+from airflow_provider_sfevents.emulator.managed.subscription_config import ManagedRefusedError
+from airflow_provider_sfevents.emulator.managed.subscription_registry import ManagedRegistry
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,13 +26,13 @@ class Place:
     """A bus with one topic, a clock that stands still, a registry."""
 
     def __init__(self, path: Path | None = None, **knobs: object) -> None:
-        self.clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+        self.clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
         self.bus = Bus(name="00D", clock=self.clock, knobs=Knobs(**knobs))  # type: ignore[arg-type]
-        self.bus.define(Topic(name=TOPIC, kind="event", can_publish=True))
+        self.bus.define(BusTopic(name=TOPIC, kind="event", can_publish=True))
         self.registry = ManagedRegistry(bus=self.bus, clock=self.clock, path=path)
 
     def publish(self, count: int) -> list[bytes]:
-        return self.bus.append(TOPIC, [Encoded(str(n), "s", b"") for n in range(count)])
+        return self.bus.append(TOPIC, [EncodedEvent(str(n), "s", b"") for n in range(count)])
 
 
 def test_a_new_config_has_its_defaults() -> None:
@@ -45,7 +46,7 @@ def test_a_new_config_has_its_defaults() -> None:
     )
     assert (config.label, config.topic, config.committed) == ("Lake", TOPIC, "")
     assert config.id.startswith("18x")
-    assert ids.is_id(config.id)
+    assert salesforce_ids.is_id(config.id)
     assert config.created_at == place.clock.now()
     for name in ("Lake", config.id, config.id[:15]):
         assert place.registry.find(name) == config
@@ -89,10 +90,10 @@ def test_stop_and_delete_forget_what_is_committed() -> None:
     place = Place()
     config = place.registry.create("Lake", TOPIC, at_once=True, default_replay="EARLIEST")
     first, second = place.publish(2)
-    place_of_second = ids.position_of(second)
+    place_of_second = salesforce_ids.position_of(second)
     assert place_of_second is not None
     assert place.registry.commit(config.id, first, place_of_second) == ""
-    assert place.registry.start(config) == (ids.position_of(first), first.hex())
+    assert place.registry.start(config) == (salesforce_ids.position_of(first), first.hex())
     place.registry.update("Lake", at_once=True, state="STOP")
     assert place.registry.commit(config.id, second, place_of_second) == "The commit failed."
     run = place.registry.update("Lake", at_once=True, state="RUN")
@@ -104,7 +105,7 @@ def test_a_short_id_is_the_same_place() -> None:
     place = Place()
     config = place.registry.create("Lake", TOPIC, at_once=True)
     [replay_id] = place.publish(1)
-    position = ids.position_of(replay_id)
+    position = salesforce_ids.position_of(replay_id)
     assert position is not None
     assert place.registry.commit(config.id, replay_id[:8], position) == ""
     assert [one.committed for one in place.registry.all()] == [replay_id.hex()]
@@ -115,7 +116,7 @@ def test_an_invalid_commit_starts_by_the_recovery() -> None:
     place = Place()
     config = place.registry.create("Lake", TOPIC, at_once=True, error_recovery_replay="EARLIEST")
     [replay_id] = place.publish(1)
-    position = ids.position_of(replay_id)
+    position = salesforce_ids.position_of(replay_id)
     assert position is not None
     assert place.registry.commit(config.id, replay_id, position) == ""
     place.clock.advance(hours=73)
@@ -128,14 +129,16 @@ def test_names_and_numbers() -> None:
     place = Place(max_managed=2)
     place.registry.create("Lake", TOPIC)
     place.registry.create("Sea", TOPIC)
-    with pytest.raises(ManagedRefused, match="its 2 managed"):
+    with pytest.raises(ManagedRefusedError, match="its 2 managed"):
         place.registry.create("Pond", TOPIC)
-    with pytest.raises(ManagedRefused, match="in use"):
+    with pytest.raises(ManagedRefusedError, match="in use"):
         place.registry.update("Sea", developer_name="Lake")
     assert place.registry.update("Sea", developer_name="Pond").developer_name == "Pond"
-    with pytest.raises(ManagedRefused, match="fixed"):
+    with pytest.raises(ManagedRefusedError, match="fixed"):
         place.registry.update("Pond", topic="/event/Other__e")
-    with pytest.raises(ManagedRefused, match="no managed subscription 'Sea' in this org") as gone:
+    with pytest.raises(
+        ManagedRefusedError, match="no managed subscription 'Sea' in this org"
+    ) as gone:
         place.registry.delete("Sea")
     assert gone.value.code == "NOT_FOUND"
     place.registry.delete("Pond")
@@ -151,7 +154,7 @@ def test_the_folder_keeps_everything(tmp_path: Path) -> None:
     place.registry.delete("Gone", at_once=True)
     new = place.registry.create("New", TOPIC)
     [replay_id] = place.publish(1)
-    position = ids.position_of(replay_id)
+    position = salesforce_ids.position_of(replay_id)
     assert position is not None
     place.registry.commit(lake.id, replay_id, position)
     again = ManagedRegistry(bus=place.bus, clock=place.clock, path=path)

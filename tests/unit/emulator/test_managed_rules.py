@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator import ids
-from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.managed import rules
-from airflow_provider_sfevents.emulator.managed.config import ManagedRefused
-from airflow_provider_sfevents.emulator.managed.slots import Slots
+from airflow_provider_sfevents.emulator import salesforce_ids
+from airflow_provider_sfevents.emulator.errors import RefusalError
+from airflow_provider_sfevents.emulator.managed import subscription_rules
+from airflow_provider_sfevents.emulator.managed.subscription_config import ManagedRefusedError
+from airflow_provider_sfevents.emulator.managed.subscription_registry import SubscriptionSlots
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 
 @pytest.mark.parametrize("name", ["Lake", "L", "Lake_2", "lake2Sea"])
 def test_good_names(name: str) -> None:
     """A letter first, then letters, digits and single underscores."""
-    rules.check_values({"developer_name": name})
+    subscription_rules.check_values({"developer_name": name})
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,8 @@ def test_good_names(name: str) -> None:
 )
 def test_what_setup_refuses(values: dict[str, str], said: str) -> None:
     """Names, replays and states are held against their rules; PAUSE is in the enum, and refused."""
-    with pytest.raises(ManagedRefused, match=said) as error:
-        rules.check_values(values)
+    with pytest.raises(ManagedRefusedError, match=said) as error:
+        subscription_rules.check_values(values)
     assert error.value.code == "INVALID_INPUT"
 
 
@@ -50,24 +50,24 @@ def test_what_setup_refuses(values: dict[str, str], said: str) -> None:
 )
 def test_topics_that_can_be_managed(topic: str) -> None:
     """The documented kinds, where the org has them."""
-    rules.check_topic(topic, [topic])
-    with pytest.raises(ManagedRefused, match="does not exist in this org; it has none"):
-        rules.check_topic(topic, [])
+    subscription_rules.check_topic(topic, [topic])
+    with pytest.raises(ManagedRefusedError, match="does not exist in this org; it has none"):
+        subscription_rules.check_topic(topic, [])
 
 
 @pytest.mark.parametrize("topic", ["", "Order__e", "/event/LoginEventStream", "/topic/Order__e"])
 def test_topics_that_cannot(topic: str) -> None:
     """Standard events and anything else are refused, known or not."""
-    with pytest.raises(ManagedRefused, match="is none of /event/X__e"):
-        rules.check_topic(topic, [topic])
+    with pytest.raises(ManagedRefusedError, match="is none of /event/X__e"):
+        subscription_rules.check_topic(topic, [topic])
 
 
 def test_a_name_is_taken_once_and_an_org_is_full() -> None:
     """One developer name, one subscription; 200 for an org."""
-    with pytest.raises(ManagedRefused, match="is in use") as taken:
-        rules.check_new("Lake", {"Lake"}, 200)
-    with pytest.raises(ManagedRefused, match="its 2 managed") as full:
-        rules.check_new("Lake", {"Sea", "Pond"}, 2)
+    with pytest.raises(ManagedRefusedError, match="is in use") as taken:
+        subscription_rules.check_new("Lake", {"Lake"}, 200)
+    with pytest.raises(ManagedRefusedError, match="its 2 managed") as full:
+        subscription_rules.check_new("Lake", {"Sea", "Pond"}, 2)
     assert (taken.value.code, full.value.code) == ("DUPLICATE_DEVELOPER_NAME", "LIMIT_EXCEEDED")
 
 
@@ -77,27 +77,29 @@ def test_a_name_is_taken_once_and_an_org_is_full() -> None:
 )
 def test_what_cannot_be_changed(change: dict[str, str], code: str) -> None:
     """The topic is fixed for ever; other things are no fields."""
-    with pytest.raises(ManagedRefused) as error:
-        rules.check_changes(change)
+    with pytest.raises(ManagedRefusedError) as error:
+        subscription_rules.check_changes(change)
     assert error.value.code == code
 
 
 def test_what_a_first_request_wants() -> None:
     """The id or the name, whichever is given; where both are, the id if that is allowed."""
-    assert rules.wanted(pb.ManagedFetchRequest(developer_name="Lake"), "refuse") == "Lake"
+    assert (
+        subscription_rules.wanted(pb.ManagedFetchRequest(developer_name="Lake"), "refuse") == "Lake"
+    )
     both = pb.ManagedFetchRequest(developer_name="Lake", subscription_id="18x000000000001")
-    assert rules.wanted(both, "id") == "18x000000000001"
-    with pytest.raises(Refusal, match=r"id\.or\.developer\.name\.empty"):
-        rules.wanted(both, "refuse")
+    assert subscription_rules.wanted(both, "id") == "18x000000000001"
+    with pytest.raises(RefusalError, match=r"id\.or\.developer\.name\.empty"):
+        subscription_rules.wanted(both, "refuse")
 
 
 def test_a_later_request_asks_for_something() -> None:
     """Events, a commit or another token; nothing at all is refused."""
     commit = pb.CommitReplayRequest(commit_request_id="a")
     for good in ({"num_requested": 1}, {"auth_refresh": "t"}, {"commit_replay_id_request": commit}):
-        rules.check_later(pb.ManagedFetchRequest(**good))
-    with pytest.raises(Refusal, match=r"fetch\.request\.invalid"):
-        rules.check_later(pb.ManagedFetchRequest())
+        subscription_rules.check_later(pb.ManagedFetchRequest(**good))
+    with pytest.raises(RefusalError, match=r"fetch\.request\.invalid"):
+        subscription_rules.check_later(pb.ManagedFetchRequest())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,10 @@ def test_a_later_request_asks_for_something() -> None:
 )
 def test_where_a_stream_starts(committed: str, valid: bool, where: str) -> None:
     """After what is committed; without that the default; with an invalid one the recovery."""
-    assert rules.start(committed, valid=valid, default="LATEST", recovery="EARLIEST") == where
+    assert (
+        subscription_rules.start(committed, valid=valid, default="LATEST", recovery="EARLIEST")
+        == where
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,9 +130,9 @@ def test_what_can_be_committed(
     position: int, valid: bool, delivered: int, committed: int | None, word: str
 ) -> None:
     """What was delivered and is not older than what is committed; the same once more is fine, delivered here or not."""
-    kept = "" if committed is None else ids.replay_id(committed).hex()
-    said = rules.commit_error(
-        ids.replay_id(position), valid=valid, delivered=delivered, committed=kept
+    kept = "" if committed is None else salesforce_ids.replay_id(committed).hex()
+    said = subscription_rules.commit_error(
+        salesforce_ids.replay_id(position), valid=valid, delivered=delivered, committed=kept
     )
     assert (said == "") is (word == "")
     assert word in said
@@ -136,12 +141,12 @@ def test_what_can_be_committed(
 def test_rubbish_is_not_committed() -> None:
     """Neither nothing nor what is no replay id, whatever the bus says."""
     for rubbish in (b"", b"abc"):
-        assert rules.commit_error(rubbish, valid=True, delivered=9, committed="")
+        assert subscription_rules.commit_error(rubbish, valid=True, delivered=9, committed="")
 
 
 def test_a_slot_is_held_after_its_client_left() -> None:
     """Taken by one, then for its time by nobody, then free; slots of others are their own."""
-    slots = Slots()
+    slots = SubscriptionSlots()
     assert slots.take("a", 0.0)
     assert not slots.take("a", 1_000.0)
     assert slots.take("b", 0.0)

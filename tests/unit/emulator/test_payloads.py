@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from fastavro import parse_schema, schemaless_reader
 
-from airflow_provider_sfevents.emulator import schemas
+from airflow_provider_sfevents.emulator.bus import avro_schemas
+from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
+from airflow_provider_sfevents.emulator.bus.payload_codec import Codec
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.field_types import FieldTypes
-from airflow_provider_sfevents.emulator.payloads import Codec
 
 FIELDS = {
     "Text__c": "Text",
@@ -25,7 +25,7 @@ FIELDS = {
     "Place__c": "Address",
     "Who__c": "Switchable_PersonName",
 }
-SCHEMA = schemas.platform_event_schema("X__e", FIELDS, FieldTypes())
+SCHEMA = avro_schemas.platform_event_schema("X__e", FIELDS, FieldTypes())
 CREATED = {"CreatedDate": 0, "CreatedById": "005"}
 
 

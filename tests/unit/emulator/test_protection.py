@@ -7,14 +7,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from airflow_provider_sfevents.emulator.allocations import PublishAllocation
-from airflow_provider_sfevents.emulator.chance import Chance
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.flow import Keepalive, Wait
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+from airflow_provider_sfevents.emulator.errors import RefusalError
+from airflow_provider_sfevents.emulator.grpc.credit_flow import Keepalive, Wait
+from airflow_provider_sfevents.emulator.grpc.publishing_stream import Ends, PublishFlow
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.protection import Clients, Protection, RateLimit
-from airflow_provider_sfevents.emulator.publish_flow import Ends, PublishFlow
+from airflow_provider_sfevents.emulator.seeded_random import SeededRandom
+from airflow_provider_sfevents.emulator.state.client_limits import (
+    ClientLimits,
+    ClientSlots,
+    RateLimit,
+)
+from airflow_provider_sfevents.emulator.state.publish_allocation import PublishAllocation
 
 
 def test_so_often_in_any_second() -> None:
@@ -22,7 +26,7 @@ def test_so_often_in_any_second() -> None:
     limit = RateLimit(2, "too.much")
     limit.take(0.0)
     limit.take(0.9)
-    with pytest.raises(Refusal, match=r"too\.much"):
+    with pytest.raises(RefusalError, match=r"too\.much"):
         limit.take(0.99)
     limit.take(1.0)
     for _ in range(10_000):
@@ -31,13 +35,17 @@ def test_so_often_in_any_second() -> None:
 
 def test_orgs_are_counted_apart() -> None:
     """Calls and clients of one org leave the others alone."""
-    protection = Protection(calls_per_second=1, max_clients=1)
+    protection = ClientLimits(calls_per_second=1, max_clients=1)
     protection.call("a", 0.0)
     protection.call("b", 0.0)
-    with pytest.raises(Refusal, match=r"service\.protection\.triggered"):
+    with pytest.raises(RefusalError, match=r"service\.protection\.triggered"):
         protection.call("a", 0.5)
     clients = protection.clients
-    with clients.holding("a"), clients.holding("b"), pytest.raises(Refusal, match="concurrent"):
+    with (
+        clients.holding("a"),
+        clients.holding("b"),
+        pytest.raises(RefusalError, match="concurrent"),
+    ):
         clients.holding("a").__enter__()
     with protection.clients.holding("a"):
         pass
@@ -46,14 +54,14 @@ def test_orgs_are_counted_apart() -> None:
 @pytest.mark.parametrize(("limit", "admitted"), [(0, 0), (2, 2), (None, 1_000)])
 def test_clients_at_once(limit: int | None, admitted: int) -> None:
     """Of a thousand clients at once a limit admits its number each time; no limit, all of them."""
-    clients = Clients(limit)
+    clients = ClientSlots(limit)
 
     def come() -> int:
         with ExitStack() as held:
             for number in range(1_000):
                 try:
                     held.enter_context(clients.holding("a"))
-                except Refusal:
+                except RefusalError:
                     return number
         return 1_000
 
@@ -62,7 +70,7 @@ def test_clients_at_once(limit: int | None, admitted: int) -> None:
 
 def test_events_of_an_hour() -> None:
     """So many are let through, and again as the hour moves on; org by org."""
-    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
     allocation = PublishAllocation(clock=clock, knobs=Knobs(publish_allocation=10))
     assert [allocation.take("a", 6), allocation.take("a", 6), allocation.take("a", 1)] == [6, 4, 0]
     assert (allocation.used("a"), allocation.used("b"), allocation.take("b", 3)) == (10, 0, 3)
@@ -74,7 +82,7 @@ def test_events_of_an_hour() -> None:
 
 def test_without_an_allocation_events_are_counted_only() -> None:
     """The limits that REST shows know them all the same."""
-    allocation = PublishAllocation(clock=Clock(), knobs=Knobs(publish_allocation=None))
+    allocation = PublishAllocation(clock=EmulatorClock(), knobs=Knobs(publish_allocation=None))
     assert (allocation.take("a", 1_000_000), allocation.used("a")) == (1_000_000, 1_000_000)
 
 
@@ -94,8 +102,8 @@ def test_a_publish_stream_is_kept_alive_then_swept() -> None:
 
 def test_chance_is_repeatable_and_free_at_zero() -> None:
     """The same seed decides the same; a share of 0 never happens, of 1 always."""
-    several = [Chance("a").doubled(range(50), 0.4) for _ in range(2)]
+    several = [SeededRandom("a").doubled(range(50), 0.4) for _ in range(2)]
     assert several[0] == several[1]
-    assert Chance("a").doubled([1, 2], 0.0) == [1, 2]
-    assert Chance("a").doubled([1, 2], 1.0) == [1, 1, 2, 2]
-    assert not any(Chance("a").happens(0.0) for _ in range(100))
+    assert SeededRandom("a").doubled([1, 2], 0.0) == [1, 2]
+    assert SeededRandom("a").doubled([1, 2], 1.0) == [1, 1, 2, 2]
+    assert not any(SeededRandom("a").happens(0.0) for _ in range(100))

@@ -5,22 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.emulator.records import (
+from airflow_provider_sfevents.emulator.state.call_log import (
     MOST_CALLS,
     MOST_ENDED,
     MOST_REQUESTS,
-    Call,
-    Fetch,
-    Records,
+    CallLog,
+    RecordedCall,
+    RecordedFetch,
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.emulator.records import Subscription
+    from airflow_provider_sfevents.emulator.state.call_log import RecordedSubscription
 
 HOUR = 3600.0
 
 
-def _subscribed(records: Records, topic: str) -> Subscription:
+def _subscribed(records: CallLog, topic: str) -> RecordedSubscription:
     return records.subscribed(
         topic=topic,
         org_id="00D",
@@ -32,7 +32,7 @@ def _subscribed(records: Records, topic: str) -> Subscription:
 
 def test_deliveries_by_topic_and_stream() -> None:
     """Each stream's events count for its topic and org; keepalives count as nothing delivered."""
-    records = Records()
+    records = CallLog()
     one, two = _subscribed(records, "/event/A__e"), _subscribed(records, "/event/B__e")
     records.delivered(one, 5, 0.0)
     records.delivered(two, 3, 0.0)
@@ -50,7 +50,7 @@ def test_deliveries_by_topic_and_stream() -> None:
 
 def test_deliveries_in_a_day_roll() -> None:
     """The allocation looks back 24 hours, not to midnight."""
-    records = Records()
+    records = CallLog()
     one = _subscribed(records, "/event/A__e")
     for hour in (0, 0, 10, 20):
         records.delivered(one, 5, hour * HOUR)
@@ -64,7 +64,7 @@ def test_deliveries_in_a_day_roll() -> None:
 
 def test_a_stream_is_waited_for_until_it_has_its_place() -> None:
     """An event that is published after the wait is not too early for a stream from `latest`."""
-    records = Records()
+    records = CallLog()
     one = _subscribed(records, "/event/A__e")
     assert not records.wait_open_streams(1, 0)
     records.began(one)
@@ -73,7 +73,7 @@ def test_a_stream_is_waited_for_until_it_has_its_place() -> None:
 
 def test_the_first_end_counts() -> None:
     """A stream that ended with an error is not turned into a cancelled one by the clean-up after it."""
-    records = Records()
+    records = CallLog()
     one = _subscribed(records, "/event/A__e")
     records.ended(one, "INTERNAL")
     records.ended(one, "CANCELLED")
@@ -82,7 +82,7 @@ def test_the_first_end_counts() -> None:
 
 def test_weeks_of_streams_are_not_kept() -> None:
     """The newest of what has ended, and all that is open; numbers and counts go on as if nothing had been forgotten."""
-    records = Records()
+    records = CallLog()
     first = _subscribed(records, "/event/A__e")
     records.delivered(first, 5, 0.0)
     for _ in range(2 * MOST_ENDED + 10):
@@ -98,14 +98,14 @@ def test_weeks_of_streams_are_not_kept() -> None:
 
 def test_weeks_of_calls_are_not_kept() -> None:
     """Neither those of the emulator nor the requests of one stream; the newest are."""
-    records = Records()
+    records = CallLog()
     stream = _subscribed(records, "/event/A__e")
     for number in range(MOST_REQUESTS + 3):
-        fetch = Fetch(topic="", replay_preset="", replay_id=b"", num_requested=number)
+        fetch = RecordedFetch(topic="", replay_preset="", replay_id=b"", num_requested=number)
         records.asked(stream, fetch, 0)
     at = datetime(2026, 1, 1, tzinfo=UTC)
     for number in range(MOST_CALLS + 3):
-        records.call(Call(rpc="rest", at=at, metadata=(), subject=str(number)))
+        records.call(RecordedCall(rpc="rest", at=at, metadata=(), subject=str(number)))
     [seen] = records.subscriptions()
     assert [one.num_requested for one in seen.requests] == [*range(3, MOST_REQUESTS + 3)]
     calls = records.calls()

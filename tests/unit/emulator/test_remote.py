@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_provider_sfevents.emulator.cli.remote import EmulatorAddress, is_trusted, state_file
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.remote import Whereabouts, is_trusted, state_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-HERE = Whereabouts(
+HERE = EmulatorAddress(
     url="http://127.0.0.1:1",
     endpoint="127.0.0.1:2",
     login_url="http://127.0.0.1:3",
@@ -31,7 +31,7 @@ def test_only_its_user_can_read_it(tmp_path: Path) -> None:
     HERE.write(path)
     HERE.write(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert Whereabouts.read(path) == HERE
+    assert EmulatorAddress.read(path) == HERE
     assert [one.name for one in path.parent.iterdir()] == ["emulator.json"]
     assert "s3cret" not in repr(HERE)
 
@@ -44,7 +44,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, planted: str) -> None
     (tmp_path / planted).symlink_to(victim)
     HERE.write(tmp_path / "emulator.json")
     assert victim.read_text() == "mine"
-    assert Whereabouts.read(tmp_path / "emulator.json") == HERE
+    assert EmulatorAddress.read(tmp_path / "emulator.json") == HERE
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_a_file_without_a_token_is_none(tmp_path: Path) -> None:
     path = tmp_path / "emulator.json"
     path.write_text('{"url": "http://127.0.0.1:1"}')
     with pytest.raises(EmulatorError, match="is not an emulator's state file"):
-        Whereabouts.read(path)
+        EmulatorAddress.read(path)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.emulator.bus import Bus, Encoded, Topic
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.errors import Refusal
-from airflow_provider_sfevents.emulator.journal import open_log
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.bus.journal import open_log
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic, EncodedEvent
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+from airflow_provider_sfevents.emulator.errors import RefusalError
 from airflow_provider_sfevents.emulator.knobs import Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -21,17 +22,17 @@ A, B, BOTH = "/event/A__e", "/event/B__e", "/event/Both__chn"
 
 
 def _bus() -> Bus:
-    return Bus(name="00D", clock=Clock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
+    return Bus(name="00D", clock=EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC)), knobs=Knobs())
 
 
 def _define(bus: Bus) -> None:
-    bus.define(Topic(name=A, kind="event", record="A__e"))
-    bus.define(Topic(name=B, kind="event", record="B__e"))
-    bus.define(Topic(name=BOTH, kind="channel", members=(A, B)))
+    bus.define(BusTopic(name=A, kind="event", record="A__e"))
+    bus.define(BusTopic(name=B, kind="event", record="B__e"))
+    bus.define(BusTopic(name=BOTH, kind="channel", members=(A, B)))
 
 
 def _publish(bus: Bus, topic: str, name: str) -> bytes:
-    return bus.append(topic, [Encoded(name, "s", name.encode())])[0]
+    return bus.append(topic, [EncodedEvent(name, "s", name.encode())])[0]
 
 
 def _names(bus: Bus, topic: str, after: int = 0) -> list[str]:
@@ -51,7 +52,7 @@ def test_order_and_channels_stay() -> None:
     assert (_names(bus, A), _names(bus, B)) == (["0", "2"], ["1", "later"])
     assert min(new) > max(old)
     assert _names(bus, BOTH, bus.start(pb.CUSTOM, new[1])) == ["2", "later"]
-    with pytest.raises(Refusal, match=r"replayid\.corrupted"):
+    with pytest.raises(RefusalError, match=r"replayid\.corrupted"):
         bus.start(pb.CUSTOM, old[2])
 
 
@@ -84,7 +85,7 @@ def test_the_log_brings_a_move_back(tmp_path: Path) -> None:
         if old_valid:
             assert _names(again, A, again.start(pb.CUSTOM, old)) == ["1", "2", "3"]
         else:
-            with pytest.raises(Refusal):
+            with pytest.raises(RefusalError):
                 again.start(pb.CUSTOM, old)
 
 

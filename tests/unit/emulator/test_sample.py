@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow_provider_sfevents.emulator.bus import Bus
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.identities import Identity
+from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.managed.registry import ManagedRegistry
-from airflow_provider_sfevents.emulator.org import Org
-from airflow_provider_sfevents.emulator.records import Records
-from airflow_provider_sfevents.emulator.sample import SALES, define_sample, publish_sample
-from airflow_provider_sfevents.emulator.verbs import Parts
+from airflow_provider_sfevents.emulator.managed.subscription_registry import ManagedRegistry
+from airflow_provider_sfevents.emulator.org.org import Org
+from airflow_provider_sfevents.emulator.org.org_verbs import OrgParts
+from airflow_provider_sfevents.emulator.org.sample_org import SALES, define_sample, publish_sample
+from airflow_provider_sfevents.emulator.state.call_log import CallLog
+from airflow_provider_sfevents.emulator.state.org_identity import Identity
 
 
 def _org() -> Org:
-    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
+    clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
     identity = Identity.new("acme")
     bus = Bus(name="same", clock=clock, knobs=Knobs())
     org = Org(
-        parts=Parts(
+        parts=OrgParts(
             identity=identity,
             bus=bus,
             clock=clock,
-            records=Records(),
+            call_log=CallLog(),
             managed=ManagedRegistry(bus=bus, clock=clock),
         ),
         instance_url="http://127.0.0.1:1",

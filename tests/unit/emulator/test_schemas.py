@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from fastavro import parse_schema
 
-from airflow_provider_sfevents.emulator import schemas
+from airflow_provider_sfevents.emulator.bus import avro_schemas
+from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
 from airflow_provider_sfevents.emulator.errors import EmulatorError
-from airflow_provider_sfevents.emulator.field_types import FieldTypes
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,18 @@ from airflow_provider_sfevents.emulator.field_types import FieldTypes
 )
 def test_ids_of_live_orgs(name: str, fields: dict[str, str], schema_id: str) -> None:
     """Three schemas whose ids were seen on live orgs get just these ids."""
-    assert schemas.schema_id(schemas.platform_event_schema(name, fields, FieldTypes())) == schema_id
+    assert (
+        avro_schemas.schema_id(avro_schemas.platform_event_schema(name, fields, FieldTypes()))
+        == schema_id
+    )
 
 
 def test_json_of_a_live_platform_event() -> None:
     """Keys, their order, unions, defaults and `doc` hints are as a live org returned them, custom field ids apart."""
-    made = schemas.platform_event_schema(
+    made = avro_schemas.platform_event_schema(
         "Order_Event__e", {"City__c": "Text", "Amount__c": "Double"}, FieldTypes()
     )
-    assert schemas.to_json(made) == (
+    assert avro_schemas.to_json(made) == (
         '{"type":"record","name":"Order_Event__e","namespace":"com.sforce.eventbus","fields":['
         '{"name":"CreatedDate","type":"long","doc":"CreatedDate:DateTime"},'
         '{"name":"CreatedById","type":"string","doc":"CreatedBy:EntityId"},'
@@ -51,11 +54,11 @@ def test_json_of_a_live_platform_event() -> None:
 def test_doc_does_not_count_for_the_id() -> None:
     """The same fields in two orgs, whose custom fields have other ids, are the same schema."""
     one, two = (
-        schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes(prefix=prefix))
+        avro_schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes(prefix=prefix))
         for prefix in ("00NgL00000a", "00NgL00000b")
     )
     assert one != two
-    assert schemas.schema_id(one) == schemas.schema_id(two)
+    assert avro_schemas.schema_id(one) == avro_schemas.schema_id(two)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def _members(schema: dict[str, Any], name: str) -> list[str]:
 
 def test_change_event_has_its_header_first() -> None:
     """The header is field 0, for bitmaps count from there, and every other field may be null."""
-    made = schemas.change_event_schema(
+    made = avro_schemas.change_event_schema(
         "Account", {"Name": "Text", "CreatedDate": "DateTime"}, FieldTypes(), snapshot=True
     )
     header, *others = made["fields"]
@@ -128,7 +131,7 @@ def test_change_event_has_its_header_first() -> None:
 @pytest.mark.parametrize(("snapshot", "symbols"), [(True, 10), (False, 9)])
 def test_change_type_has_nine_or_ten_symbols(snapshot: bool, symbols: int) -> None:
     """The tenth, SNAPSHOT, is there since 2026."""
-    made = schemas.change_event_schema("Account", {}, FieldTypes(), snapshot=snapshot)
+    made = avro_schemas.change_event_schema("Account", {}, FieldTypes(), snapshot=snapshot)
     kind = made["fields"][0]["type"]["fields"][2]["type"]
     assert (len(kind["symbols"]), kind["namespace"]) == (symbols, "")
 
@@ -140,7 +143,7 @@ def test_compounds_are_defined_once() -> None:
         "BillingAddress": "Address",
         "ShippingAddress": "Address",
     }
-    made = schemas.change_event_schema("Account", fields, FieldTypes(), snapshot=True)
+    made = avro_schemas.change_event_schema("Account", fields, FieldTypes(), snapshot=True)
     assert made["fields"][1]["type"][:2] == ["null", "string"]
     assert _members(made, "BillingAddress")[:5] == [
         "Street",
@@ -151,14 +154,14 @@ def test_compounds_are_defined_once() -> None:
     ]
     assert made["fields"][3]["type"] == ["null", "Address"]
     assert (
-        parse_schema(json.loads(schemas.to_json(made)))["name"]
+        parse_schema(json.loads(avro_schemas.to_json(made)))["name"]
         == "com.sforce.eventbus.AccountChangeEvent"
     )
 
 
 def test_state_picklists_add_codes_to_addresses() -> None:
     """Orgs with state picklists have StateCode and CountryCode in their addresses."""
-    made = schemas.change_event_schema(
+    made = avro_schemas.change_event_schema(
         "Lead", {"Address": "Address"}, FieldTypes(state_picklists=True), snapshot=True
     )
     assert _members(made, "Address")[5:7] == ["StateCode", "CountryCode"]
@@ -170,26 +173,30 @@ def test_state_picklists_add_codes_to_addresses() -> None:
 )
 def test_change_event_names(entity: str, name: str) -> None:
     """A custom object's event is named after it without the c."""
-    assert schemas.change_event_name(entity) == name
+    assert avro_schemas.change_event_name(entity) == name
 
 
 def test_evolving_gives_a_new_id() -> None:
     """Each added or removed field makes another schema, and only that."""
-    first = schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes())
-    added = schemas.evolved(first, {"B__c": "Double"}, (), FieldTypes())
-    back = schemas.evolved(added, {}, ("B__c",), FieldTypes())
+    first = avro_schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes())
+    added = avro_schemas.evolved(first, {"B__c": "Double"}, (), FieldTypes())
+    back = avro_schemas.evolved(added, {}, ("B__c",), FieldTypes())
     assert [field["name"] for field in added["fields"]] == [
         "CreatedDate",
         "CreatedById",
         "A__c",
         "B__c",
     ]
-    assert schemas.schema_id(added) != schemas.schema_id(first) == schemas.schema_id(back)
+    assert (
+        avro_schemas.schema_id(added)
+        != avro_schemas.schema_id(first)
+        == avro_schemas.schema_id(back)
+    )
 
 
 @pytest.mark.parametrize(("add", "remove"), [({"A__c": "Text"}, ()), ({}, ("Nope__c",))])
 def test_evolving_into_nonsense_is_refused(add: dict[str, str], remove: tuple[str, ...]) -> None:
     """A field cannot be there twice, nor go where it never was."""
-    first = schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes())
+    first = avro_schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes())
     with pytest.raises(EmulatorError, match=r"A__c|Nope__c"):
-        schemas.evolved(first, add, remove, FieldTypes())
+        avro_schemas.evolved(first, add, remove, FieldTypes())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from airflow_provider_sfevents.emulator.clock import Clock
-from airflow_provider_sfevents.emulator.sessions import Session, Sessions
+from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+from airflow_provider_sfevents.emulator.state.org_sessions import OrgSession, OrgSessions
 
 LOGINS = 2_500
 
 
-def _issue(sessions: Sessions) -> Session:
+def _issue(sessions: OrgSessions) -> OrgSession:
     return sessions.issue(
         org_id="00DgL0000005NSAUA2",
         instance_url="http://127.0.0.1",
@@ -22,8 +22,8 @@ def _issue(sessions: Sessions) -> Session:
 
 def test_weeks_of_logins_are_not_kept() -> None:
     """A token that expired long ago goes; one in use, and one of a client that stays connected, stay however old."""
-    clock = Clock(datetime(2026, 1, 1, tzinfo=UTC))
-    sessions = Sessions(clock=clock, idle_hours=2)
+    clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
+    sessions = OrgSessions(clock=clock, idle_hours=2)
     used = _issue(sessions)
     old: list[str] = []
     for _ in range(8):
@@ -38,6 +38,6 @@ def test_weeks_of_logins_are_not_kept() -> None:
 
 def test_a_session_does_not_show_its_token() -> None:
     """Printed, as in the message of a failed test, it says whose it is and no secret."""
-    session = _issue(Sessions(clock=Clock(), idle_hours=2))
+    session = _issue(OrgSessions(clock=EmulatorClock(), idle_hours=2))
     assert session.token not in repr(session)
     assert "00DgL0000005NSAUA2" in repr(session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sfevents.emulator import soap
+from airflow_provider_sfevents.emulator.http.logins import soap_login
 from airflow_provider_sfevents.emulator.knobs import Knobs
 
 ENVELOPE = (
@@ -20,8 +20,8 @@ def _call(name: str, inside: str, namespace: str = "urn:partner.soap.sforce.com"
 def test_any_prefix_and_cdata() -> None:
     """Names count, prefixes do not; a password is taken as it is, markup characters and spaces included."""
     inside = "<p:username> a@b.c </p:username><p:password><![CDATA[ <&]]> x</p:password>"
-    assert soap.read_login(_call("login", inside)) == soap.Asked("a@b.c", " <& x")
-    assert soap.read_login(_call("login", "")) == soap.Asked("", "")
+    assert soap_login.read_login(_call("login", inside)) == soap_login.LoginCall("a@b.c", " <& x")
+    assert soap_login.read_login(_call("login", "")) == soap_login.LoginCall("", "")
 
 
 @pytest.mark.parametrize(
@@ -40,25 +40,25 @@ def test_any_prefix_and_cdata() -> None:
 )
 def test_what_is_no_login(body: bytes, why: str) -> None:
     """All else is the client's fault, and says so."""
-    with pytest.raises(soap.LoginRefused, match=why) as refused:
-        soap.read_login(body)
-    assert "<faultcode>soapenv:Client</faultcode>" in soap.fault(refused.value)
+    with pytest.raises(soap_login.SoapLoginRefusedError, match=why) as refused:
+        soap_login.read_login(body)
+    assert "<faultcode>soapenv:Client</faultcode>" in soap_login.fault(refused.value)
 
 
 def test_an_entity_bomb_is_refused() -> None:
     """Nobody who reaches the port can fill the memory."""
     levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     bomb = f'<!DOCTYPE x [<!ENTITY a0 "0123456789">{levels}]>' + _call("login", "&a9;").decode()
-    with pytest.raises(soap.LoginRefused, match="not well-formed"):
-        soap.read_login(bomb.encode())
+    with pytest.raises(soap_login.SoapLoginRefusedError, match="not well-formed"):
+        soap_login.read_login(bomb.encode())
 
 
 def test_versions() -> None:
     """31.0 to 64.0 have it; before and after it is another fault than where it is disabled."""
     for version in ("31.0", "57.0", "64.0"):
-        soap.check_version(version, Knobs())
+        soap_login.check_version(version, Knobs())
     for version in ("30.0", "65.0", "64.1", ""):
-        with pytest.raises(soap.LoginRefused, match="UNSUPPORTED_API_VERSION"):
-            soap.check_version(version, Knobs())
-    with pytest.raises(soap.LoginRefused, match="INVALID_OPERATION"):
-        soap.check_version("64.0", Knobs(soap_login=False))
+        with pytest.raises(soap_login.SoapLoginRefusedError, match="UNSUPPORTED_API_VERSION"):
+            soap_login.check_version(version, Knobs())
+    with pytest.raises(soap_login.SoapLoginRefusedError, match="INVALID_OPERATION"):
+        soap_login.check_version("64.0", Knobs(soap_login=False))

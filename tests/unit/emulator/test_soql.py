@@ -7,12 +7,22 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.emulator.knobs import Knobs
-from airflow_provider_sfevents.emulator.sobjects import reading
-from airflow_provider_sfevents.emulator.sobjects.defining import define
-from airflow_provider_sfevents.emulator.sobjects.edits import Edit, Record, apply, read_given
-from airflow_provider_sfevents.emulator.sobjects.refusals import RecordRefused
-from airflow_provider_sfevents.emulator.sobjects.selecting import select
-from airflow_provider_sfevents.emulator.sobjects.soql import Comparison, Literally, Order, parse
+from airflow_provider_sfevents.emulator.org.objects.object_evolution import define
+from airflow_provider_sfevents.emulator.org.queries.record_selection import select
+from airflow_provider_sfevents.emulator.org.queries.soql import (
+    SoqlComparison,
+    SoqlLiteral,
+    SortKey,
+    parse,
+)
+from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError
+from airflow_provider_sfevents.emulator.org.records import record_views
+from airflow_provider_sfevents.emulator.org.records.record_edits import (
+    Record,
+    RecordEdit,
+    apply,
+    read_given,
+)
 
 CONTACT = define("Contact", {}, required=(), tracked=True, known=(), knobs=Knobs())
 DAY = 86_400_000
@@ -28,7 +38,7 @@ PEOPLE: tuple[dict[str, Any], ...] = (
 def _records() -> list[Record]:
     made = []
     for number, given in enumerate(PEOPLE):
-        edit = Edit(
+        edit = RecordEdit(
             kind="CREATE",
             entity="Contact",
             record_id=f"003{number:012d}AAA",
@@ -36,7 +46,7 @@ def _records() -> list[Record]:
             given=read_given(CONTACT, given),
         )
         made.append(apply(edit, CONTACT, None, number * DAY)[0])
-    gone = Edit(kind="DELETE", entity="Contact", record_id=made[-1].id, user_id="u")
+    gone = RecordEdit(kind="DELETE", entity="Contact", record_id=made[-1].id, user_id="u")
     made[-1] = apply(gone, CONTACT, made[-1], 9 * DAY)[0]
     return made
 
@@ -100,8 +110,8 @@ def test_a_query_is_read_whole() -> None:
     """Every part of it is kept as it was written."""
     query = parse("select Id , name from Contact where Age__c >= -1.5 order by Name desc limit 5")
     assert (query.entity, query.fields, query.limit) == ("Contact", ("Id", "name"), 5)
-    assert query.where == Comparison("Age__c", ">=", (Literally("number", -1.5),))
-    assert query.order == (Order("Name", descending=True),)
+    assert query.where == SoqlComparison("Age__c", ">=", (SoqlLiteral("number", -1.5),))
+    assert query.order == (SortKey("Name", descending=True),)
 
 
 def test_all_fields_are_those_of_rest() -> None:
@@ -109,7 +119,7 @@ def test_all_fields_are_those_of_rest() -> None:
     found = select(
         parse("SELECT FIELDS(ALL) FROM Contact LIMIT 200"), CONTACT, _records(), deleted=False
     )
-    assert found.columns == tuple(reading.every_column(CONTACT))
+    assert found.columns == tuple(record_views.every_column(CONTACT))
     assert {"Name", "MailingAddress", "MailingCity", "Id", "SystemModstamp"} <= {
         column.name for column in found.columns
     }
@@ -136,7 +146,7 @@ def test_all_fields_are_those_of_rest() -> None:
 )
 def test_what_is_not_understood_is_malformed(text: str, at: int, token: str) -> None:
     """The refusal names the place and what stands there."""
-    with pytest.raises(RecordRefused) as refused:
+    with pytest.raises(RecordRefusedError) as refused:
         parse(text)
     assert refused.value.code == "MALFORMED_QUERY"
     assert refused.value.message.endswith(
@@ -147,7 +157,7 @@ def test_what_is_not_understood_is_malformed(text: str, at: int, token: str) -> 
 @pytest.mark.parametrize("limit", ["", "LIMIT 201", "LIMIT 2000"])
 def test_all_fields_of_many_records_are_refused(limit: str) -> None:
     """FIELDS(ALL) needs a LIMIT of at most 200."""
-    with pytest.raises(RecordRefused, match="must have a LIMIT of at most 200"):
+    with pytest.raises(RecordRefusedError, match="must have a LIMIT of at most 200"):
         parse("SELECT FIELDS(ALL) FROM Contact " + limit)  # noqa: S608 - no database reads it
 
 
@@ -167,12 +177,12 @@ def test_all_fields_of_many_records_are_refused(limit: str) -> None:
 )
 def test_fields_that_cannot_be_asked_for_are_invalid(rest: str, message: str) -> None:
     """INVALID_FIELD, with the field's name."""
-    with pytest.raises(RecordRefused, match=message) as refused:
+    with pytest.raises(RecordRefusedError, match=message) as refused:
         _names(rest)
     assert refused.value.code == "INVALID_FIELD"
 
 
 def test_a_moment_that_does_not_exist_is_malformed() -> None:
     """The thirtieth of February is no date."""
-    with pytest.raises(RecordRefused, match="invalid date: 1970-02-30"):
+    with pytest.raises(RecordRefusedError, match="invalid date: 1970-02-30"):
         _names("WHERE Birthdate = 1970-02-30")

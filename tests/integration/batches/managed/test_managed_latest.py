@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from airflow_provider_sfevents.emulator import Emulator
-    from airflow_provider_sfevents.emulator.records import Subscription
+    from airflow_provider_sfevents.emulator.state.call_log import RecordedSubscription
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def bus() -> Iterator[Emulator]:
         yield emulator
 
 
-def asks(stream: Subscription) -> bool:
+def asks(stream: RecordedSubscription) -> bool:
     """True if the stream requests events, and does not only commit."""
     return stream.open and stream.max_outstanding > 0
 

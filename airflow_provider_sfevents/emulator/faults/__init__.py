@@ -1,0 +1,1 @@
+"""Faults on order: calls, deliveries, and the relay that breaks connections."""

@@ -1,0 +1,1 @@
+"""The Pub/Sub API over gRPC: every RPC, its streams and their credit."""

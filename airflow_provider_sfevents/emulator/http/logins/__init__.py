@@ -1,0 +1,1 @@
+"""OAuth, SOAP login and userinfo."""

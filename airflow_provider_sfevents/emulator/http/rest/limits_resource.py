@@ -1,0 +1,61 @@
+"""What `/limits` says of the event bus: allowances and what is left of them. Pure.
+
+Keys and sizes: Platform Events Developer Guide, "Platform Event Allocations"; Streaming API guide, "Streaming API Limits".
+Where no knob says otherwise, the sizes are those of Performance and Unlimited Edition without an add-on licence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator.knobs import Knobs
+
+_DELIVERED = 50_000
+_PUBLISHED = 250_000
+_STREAMED = 1_000_000
+_CLIENTS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedAllowances:
+    """What clients of an org have used.
+
+    :param delivered: events of the delivery allocation in the last 24 hours, all subscribers together.
+    :param published: events in the last hour.
+    :param cometd_clients: CometD clients there are now.
+    """
+
+    delivered: int
+    published: int
+    cometd_clients: int
+
+
+def limits(knobs: Knobs, used: UsedAllowances) -> dict[str, dict[str, int]]:
+    """Answer of `/limits`, as far as it is about events."""
+    delivered = _size(knobs.delivery_allocation, _DELIVERED)
+    published = _size(knobs.publish_allocation, _PUBLISHED)
+    clients = _size(knobs.cometd_max_clients, _CLIENTS)
+    left = {
+        "DailyDeliveredPlatformEvents": (delivered, used.delivered),
+        # Of what follows the emulator delivers nothing: PushTopics, generic events, events of standard volume. Nor is
+        # there an add-on licence with its monthly allowance.
+        "DailyDurableGenericStreamingApiEvents": (_STREAMED, 0),
+        "DailyDurableStreamingApiEvents": (_STREAMED, 0),
+        "DailyGenericStreamingApiEvents": (_STREAMED, 0),
+        "DailyStandardVolumePlatformEvents": (0, 0),
+        "DailyStreamingApiEvents": (_STREAMED, 0),
+        "DurableStreamingApiConcurrentClients": (clients, used.cometd_clients),
+        "HourlyPublishedPlatformEvents": (published, used.published),
+        "MonthlyPlatformEventsUsageEntitlement": (0, 0),
+        "StreamingApiConcurrentClients": (clients, used.cometd_clients),
+    }
+    return {
+        name: {"Max": most, "Remaining": max(0, most - taken)}
+        for name, (most, taken) in left.items()
+    }
+
+
+def _size(knob: int | None, usual: int) -> int:
+    return usual if knob is None else knob

@@ -1,0 +1,82 @@
+"""The HTTP applications: one for the login host of all orgs, one for each org's My Domain."""
+
+from __future__ import annotations
+
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
+
+from airflow_provider_sfevents.emulator.cometd.streaming_app import StreamingApp
+from airflow_provider_sfevents.emulator.http.admin.admin_guard import guarded
+from airflow_provider_sfevents.emulator.http.admin.event_admin import EventAdmin
+from airflow_provider_sfevents.emulator.http.admin.fault_admin import FaultAdmin
+from airflow_provider_sfevents.emulator.http.admin.managed_admin import ManagedAdmin
+from airflow_provider_sfevents.emulator.http.admin.record_admin import RecordAdmin
+from airflow_provider_sfevents.emulator.http.logins.login_routes import LoginRoutes
+from airflow_provider_sfevents.emulator.http.request_bodies import bounded
+from airflow_provider_sfevents.emulator.http.rest.rest_routes import rest_routes, without_slash
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+    from airflow_provider_sfevents.emulator.fault_verbs import FaultVerbs
+    from airflow_provider_sfevents.emulator.http.admin.event_admin import Connect
+    from airflow_provider_sfevents.emulator.http.logins.oauth_tokens import TokenEndpoint
+    from airflow_provider_sfevents.emulator.org.org import Org
+    from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
+
+
+def login_app(state: EmulatorState, endpoint: TokenEndpoint) -> Any:
+    return _app(state, LoginRoutes(state, endpoint).routes())
+
+
+def my_domain_app(
+    state: EmulatorState,
+    endpoint: TokenEndpoint,
+    org: Org,
+    *,
+    connect: Connect,
+    faults: FaultVerbs,
+    token: str,
+    names: frozenset[str],
+) -> Any:
+    """Logins, the REST API, the Streaming API, and the emulator's own face for its command line.
+
+    :param token: of the emulator's own face; see `guard`. :param names: hosts that it is asked at.
+    """
+    own = [
+        *EventAdmin(org, connect).routes(),
+        *RecordAdmin(org).routes(),
+        *ManagedAdmin(org).routes(),
+        *FaultAdmin(org, faults).routes(),
+    ]
+    faces = [*rest_routes(state, org), *StreamingApp(state, org.org_id).routes()]
+    routes = [*LoginRoutes(state, endpoint).routes(), *faces, *own]
+    return guarded(_app(state, routes), token, names)
+
+
+def _app(state: EmulatorState, routes: list[Any]) -> Any:
+    def defect(_: Request, error: Exception) -> Response:
+        state.defect(error)
+        return PlainTextResponse(f"an error in the emulator: {error!r}", status_code=500)
+
+    app = Starlette(routes=routes, exception_handlers={Exception: defect})
+    return _dated(bounded(without_slash(app)), state.clock)
+
+
+def _dated(app: Any, clock: EmulatorClock) -> Any:
+    """Give each answer its `Date` by the org's clock, which commit times follow, too: a client holds the one against the other."""
+
+    async def answering(scope: Any, receive: Any, send: Any) -> None:
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                at = format_datetime(clock.now(), usegmt=True).encode()
+                message = {**message, "headers": [*message.get("headers", ()), (b"date", at)]}
+            await send(message)
+
+        await app(scope, receive, sent)
+
+    return answering

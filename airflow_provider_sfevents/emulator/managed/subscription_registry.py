@@ -1,0 +1,318 @@
+"""An org's managed event subscriptions: configs, what the service knows of them yet, committed replay ids, slots."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.emulator import salesforce_ids
+from airflow_provider_sfevents.emulator.errors import EmulatorError, RefusalError
+from airflow_provider_sfevents.emulator.managed import subscription_rules
+from airflow_provider_sfevents.emulator.managed.subscription_config import (
+    ManagedConfig,
+    ManagedRefusedError,
+)
+from airflow_provider_sfevents.emulator.state_folder import replace_file
+from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+    from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+
+VERSION = "66.0"
+_PRESETS = {"LATEST": pb.LATEST, "EARLIEST": pb.EARLIEST}
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A config as setup has it, and as the service last knew it.
+
+    :param now: None once it is deleted.
+    :param before: what the service goes by until the change has spread; None for a new one.
+    :param spread_at: seconds since the epoch when the service knows it as it is.
+    """
+
+    now: ManagedConfig | None
+    before: ManagedConfig | None
+    spread_at: float
+
+
+class SubscriptionSlots:
+    """Times are seconds on any clock that does not go back."""
+
+    def __init__(self) -> None:
+        self._taken_until: dict[str, float] = {}
+
+    def take(self, subscription_id: str, at: float) -> bool:
+        """Take the slot; False where another client has it, or had it a moment ago."""
+        if at < self._taken_until.get(subscription_id, at):
+            return False
+        self._taken_until[subscription_id] = inf
+        return True
+
+    def leave(self, subscription_id: str, at: float, hold: float) -> None:
+        """Give the slot back; it is free after so many seconds."""
+        self._taken_until[subscription_id] = at + hold
+
+    def taken(self, subscription_id: str, at: float) -> bool:
+        return at < self._taken_until.get(subscription_id, at)
+
+
+class ManagedRegistry:
+    """Safe to use from any thread.
+
+    :param path: file that keeps configs and committed ids; None to forget them.
+    """
+
+    def __init__(self, *, bus: Bus, clock: EmulatorClock, path: Path | None = None) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._path = path
+        self._lock = threading.RLock()
+        self._entries: dict[str, _Entry] = {}
+        self._slots = SubscriptionSlots()
+        self._heard: dict[str, int] = {}
+        if path and path.exists():
+            self._restore(path)
+
+    # --- setup -------------------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        name: str,
+        topic: str,
+        *,
+        label: str = "",
+        default_replay: str = "LATEST",
+        error_recovery_replay: str = "LATEST",
+        state: str = "RUN",
+        version: str = VERSION,
+        at_once: bool = False,
+    ) -> ManagedConfig:
+        """Add a subscription.
+
+        :param at_once: whether the service knows it now; else after the knob `managed_propagation_seconds`.
+        :raises ManagedRefusedError: for what the org would refuse.
+        """
+        values = {
+            "developer_name": name,
+            "default_replay": default_replay,
+            "error_recovery_replay": error_recovery_replay,
+            "state": state,
+            "version": version,
+        }
+        subscription_rules.check_values(values)
+        subscription_rules.check_topic(topic, [one.name for one in self._bus.topics])
+        with self._lock:
+            names = {one.developer_name for one in self.all()}
+            subscription_rules.check_new(name, names, self._bus.knobs.max_managed)
+            config = ManagedConfig(
+                id=self._new_id(),
+                label=label or name,
+                topic=topic,
+                created_at=self._clock.now(),
+                **values,
+            )
+            self._entries[config.id] = _Entry(config, None, self._spread_at(at_once=at_once))
+            self._changed()
+        return config
+
+    def update(self, name_or_id: str, *, at_once: bool = False, **changes: Any) -> ManagedConfig:
+        """Change fields of a subscription; STOP forgets what was committed.
+
+        :param changes: `label`, `default_replay`, `error_recovery_replay`, `state`, `version`, `developer_name`.
+        :raises ManagedRefusedError: for what the org would refuse.
+        """
+        subscription_rules.check_changes(changes)
+        with self._lock:
+            old = self._existing(name_or_id)
+            others = {one.developer_name for one in self.all() if one.id != old.id}
+            if "developer_name" in changes:
+                subscription_rules.check_new(changes["developer_name"], others, len(others) + 1)
+            new = replace(old, **changes)
+            if new.state == "STOP":
+                new = replace(new, committed="")
+            self._put(old.id, new, at_once=at_once)
+        return new
+
+    def delete(self, name_or_id: str, *, at_once: bool = False) -> None:
+        """Remove a subscription, and with it what was committed.
+
+        :raises ManagedRefusedError: when there is none.
+        """
+        with self._lock:
+            self._put(self._existing(name_or_id).id, None, at_once=at_once)
+
+    def find(self, name_or_id: str) -> ManagedConfig | None:
+        """As setup has it; by developer name or by an id of 15 or 18 characters."""
+        with self._lock:
+            return next((one for one in self.all() if _is(one, name_or_id)), None)
+
+    def all(self) -> tuple[ManagedConfig, ...]:
+        """Every subscription as setup has it, oldest first."""
+        with self._lock:
+            return tuple(entry.now for entry in self._entries.values() if entry.now)
+
+    # --- service -----------------------------------------------------------------------------------------------------
+
+    def known(self, name_or_id: str) -> ManagedConfig | None:
+        """As the service knows it by now; None where it does not, or no longer."""
+        with self._lock:
+            seen = (self.known_by_id(one) for one in self._entries)
+            return next((one for one in seen if one and _is(one, name_or_id)), None)
+
+    def known_by_id(self, subscription_id: str) -> ManagedConfig | None:
+        """As `known`, by the 18 characters of its id."""
+        with self._lock:
+            entry = self._entries[subscription_id]
+            spread = self._clock.timestamp() >= entry.spread_at
+            return entry.now if spread else entry.before
+
+    def was_deleted(self, name_or_id: str) -> bool:
+        """Whether this is the id of a subscription that is no more."""
+        with self._lock:
+            entry = self._entries.get(_long(name_or_id))
+            return entry is not None and entry.now is None
+
+    def spreads_in(self, subscription_id: str) -> float:
+        """Seconds until the service knows the newest change; 0 where it does."""
+        with self._lock:
+            return max(0.0, self._entries[subscription_id].spread_at - self._clock.timestamp())
+
+    def take_slot(self, subscription_id: str) -> bool:
+        """Become its one client; False where another one is, or was a moment ago."""
+        with self._lock:
+            return self._slots.take(subscription_id, time.monotonic())
+
+    def leave_slot(self, subscription_id: str) -> None:
+        with self._lock:
+            hold = self._bus.knobs.slot_hold_seconds
+            self._slots.leave(subscription_id, time.monotonic(), hold)
+
+    def start(self, config: ManagedConfig) -> tuple[int, str]:
+        """Place a stream begins after, and its name: a preset or the committed id in hex."""
+        with self._lock:
+            committed = self._committed(config.id)
+            how = subscription_rules.start(
+                committed,
+                valid=self._is_valid(committed),
+                default=config.default_replay,
+                recovery=config.error_recovery_replay,
+            )
+        if how == "committed":
+            return self._bus.start(pb.CUSTOM, bytes.fromhex(committed)), committed
+        return self._bus.start(_PRESETS[how], b""), how.lower()
+
+    def heard(self, subscription_id: str, position: int) -> None:
+        """Note how far clients of a subscription have been told of the bus."""
+        with self._lock:
+            self._heard[subscription_id] = max(position, self._heard.get(subscription_id, 0))
+
+    def commit(self, subscription_id: str, replay_id: bytes, delivered: int) -> str:
+        """Keep a replay id; why it cannot be kept, or nothing.
+
+        :param delivered: the furthest place the client's stream has told it of.
+        """
+        with self._lock:
+            entry = self._entries[subscription_id]
+            if self._bus.knobs.commit_reach == "subscription":
+                delivered = max(delivered, self._heard.get(subscription_id, 0))
+            error = subscription_rules.commit_error(
+                replay_id,
+                valid=self._is_valid(replay_id.hex()),
+                delivered=delivered,
+                committed=self._committed(subscription_id),
+            )
+            position = salesforce_ids.position_of(replay_id)
+            if error or position is None or entry.now is None or entry.now.state != "RUN":
+                return error or "The commit failed."
+            # Clients may send 8 bytes; what is kept is spelled as events have it.
+            committed = self._bus.replay_id(position).hex()
+            entry.now = replace(entry.now, committed=committed)
+            self._write()
+            return ""
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _committed(self, subscription_id: str) -> str:
+        now = self._entries[subscription_id].now
+        return now.committed if now else ""
+
+    def _is_valid(self, replay_id: str) -> bool:
+        try:
+            self._bus.start(pb.CUSTOM, bytes.fromhex(replay_id))
+        except RefusalError:
+            return False
+        return True
+
+    def _existing(self, name_or_id: str) -> ManagedConfig:
+        config = self.find(name_or_id)
+        if config is None:
+            known = ", ".join(one.developer_name for one in self.all()) or "none"
+            raise ManagedRefusedError(
+                "NOT_FOUND", f"no managed subscription {name_or_id!r} in this org; it has {known}"
+            )
+        return config
+
+    def _put(self, config_id: str, config: ManagedConfig | None, *, at_once: bool) -> None:
+        before = self.known_by_id(config_id)
+        self._entries[config_id] = _Entry(config, before, self._spread_at(at_once=at_once))
+        self._changed()
+
+    def _spread_at(self, *, at_once: bool) -> float:
+        later = 0.0 if at_once else self._bus.knobs.managed_propagation_seconds
+        return self._clock.timestamp() + later
+
+    def _new_id(self) -> str:
+        source = random.SystemRandom()
+        made = salesforce_ids.random_id("18x", source)
+        while made in self._entries:
+            made = salesforce_ids.random_id("18x", source)
+        return made
+
+    def _changed(self) -> None:
+        self._write()
+        self._bus.wake()
+
+    def _write(self) -> None:
+        """Replace what is written, whole or not at all."""
+        if not self._path:
+            return
+        rows = [
+            {
+                "id": config_id,
+                "now": entry.now and entry.now.to_json(),
+                "before": entry.before and entry.before.to_json(),
+                "spread_at": entry.spread_at,
+            }
+            for config_id, entry in self._entries.items()
+        ]
+        replace_file(self._path, json.dumps(rows, indent=1))
+
+    def _restore(self, path: Path) -> None:
+        try:
+            for row in json.loads(path.read_text()):
+                now, before = (
+                    ManagedConfig.from_json(row[name]) if row[name] else None
+                    for name in ("now", "before")
+                )
+                self._entries[row["id"]] = _Entry(now, before, row["spread_at"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise EmulatorError(
+                f"{path} is not an emulator's: {error!r}; remove it, or name another folder"
+            ) from error
+
+
+def _is(config: ManagedConfig, name_or_id: str) -> bool:
+    return config.developer_name == name_or_id or config.id == _long(name_or_id)
+
+
+def _long(text: str) -> str:
+    return salesforce_ids.long_id(text[:15]) if salesforce_ids.is_id(text) else text

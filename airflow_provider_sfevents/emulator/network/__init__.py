@@ -1,0 +1,1 @@
+"""Servers, ports and certificates of a running emulator."""

@@ -1,0 +1,1 @@
+"""An org: its objects, records and channels, and the verbs of a test."""

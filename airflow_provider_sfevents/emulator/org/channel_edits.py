@@ -1,0 +1,150 @@
+"""Makes, changes and removes channels and their members: checked first, then told to the bus and to the org's notes.
+
+The test's verbs and the Tooling API both come here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.emulator.bus.topic import BusTopic
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+from airflow_provider_sfevents.emulator.org.channels.channel_members import (
+    CUSTOM,
+    MOST_ENRICHED,
+    ChannelMember,
+    named,
+)
+from airflow_provider_sfevents.emulator.org.channels.channel_selection import compiled
+from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_sfevents.emulator.org.database import Database
+
+ALL_CHANGES = "/data/ChangeEvents"
+_NAME = re.compile(rf"/(data|event)/[A-Za-z]\w*{CUSTOM}")
+
+
+def put(
+    database: Database, channel: str, members: Iterable[ChannelMember], *, label: str = ""
+) -> BusTopic:
+    """Add a channel, or give one other members.
+
+    :param members: all it is to have.
+    :raises RecordRefusedError: for a member that cannot be, or a name that no channel has.
+    """
+    if channel != ALL_CHANGES and not _NAME.fullmatch(channel):
+        raise _refused(
+            f"channel {channel!r} is none of /data/X{CUSTOM}, /event/X{CUSTOM}, {ALL_CHANGES}"
+        )
+    with database.lock:
+        made = [_checked(database, channel, one) for one in members]
+        topics = tuple(dict.fromkeys(one.topic for one in made))
+        topic = BusTopic(name=channel, kind="channel", members=topics)
+        settings = [asdict(one) for one in made if one.enriched_fields or one.filter or one.name]
+        labels = {channel: label} if label else {}
+        database.keep({"channels": {"members": {channel: settings}, "labels": labels}})
+        database.bus.define(topic)
+    return topic
+
+
+def put_member(database: Database, channel: str, member: ChannelMember) -> ChannelMember:
+    """Add a member to a channel, or give it other settings."""
+    with database.lock:
+        found = _channel(database, channel)
+        made = _checked(database, channel, member)
+        put(
+            database,
+            channel,
+            [one for one in _members(database, found) if one.topic != made.topic] + [made],
+        )
+    return made if made.name else named(made, channel)
+
+
+def remove_member(database: Database, channel: str, topic: str) -> None:
+    with database.lock:
+        found = _channel(database, channel)
+        put(database, channel, [one for one in _members(database, found) if one.topic != topic])
+
+
+def remove(database: Database, channel: str) -> None:
+    """Take a channel away, with its members; who is subscribed gets nothing more."""
+    with database.lock:
+        found = _channel(database, channel)
+        database.keep({"channels": {"members": {channel: []}}})
+        database.bus.define(replace(found, members=(), removed=True))
+
+
+def enrich(database: Database, channel: str, fields: dict[str, tuple[str, ...]]) -> None:
+    """Let members carry these fields in updates and deletions, by object; their filters stay."""
+    with database.lock:
+        found = _channel(database, channel)
+        entities = {one.name: one.record for one in database.bus.topics}
+        members = [
+            replace(one, enriched_fields=fields.get(entities[one.topic], one.enriched_fields))
+            for one in _members(database, found)
+        ]
+        for entity, names in fields.items():
+            _check_fields(database, channel, entity, names)
+        put(database, channel, members)
+
+
+def _members(database: Database, channel: BusTopic) -> list[ChannelMember]:
+    known = database.channels.members(channel.name)
+    return [known.get(topic) or ChannelMember(topic=topic) for topic in channel.members]
+
+
+def _channel(database: Database, name: str) -> BusTopic:
+    found = database.bus.topic(name)
+    if found is None or found.kind != "channel":
+        raise EmulatorError(f"{name!r} is no channel; define it with define_channel()")
+    return found
+
+
+def _checked(database: Database, channel: str, member: ChannelMember) -> ChannelMember:
+    """Member with the name of its topic, if it can be one."""
+    topic = _topic(database, member.topic)
+    if (topic.kind == "change") != channel.startswith("/data/"):
+        raise _refused(
+            f"{channel} cannot carry {topic.name}: the one is for events, the other is not"
+        )
+    if member.enriched_fields:
+        if topic.kind != "change":
+            raise _refused(
+                f"{channel}: {topic.name} has no fields to enrich with; change events have"
+            )
+        _check_fields(database, channel, topic.record, member.enriched_fields)
+    if member.filter:
+        compiled(member.filter, database.bus.schema(topic.schema_id) or "")
+    return replace(member, topic=topic.name)
+
+
+def _topic(database: Database, name: str) -> BusTopic:
+    """Topic by its name, that of its event or object, or that of its change events."""
+    for topic in database.bus.topics:
+        if topic.kind != "channel" and name in {
+            topic.name,
+            topic.record,
+            topic.name.rpartition("/")[2],
+        }:
+            return topic
+    known = ", ".join(one.name for one in database.bus.topics if one.kind != "channel") or "none"
+    raise _refused(f"{name!r} is not defined in this org; defined: {known}")
+
+
+def _check_fields(database: Database, channel: str, entity: str, names: tuple[str, ...]) -> None:
+    declared = {one.name for one in database.sobject(entity).declared}
+    if wrong := set(names) - declared:
+        raise _refused(f"{channel}: {entity} has no field {min(wrong)!r} to enrich with")
+    if len(names) > MOST_ENRICHED:
+        raise _refused(
+            f"{channel}: {len(names)} fields of {entity}; a channel adds at most {MOST_ENRICHED}"
+        )
+
+
+def _refused(why: str) -> RecordRefusedError:
+    return RecordRefusedError("INVALID_INPUT", why)

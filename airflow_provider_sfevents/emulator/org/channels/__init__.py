@@ -1,0 +1,1 @@
+"""Custom channels: members, filters, and the events that a channel carries."""

@@ -1,0 +1,114 @@
+"""What channels are told beside their members' names: labels, and for each member the fields it adds and the filter it has.
+
+Membership itself is the bus's: a channel is a topic that names other topics. Here is what no topic says. Pure.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.emulator import salesforce_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_ENRICHED = 10
+"""Fields that a member may add (Change Data Capture Developer Guide)."""
+CUSTOM = "__chn"
+"""How the names of an org's own channels end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelMember:
+    """What a channel carries of one event or object.
+
+    :param topic: the member's topic, or the name of its event or object.
+    :param enriched_fields: of an object: what its updates and deletions on this channel carry even where it did not
+        change; a compound by its own name.
+    :param filter: condition an event must meet to be carried, as in SOQL behind WHERE; empty for every event.
+    :param name: full name of the member's record in the Tooling API; made of the other names where it is empty.
+    """
+
+    topic: str
+    enriched_fields: tuple[str, ...] = ()
+    filter: str = ""
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Channels:
+    """Labels and members' settings of an org's channels.
+
+    Who changes it locks. What is read is never changed in place, so that who publishes need not lock.
+    """
+
+    _labels: dict[str, str] = field(default_factory=dict)
+    _members: dict[str, dict[str, ChannelMember]] = field(default_factory=dict)
+    _by_topic: dict[str, dict[str, ChannelMember]] = field(default_factory=dict)
+
+    def label(self, channel: str) -> str:
+        return self._labels.get(channel) or short_name(channel).removesuffix(CUSTOM)
+
+    def members(self, channel: str) -> Mapping[str, ChannelMember]:
+        """Settings by the member's topic; a member without any may be missing."""
+        return self._members.get(channel, {})
+
+    def member(self, channel: str, topic: str) -> ChannelMember:
+        """Settings of one member, with its name."""
+        found = self.members(channel).get(topic) or ChannelMember(topic=topic)
+        return found if found.name else named(found, channel)
+
+    def of_topic(self, topic: str) -> Mapping[str, ChannelMember]:
+        """Settings that channels have for a topic, by channel."""
+        return self._by_topic.get(topic, {})
+
+    def to_json(self) -> dict[str, Any]:
+        """Note that says all of it."""
+        members = {
+            channel: [asdict(one) for one in settings.values()]
+            for channel, settings in self._members.items()
+        }
+        return {"labels": self._labels, "members": members}
+
+    def restore(self, fact: Mapping[str, Any]) -> None:
+        """Take over what a note says."""
+        self._labels |= fact.get("labels", {})
+        for channel, members in fact.get("members", {}).items():
+            made = [_restored(one) for one in members]
+            self._members[channel] = {one.topic: one for one in made}
+        by_topic: dict[str, dict[str, ChannelMember]] = {}
+        for channel, settings in self._members.items():
+            for topic, one in settings.items():
+                by_topic.setdefault(topic, {})[channel] = one
+        self._by_topic = by_topic
+
+
+def _restored(value: Mapping[str, Any]) -> ChannelMember:
+    return ChannelMember(**{**value, "enriched_fields": tuple(value["enriched_fields"])})
+
+
+def named(member: ChannelMember, channel: str) -> ChannelMember:
+    """Member with the name that Salesforce's guides give such a record: the channel's and the event's."""
+    parts = (short_name(channel).removesuffix(CUSTOM), short_name(member.topic).replace("__", "_"))
+    return replace(member, name="_".join(parts))
+
+
+def short_name(topic: str) -> str:
+    """`Sales__chn` for `/data/Sales__chn`."""
+    return topic.rpartition("/")[2]
+
+
+def channel_id(channel: str) -> str:
+    """Id of a channel's record; the same for the same name."""
+    return _id("0YL", channel)
+
+
+def member_id(channel: str, topic: str) -> str:
+    """Id of a member's record; the same for the same names."""
+    return _id("0v8", f"{channel} {topic}")
+
+
+def _id(prefix: str, name: str) -> str:
+    return salesforce_ids.record_id(f"{prefix}gL0000", zlib.crc32(name.encode()))

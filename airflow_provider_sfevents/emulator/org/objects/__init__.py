@@ -1,0 +1,1 @@
+"""Object types of an org: their fields, the values of a field, and how a type changes."""

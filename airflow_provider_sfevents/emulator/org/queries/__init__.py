@@ -1,0 +1,1 @@
+"""SOQL: parsing a query, and selecting the records that it asks for."""

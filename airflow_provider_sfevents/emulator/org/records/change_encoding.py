@@ -1,0 +1,90 @@
+"""From a planned change event to what the bus takes: encoded, too large or not, with what channels add."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.emulator.bus import avro_schemas
+from airflow_provider_sfevents.emulator.bus.change_events import (
+    DEFAULT_ORIGIN,
+    ChangeMessage,
+    to_record,
+)
+from airflow_provider_sfevents.emulator.bus.payload_codec import codec_for
+from airflow_provider_sfevents.emulator.bus.topic import EncodedEvent
+from airflow_provider_sfevents.emulator.errors import EmulatorError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_sfevents.emulator.bus.event_bus import Bus
+    from airflow_provider_sfevents.emulator.org.records.change_ordering import PlannedEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionStamp:
+    """What the changes of one transaction have in common.
+
+    :param origin: as change events say it.
+    :param key: of the transaction.
+    """
+
+    origin: str = DEFAULT_ORIGIN
+    key: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+def encode(
+    planned: PlannedEvent, how: TransactionStamp, at: datetime, commit_number: int, bus: Bus
+) -> tuple[str, EncodedEvent]:
+    """Topic and event; an event above 1 MB becomes a gap event.
+
+    :raises EmulatorError: for an object without change events.
+    """
+    topic = bus.topic(f"/data/{avro_schemas.change_event_name(planned.entity)}")
+    if topic is None:
+        raise EmulatorError(f"{planned.entity} has no change events")
+    codec = codec_for(bus.schema(topic.schema_id) or "")
+    said = to_record(_change(planned, how, at, commit_number), codec.schema)
+    payload = codec.encode(said)
+    if len(payload) > bus.knobs.max_event_bytes and not planned.change_type.startswith("GAP_"):
+        gap = f"GAP_{planned.change_type}"
+        less = replace(planned, change_type=gap, fields={}, diffs=(), enriched={})
+        return encode(less, how, at, commit_number, bus)
+    event_id = str(uuid.uuid4()) if bus.knobs.change_event_ids else ""
+    carried = {
+        channel: codec.encode({**said, **_beside(said, more)})
+        for channel, more in planned.enriched.items()
+        if more and topic.name in getattr(bus.topic(channel), "members", ())
+    }
+    return topic.name, EncodedEvent(event_id, topic.schema_id, payload, carried)
+
+
+def _change(
+    planned: PlannedEvent, how: TransactionStamp, at: datetime, commit_number: int
+) -> ChangeMessage:
+    return ChangeMessage(
+        entity=planned.entity,
+        change_type=planned.change_type,
+        record_ids=planned.record_ids,
+        user_id=planned.user_id,
+        committed_at=at,
+        fields=planned.fields,
+        diff_fields=planned.diffs,
+        transaction_key=how.key,
+        sequence_number=planned.sequence_number,
+        commit_number=commit_number,
+        origin=how.origin,
+    )
+
+
+def _beside(said: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """What enrichment adds; of a compound that changed in part, the members that did not."""
+    return {
+        name: {**value, **said[name]}
+        if isinstance(value, Mapping) and isinstance(said.get(name), Mapping)
+        else said.get(name, value)
+        for name, value in more.items()
+    }

@@ -1,0 +1,262 @@
+"""What becomes of a record that is edited, and what its change event says. No I/O, no clock.
+
+Rules, from the Change Data Capture Developer Guide: a creation and an undeletion carry every field that has a value; an
+update carries what changed; a deletion carries nothing. Values of fields that did not change are not in `changedFields`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_sfevents.emulator.bus.avro_types import avro_type
+from airflow_provider_sfevents.emulator.org.objects import field_values
+from airflow_provider_sfevents.emulator.org.objects.object_definitions import Field, SObject, expand
+from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError, not_found
+from airflow_provider_sfevents.emulator.org.records import text_diffs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Kind = Literal["CREATE", "UPDATE", "DELETE", "UNDELETE"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record; never changed, always replaced.
+
+    :param values: by plain field name, as `values.read` gives them; a field without a value is not there.
+    :param deleted_at: milliseconds since the epoch; None for a record that is not in the recycle bin.
+    """
+
+    id: str
+    entity: str
+    values: Mapping[str, Any]
+    deleted_at: int | None = None
+
+    def get(self, name: str) -> Any:
+        """Value of a plain field, system fields included."""
+        match name:
+            case "Id":
+                return self.id
+            case "IsDeleted":
+                return self.deleted_at is not None
+            case "SystemModstamp":
+                return max(self.values.get("LastModifiedDate", 0), self.deleted_at or 0)
+        return self.values.get(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordEdit:
+    """One change that was asked for.
+
+    :param given: values by plain field name; None for no value.
+    :param gap: whether the change event only says that something changed.
+    """
+
+    kind: Kind
+    entity: str
+    record_id: str
+    user_id: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeDraft:
+    """What an edit's change event says.
+
+    :param fields: its body: a dict for a compound, None for a value that was taken away.
+    :param diffs: names of fields whose value is a diff.
+    :param record: as it is after the edit.
+    """
+
+    change_type: str
+    entity: str
+    record_id: str
+    user_id: str
+    record: Record
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    diffs: tuple[str, ...] = ()
+
+
+def read_given(sobject: SObject, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as records hold them, by the fields' own names.
+
+    :raises RecordRefusedError: for a field that does not exist or is the platform's, or a value that does not fit.
+    """
+    plain: dict[str, Any] = {}
+    for name, value in expand(sobject, given).items():
+        found = sobject.find(name)
+        if not isinstance(found, Field) or found.read_only:
+            raise RecordRefusedError(
+                "INVALID_FIELD_FOR_INSERT_UPDATE",
+                f"Unable to create/update fields: {found.name}. Please check the security settings of this field and "
+                "verify that it is read/write for your profile or permission set.",
+                (found.name,),
+            )
+        plain[found.name] = field_values.read(value, found)
+    return plain
+
+
+def apply(
+    edit: RecordEdit,
+    sobject: SObject,
+    before: Record | None,
+    at: int,
+    *,
+    hashed: text_diffs.Hashed = "own",
+) -> tuple[Record, ChangeDraft]:
+    """Record after an edit, and what is told of it.
+
+    :param before: the record as it is; None for one that is created.
+    :param at: of the commit, milliseconds since the epoch.
+    :raises RecordRefusedError: when the record is not there, is deleted or is not, or lacks what it must have.
+    """
+    fields: Mapping[str, Any] = {}
+    diffs: tuple[str, ...] = ()
+    if edit.kind == "CREATE":
+        after = _created(edit, sobject, at)
+        fields = body(sobject, after)
+    elif edit.kind == "UPDATE":
+        alive = _alive(edit, before)
+        after = _updated(edit, sobject, alive, at)
+        fields, diffs = _changes(sobject, alive, after, hashed)
+    elif edit.kind == "DELETE":
+        after = replace(_alive(edit, before), deleted_at=at)
+    else:
+        after = _undeleted(edit, before, at)
+        fields = body(sobject, after)
+    return after, ChangeDraft(
+        change_type=f"GAP_{edit.kind}" if edit.gap else edit.kind,
+        entity=edit.entity,
+        record_id=edit.record_id,
+        user_id=edit.user_id,
+        record=after,
+        fields={} if edit.gap else fields,
+        diffs=() if edit.gap else diffs,
+    )
+
+
+def body(sobject: SObject, record: Record) -> dict[str, Any]:
+    """All fields of a record that have a value, as change events have them."""
+    fields: dict[str, Any] = {}
+    for one in sobject.fields.values():
+        value = record.values.get(one.name)
+        if value is not None and one.event:
+            _put(fields, one, value)
+    return fields
+
+
+def _put(fields: dict[str, Any], one: Field, value: Any) -> None:
+    """Add a field's value to a body.
+
+    A name that is text or a record: a person's record has the text too, as the computed name, and the members win.
+    """
+    if not one.member:
+        fields[one.event] = value
+        return
+    inside = fields.get(one.event)
+    if not isinstance(inside, dict):
+        fields[one.event] = inside = {}
+    inside[one.member] = value
+
+
+def _created(edit: RecordEdit, sobject: SObject, at: int) -> Record:
+    lacking = [
+        one.name
+        for one in sobject.fields.values()
+        if one.required and edit.given.get(one.name) is None and not _is_person(edit.given, one)
+    ]
+    if lacking:
+        raise _missing(lacking)
+    # A checkbox always has a value.
+    unticked = {
+        one.name: False
+        for one in sobject.fields.values()
+        if one.event and avro_type(one.kind) == "boolean"
+    }
+    owner = {"OwnerId": edit.user_id} if "OwnerId" in sobject.fields else {}
+    made = {"CreatedDate": at, "CreatedById": edit.user_id}
+    held = {**unticked, **owner, **_valued(edit.given), **made, **_modified(edit, at)}
+    return Record(id=edit.record_id, entity=edit.entity, values=held)
+
+
+def _updated(edit: RecordEdit, sobject: SObject, before: Record, at: int) -> Record:
+    emptied = [
+        name
+        for name, value in edit.given.items()
+        if value is None and sobject.fields[name].required
+    ]
+    if emptied:
+        raise _missing(emptied)
+    given = {
+        name: False
+        if value is None and avro_type(sobject.fields[name].kind) == "boolean"
+        else value
+        for name, value in edit.given.items()
+    }
+    held = {**before.values, **given, **_modified(edit, at)}
+    return replace(before, values=_valued(held))
+
+
+def _undeleted(edit: RecordEdit, before: Record | None, at: int) -> Record:
+    if before is None:
+        raise not_found(f"record {edit.record_id}")
+    if before.deleted_at is None:
+        about = f"record {edit.record_id}"
+        raise RecordRefusedError(
+            "UNDELETE_FAILED", "Entity is not in the recycle bin", (), about=about
+        )
+    return replace(before, deleted_at=None, values={**before.values, **_modified(edit, at)})
+
+
+def _alive(edit: RecordEdit, before: Record | None) -> Record:
+    if before is None:
+        raise not_found(f"record {edit.record_id}")
+    if before.deleted_at is not None:
+        about = f"record {edit.record_id}"
+        raise RecordRefusedError("ENTITY_IS_DELETED", "entity is deleted", (), about=about)
+    return before
+
+
+def _changes(
+    sobject: SObject, before: Record, after: Record, hashed: text_diffs.Hashed
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Body of an update, and names of the fields that are sent as a diff."""
+    fields: dict[str, Any] = {}
+    diffs: list[str] = []
+    for one in sobject.fields.values():
+        old, new = before.values.get(one.name), after.values.get(one.name)
+        if not one.event or (old == new and one.name != "LastModifiedDate"):
+            continue
+        patch = _patch(one, old, new, hashed)
+        if patch is not None:
+            diffs.append(one.path)
+        _put(fields, one, new if patch is None else patch)
+    return fields, tuple(diffs)
+
+
+def _patch(one: Field, old: Any, new: Any, hashed: text_diffs.Hashed) -> str | None:
+    if one.member or one.kind not in text_diffs.KINDS or old is None or new is None:
+        return None
+    return text_diffs.diff(old, new, hashed=hashed)
+
+
+def _is_person(given: Mapping[str, Any], one: Field) -> bool:
+    """Whether this is the name of an account that is a person: its last name is asked for instead."""
+    return one.name == "Name" and given.get("LastName") is not None
+
+
+def _modified(edit: RecordEdit, at: int) -> dict[str, Any]:
+    return {"LastModifiedDate": at, "LastModifiedById": edit.user_id}
+
+
+def _valued(held: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in held.items() if value is not None}
+
+
+def _missing(names: list[str]) -> RecordRefusedError:
+    return RecordRefusedError(
+        "REQUIRED_FIELD_MISSING", f"Required fields are missing: [{', '.join(names)}]", tuple(names)
+    )

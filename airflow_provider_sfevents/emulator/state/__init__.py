@@ -1,0 +1,1 @@
+"""State that the APIs of an emulator share: sessions, call log, limits, open streams."""

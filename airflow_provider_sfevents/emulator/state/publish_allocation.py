@@ -1,0 +1,60 @@
+"""What an org may publish in an hour: one count for every way to publish. Its deliveries are counted in `records`, if they count."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.emulator.emulator_clock import EmulatorClock
+    from airflow_provider_sfevents.emulator.knobs import Knobs
+
+OVER = "LIMIT_EXCEEDED: The org has exceeded its hourly limit of published events."
+"""What an event over the limit is refused with. The code is documented, the text is ours."""
+_HOUR = 3600.0
+
+
+def counts(topic: str) -> bool:
+    """Whether deliveries of a topic use up the allocation; events of real-time monitoring do not (Pub/Sub API guide)."""
+    return not topic.endswith("EventStream")
+
+
+class PublishAllocation:
+    """Events that clients of each org published in the hour before, by the emulator's clock. Safe to use from any thread.
+
+    What a test publishes with the emulator's own verbs is not counted.
+    """
+
+    def __init__(self, *, clock: EmulatorClock, knobs: Knobs) -> None:
+        self._clock = clock
+        self._most = knobs.publish_allocation
+        self._lock = threading.Lock()
+        self._recent: dict[str, deque[tuple[float, int]]] = {}
+
+    def take(self, org_id: str, events: int) -> int:
+        """Count events that are to be published; how many of them may be."""
+        with self._lock:
+            left = events if self._most is None else self._most - self._used(org_id)
+            allowed = min(events, left)
+            if allowed > 0:
+                self._remember(org_id, allowed)
+            return max(0, allowed)
+
+    def used(self, org_id: str) -> int:
+        """Events published in the last hour."""
+        with self._lock:
+            return self._used(org_id)
+
+    def _remember(self, org_id: str, events: int) -> None:
+        """Note them by the second."""
+        recent = self._recent.setdefault(org_id, deque())
+        at = self._clock.timestamp()
+        before = recent.pop() if recent and at - recent[-1][0] < 1 else (at, 0)
+        recent.append((before[0], before[1] + events))
+
+    def _used(self, org_id: str) -> int:
+        recent = self._recent.setdefault(org_id, deque())
+        while recent and recent[0][0] <= self._clock.timestamp() - _HOUR:
+            recent.popleft()
+        return sum(events for _, events in recent)
