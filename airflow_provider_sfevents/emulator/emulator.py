@@ -53,9 +53,6 @@ class Emulator(OrgVerbs, FaultVerbs):
     :param http_port: port of the first org's My Domain; 0: the port from the folder, or a free one.
     :param login_port: port of the login host of all orgs, likewise; `grpc_port` likewise.
     :param host: address to listen on.
-
-    `token` is that of its own face over HTTP, which hands out the orgs' secrets: from the
-    environment variable SFEVENTS_EMULATOR_TOKEN, otherwise a random one.
     """
 
     def __init__(
@@ -84,7 +81,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         self._state = EmulatorState.new(clock=self.clock, knobs=self.knobs)
         self._orgs: list[Org] = []
 
-    # --- start and stop ----------------------------------------------------------------------------------------------
+    # --- start and stop ---------------------------------------------------------------------------
 
     def start(self) -> Self:
         """Start listening; return when gRPC and HTTP answer.
@@ -124,7 +121,7 @@ class Emulator(OrgVerbs, FaultVerbs):
     ) -> None:
         self.stop()
 
-    # --- addresses ---------------------------------------------------------------------------------------------------
+    # --- addresses --------------------------------------------------------------------------------
 
     @property
     def endpoint(self) -> str:
@@ -133,7 +130,10 @@ class Emulator(OrgVerbs, FaultVerbs):
 
     @property
     def login_url(self) -> str:
-        """URL of the login host of all orgs, as login.salesforce.com; refuses client credentials."""
+        """URL of the login host of all orgs, as login.salesforce.com.
+
+        Refuses client credentials.
+        """
         if self._login is None:
             raise EmulatorError("the emulator was never started")
         return self._here().url(self._login)
@@ -198,7 +198,7 @@ class Emulator(OrgVerbs, FaultVerbs):
         """
         return json.dumps(self.connection(auth, org))
 
-    # --- call log ----------------------------------------------------------------------------------------------------
+    # --- call log ---------------------------------------------------------------------------------
 
     @property
     def requests(self) -> tuple[RecordedCall, ...]:
@@ -243,7 +243,7 @@ class Emulator(OrgVerbs, FaultVerbs):
                 f"{len(self._state.defects)} errors in the emulator, first {first!r}"
             ) from first
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     @property
     @override

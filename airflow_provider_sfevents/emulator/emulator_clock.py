@@ -15,7 +15,8 @@ class EmulatorClock:
     def __init__(self, start: datetime | None = None) -> None:
         if start is not None and start.tzinfo is None:
             raise ValueError(
-                f"EmulatorClock(start={start!r}) has no time zone; give an aware datetime, say with tzinfo=UTC"
+                f"EmulatorClock(start={start!r}) has no time zone; give an aware datetime, say "
+                "with tzinfo=UTC"
             )
         self._start = start
         self._ahead = timedelta()

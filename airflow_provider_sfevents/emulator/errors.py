@@ -60,7 +60,8 @@ class RefusalError(Exception):
 MANAGED: dict[str, tuple[str, str]] = {
     "already.active": (
         "ALREADY_EXISTS",
-        "An active managed subscription with the same ID already exists. If a previous subscription with the same ID was "
+        "An active managed subscription with the same ID already exists. If a previous "
+        "subscription with the same ID was "
         "stopped, there can be a delay before it expires. Try subscribing again later.",
     ),
     "config.stopped": ("FAILED_PRECONDITION", "The managed subscription is stopped."),
@@ -105,7 +106,8 @@ KNOWN: dict[str, tuple[str, str]] = {
     ),
     "service.auth.headers.invalid": (
         "UNAUTHENTICATED",
-        "The authentication headers are missing or blank. Provide accesstoken, instanceurl and tenantid.",
+        "The authentication headers are missing or blank. Provide accesstoken, instanceurl and "
+        "tenantid.",
     ),
     "service.protection.triggered": (
         "RESOURCE_EXHAUSTED",
@@ -113,7 +115,8 @@ KNOWN: dict[str, tuple[str, str]] = {
     ),
     "service.protection.stream.limit.triggered": (
         "RESOURCE_EXHAUSTED",
-        "The service received too many FetchRequests and doesn't have the resources to accept new requests.",
+        "The service received too many FetchRequests and doesn't have the resources to accept new "
+        "requests.",
     ),
     "topic.not.found": ("NOT_FOUND", "The topic was not found."),
     "topic.meta.permission": (
@@ -130,7 +133,8 @@ KNOWN: dict[str, tuple[str, str]] = {
     "schema.api.unavailable": ("UNAVAILABLE", "The schema is unavailable. Try again later."),
     "subscription.fetch.replayid.corrupted": (
         "INVALID_ARGUMENT",
-        "The Replay ID validation failed. Ensure that the replay_id field value in FetchRequest is valid and refers "
+        "The Replay ID validation failed. Ensure that the replay_id field value in FetchRequest "
+        "is valid and refers "
         "to an event that is within the retention window.",
     ),
     "subscription.fetch.replayid.validation.failed": (

@@ -31,7 +31,7 @@ class FaultVerbs(ABC):
         for bus in tuple(self._state.buses.values()):
             bus.wake()
 
-    # --- calls -------------------------------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------------------------------
 
     def fail_next(
         self,
@@ -92,7 +92,7 @@ class FaultVerbs(ABC):
             self._here().network(lambda relay: relay.mend())
         self._wake()
 
-    # --- connections -------------------------------------------------------------------------------------------------
+    # --- connections ------------------------------------------------------------------------------
 
     def drop_connections(self, how: str = "reset") -> None:
         """Cut everything that is open on the gRPC port, now; new connections are served.
@@ -108,7 +108,7 @@ class FaultVerbs(ABC):
             raise EmulatorError(f"drop_connections: {how!r} is none of {', '.join(HOWS)}, end")
 
     def freeze(self, seconds: float | None = None) -> None:
-        """Let no byte pass the gRPC port, in either direction: the behaviour of half-open TCP.
+        """Pass no byte on the gRPC port, in either direction: the behaviour of half-open TCP.
 
         For `seconds`, or until `thaw`. Sockets stay open and new ones are accepted. A socket that a
         client closes meanwhile is noticed after the thaw.
@@ -153,7 +153,7 @@ class FaultVerbs(ABC):
             raise EmulatorError(f"trickle: bytes_per_second={bytes_per_second} must be 0 or more")
         self._here().network(lambda relay: relay.trickle(rpc, bytes_per_second))
 
-    # --- deliveries --------------------------------------------------------------------------------------------------
+    # --- deliveries -------------------------------------------------------------------------------
 
     def repeat_next(self, events: int = 1) -> None:
         """Deliver each of the next events twice in a row, with the same replay id.
@@ -179,7 +179,7 @@ class FaultVerbs(ABC):
         self._state.delivery.keepalives_paused = False
         self._wake()
 
-    # --- tokens ------------------------------------------------------------------------------------------------------
+    # --- tokens -----------------------------------------------------------------------------------
 
     def expire_tokens(self, in_stream: bool | None = None) -> None:
         """Invalidate every token issued so far.
@@ -199,10 +199,13 @@ class FaultVerbs(ABC):
         self._state.sessions.revoke(token)
         self._wake()
 
-    # --- users -------------------------------------------------------------------------------------------------------
+    # --- users ------------------------------------------------------------------------------------
 
     def lock_out(self, username: str) -> None:
-        """Refuse logins with this user's password, over OAuth and SOAP; issued tokens stay valid."""
+        """Refuse logins with this user's password, over OAuth and SOAP.
+
+        Issued tokens stay valid.
+        """
         self._state.sessions.lock_out(username)
 
     def unlock(self, username: str) -> None:

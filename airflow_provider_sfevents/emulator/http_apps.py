@@ -1,4 +1,4 @@
-"""The HTTP applications: one for the login host of all orgs, one for each org's My Domain."""
+"""HTTP applications: the login host of all orgs, and each org's My Domain."""
 
 from __future__ import annotations
 
@@ -43,18 +43,19 @@ def my_domain_app(
     token: str,
     names: frozenset[str],
 ) -> Any:
-    """Logins, the REST API, the Streaming API, and the emulator's own face for its command line.
+    """Application of a My Domain: logins, REST API, Streaming API and admin API.
 
-    :param token: of the emulator's own face; see `guard`. :param names: hosts that it is asked at.
+    :param token: token of the admin API; see `admin_guard`.
+    :param names: host names that requests may use.
     """
-    own = [
+    admin = [
         *EventAdmin(org, connect).routes(),
         *RecordAdmin(org).routes(),
         *ManagedAdmin(org).routes(),
         *FaultAdmin(org, faults).routes(),
     ]
-    faces = [*rest_routes(state, org), *StreamingApp(state, org.org_id).routes()]
-    routes = [*LoginRoutes(state, endpoint).routes(), *faces, *own]
+    apis = [*rest_routes(state, org), *StreamingApp(state, org.org_id).routes()]
+    routes = [*LoginRoutes(state, endpoint).routes(), *apis, *admin]
     return guarded(_app(state, routes), token, names)
 
 
@@ -68,7 +69,10 @@ def _app(state: EmulatorState, routes: list[Any]) -> Any:
 
 
 def _dated(app: Any, clock: EmulatorClock) -> Any:
-    """Give each answer its `Date` by the org's clock, which commit times follow, too: a client holds the one against the other."""
+    """Add the `Date` header by the org's clock.
+
+    Commit times follow that clock too, and a client compares the two.
+    """
 
     async def answering(scope: Any, receive: Any, send: Any) -> None:
         async def sent(message: Any) -> None:

@@ -1,5 +1,6 @@
-"""Fixtures for tests of DAGs that read Salesforce events. pytest loads this module in every session, hence no imports.
+"""pytest fixtures for tests of DAGs that read Salesforce events.
 
+pytest loads this module in every session, therefore it imports nothing until a fixture is used.
 `sfevents_emulator` is a running emulator with a fresh org; an error inside it fails the test.
 """
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def sfevents_knobs() -> Knobs | None:
-    """How the emulator of `sfevents_emulator` behaves; override it in a conftest.py or a test module."""
+    """Knobs for `sfevents_emulator`; override this in a conftest.py or a test module."""
     return None
 
 
@@ -26,9 +27,10 @@ def sfevents_knobs() -> Knobs | None:
 def sfevents_emulator(
     sfevents_knobs: Knobs | None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Emulator]:
-    """Run an emulator with a fresh org, stopped after the test.
+    """Run an emulator with a fresh org during the test.
 
-    Its token is in the environment meanwhile, so that a test may use `sfevents-emulator … --url`.
+    Its token is in the environment for that time, so that a test may use `sfevents-emulator …
+    --url`.
     """
     from airflow_provider_sfevents.emulator.cli.remote import TOKEN_VARIABLE
     from airflow_provider_sfevents.emulator.emulator import Emulator

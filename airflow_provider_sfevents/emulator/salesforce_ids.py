@@ -1,4 +1,4 @@
-"""How Salesforce spells ids: orgs and records in 15 and 18 characters, replay ids, rpc ids."""
+"""Salesforce ids: records and orgs in 15 and 18 characters, replay ids, rpc ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POSITION_BYTES = 8
 
 
 def long_id(short: str) -> str:
-    """18 characters of a 15-character id: three more that say which letters are capitals."""
+    """Long form of a 15-character id; its suffix states which letters are capitals."""
     if len(short) != _SHORT:
         raise ValueError(
             f"{short!r} has {len(short)} characters; a Salesforce id has 15 before its suffix"
@@ -27,14 +27,14 @@ def long_id(short: str) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether the text is an id of 15 characters, or of 18 with the right suffix."""
+    """True if a text is an id of 15 characters, or of 18 with the correct suffix."""
     if not text.isalnum() or not text.isascii():
         return False
     return len(text) == _SHORT or (len(text) == _LONG and long_id(text[:_SHORT]) == text)
 
 
 def record_id(prefix: str, number: int) -> str:
-    """18-character id of the record with this number; `prefix` says the entity (`001` is Account)."""
+    """18-character id of the record with this number; the prefix is the entity (`001`: Account)."""
     digits = ""
     while number:
         number, digit = divmod(number, 62)
@@ -43,18 +43,18 @@ def record_id(prefix: str, number: int) -> str:
 
 
 def random_id(prefix: str, source: random.Random) -> str:
-    """18-character id that looks like a live org's."""
+    """Random 18-character id in the form of live orgs."""
     body = "".join(source.choices(_BASE62, k=6))
     return long_id(f"{prefix}gL00000{body}"[:_SHORT].ljust(_SHORT, "0"))
 
 
 def replay_id(position: int, length: int = 10) -> bytes:
-    """Spell a place in the bus as clients see it: int64 big-endian, since 2022 followed by two zero bytes."""
+    """Replay id of a position: int64 big-endian, since 2022 followed by two zero bytes."""
     return position.to_bytes(_POSITION_BYTES, "big").ljust(length, b"\0")
 
 
 def position_of(replay: bytes) -> int | None:
-    """Place a replay id names, if it has a shape the service accepts: 8 bytes, or 10 ending in zeros."""
+    """Position of a replay id; None unless it has 8 bytes, or 10 that end in zeros."""
     body, rest = replay[:_POSITION_BYTES], replay[_POSITION_BYTES:]
     if len(body) != _POSITION_BYTES or rest not in {b"", b"\0\0"}:
         return None
@@ -62,6 +62,6 @@ def position_of(replay: bytes) -> int | None:
 
 
 def rpc_id(style: str = "uuid") -> str:
-    """Make the id of one RPC call; live services show it dashed and as 32 hex digits."""
+    """Random id of an RPC; live services use dashes, or 32 hex digits."""
     made = uuid.uuid4()
     return made.hex if style == "hex32" else str(made)

@@ -1,9 +1,9 @@
-"""The folder of an emulator: what must be there again after a restart.
+"""Folder of an emulator: the state that survives a restart.
 
-lock                    held by the emulator that runs with this folder
-orgs.json               who the orgs are, and the ports their addresses name
-<org id>/bus.log        what happened on the bus, and bus.000001.log and so on after it, see `journal`
-<org id>/managed.json   managed subscriptions and what is committed, see `managed.registry`
+lock                    held by the running emulator of this folder
+orgs.json               identities of the orgs, and the ports in their URLs
+<org id>/bus.log        journal of the bus, continued in bus.000001.log etc., see `bus.journal`
+<org id>/managed.json   managed subscriptions and committed replay ids, see `managed`
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from airflow_provider_sfevents.emulator.errors import EmulatorError
 _ORGS = "orgs.json"
 _LOCK = "lock"
 _VERSION = 2
-_READABLE = (1, 2)  # before 2, a bus had one log, which only grew
 
 
 def lock(folder: Path) -> BinaryIO:
-    """Keep other emulators off a folder, until what is returned is closed or this process ends.
+    """Lock a folder against other emulators until the result is closed or the process ends.
 
-    :raises EmulatorError: when another one has it, or it cannot be written.
+    :raises EmulatorError: another emulator holds the lock, or the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / _LOCK).open("ab")
     except OSError as error:
         raise EmulatorError(
-            f"cannot write to folder {folder}: {error.strerror}; make it writable, or name another folder"
+            f"cannot write to folder {folder}: {error.strerror}; make it writable, or name another "
+            "folder"
         ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -51,16 +51,16 @@ def lock(folder: Path) -> BinaryIO:
 
 
 def read_orgs(folder: Path) -> dict[str, Any]:
-    """Read what was written about orgs and ports; empty for a new folder.
+    """Read the saved orgs and ports; empty for a new folder.
 
-    :raises EmulatorError: when the file is not one of ours.
+    :raises EmulatorError: the file is not an emulator's.
     """
     path = folder / _ORGS
     if not path.exists():
         return {}
     try:
         value = json.loads(path.read_text())
-        known = value["version"] in _READABLE
+        known = value["version"] == _VERSION
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EmulatorError(
             f"{path} is not an emulator's: {error}; name another folder, or remove it"
@@ -73,15 +73,15 @@ def read_orgs(folder: Path) -> dict[str, Any]:
 
 
 def write_orgs(folder: Path, value: dict[str, Any]) -> None:
-    """Replace what is written about orgs and ports, whole or not at all."""
+    """Save orgs and ports atomically."""
     replace_file(folder / _ORGS, json.dumps({**value, "version": _VERSION}, indent=1))
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file that only its user can read, whole or not at all.
+    """Write a file atomically, readable by its user only.
 
-    It has a random name first, which nothing has yet. So nothing is written through a link that was
-    put into a folder that others may write to.
+    It first has a random name that does not exist yet, so nothing is written through a link that
+    another user put into a shared folder.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -71,7 +71,7 @@ def canonical(name: str, kind: str) -> str:
     """Canonical name of a field type, as in Salesforce's schemas: `DynamicEnum` for `Picklist`.
 
     :param name: name of the field, for the error message.
-    :raises EmulatorError: for a type that Salesforce does not have.
+    :raises EmulatorError: Salesforce has no such type.
     """
     spelt = _ALIASES.get(kind, kind)
     if spelt not in _AVRO and spelt not in _COMPOUNDS and spelt != "Lookup":

@@ -1,7 +1,8 @@
 """The event bus of one org: topics, schemas, replay ids, events. No asyncio, no sockets.
 
 Rules, all from the Subscribe RPC and event durability pages and from live logs:
-1. All topics of an org share one sequence of positions; channels carry an event at its own position.
+1. All topics of an org share one sequence of positions; channels carry an event at its own
+   position.
 2. A malformed, expired or never issued start is refused, always with the same code.
 3. A keepalive's replay id is a position like any other, and a valid start.
 """
@@ -62,14 +63,14 @@ class Bus:
         self._forgotten: set[str] = set()
         self.numbering = 0
         self._seeded = SeededRandom(f"{knobs.seed}:{name}:duplicates")
-        self._random = random.Random(f"{knobs.seed}:{name}")  # noqa: S311 - repeatable, guards nothing
+        self._random = random.Random(f"{knobs.seed}:{name}")  # noqa: S311 - seeded
         self._position = self._random.randint(1_000_000, 20_000_000)
         self._listeners = Listeners()
         self._next_purge = 0.0
         self._newest_at = 0.0
         self._notes: list[bytes] = []
 
-    # --- what exists -------------------------------------------------------------------------------------------------
+    # --- what exists ------------------------------------------------------------------------------
 
     @property
     def topics(self) -> tuple[BusTopic, ...]:
@@ -108,7 +109,7 @@ class Bus:
         with self.lock:
             return schema_id in self._forgotten
 
-    # --- publishing --------------------------------------------------------------------------------------------------
+    # --- publishing -------------------------------------------------------------------------------
 
     def append(self, topic: str, events: Iterable[EncodedEvent]) -> list[bytes]:
         """Publish events in this order and return their replay ids.
@@ -177,9 +178,9 @@ class Bus:
             self.restore_numbering(position, old_valid=old_valid)
             # An event precedes the copies that channels have of it.
             past.sort(key=lambda one: (one.position, one.channel))
-            places = {old: self._next_position() for old in sorted({e.position for e in past})}
+            positions = {old: self._next_position() for old in sorted({e.position for e in past})}
             size = self.knobs.replay_id_bytes
-            moved = [moved_event(event, places[event.position], size) for event in past]
+            moved = [moved_event(event, positions[event.position], size) for event in past]
             for event in moved:
                 self.restore_event(event)
             if self.journal:
@@ -194,7 +195,7 @@ class Bus:
         self._position += gap
         return self._position
 
-    # --- subscribing -------------------------------------------------------------------------------------------------
+    # --- subscribing ------------------------------------------------------------------------------
 
     def start(self, preset: int, replay_id: bytes) -> int:
         """Position after which a subscription starts.
@@ -268,7 +269,7 @@ class Bus:
         with self.lock:
             return self._position
 
-    # --- waking streams ----------------------------------------------------------------------------------------------
+    # --- waking streams ---------------------------------------------------------------------------
 
     def listen(self, listener: Callable[[], None], topic: str = "") -> Callable[[], None]:
         """Call a listener, from any thread, on news of a topic or of any; return its end."""
@@ -278,7 +279,7 @@ class Bus:
         """Call the listeners of these topics; all listeners if no topics are given."""
         self._listeners.wake(topics)
 
-    # --- its journal, and reading it back ----------------------------------------------------------------------------
+    # --- its journal, and reading it back ---------------------------------------------------------
 
     def standing(self) -> Standing:
         """Everything that does not expire. The caller holds the lock."""
@@ -297,7 +298,7 @@ class Bus:
             self._purge()
 
     def restore_head(self, position: int) -> None:
-        """Start a journal file: the records after this one repeat everything that does not expire."""
+        """Start a journal file, whose records repeat everything that does not expire."""
         self._notes.clear()
         self._position = position
 
@@ -337,7 +338,7 @@ class Bus:
         self.restore_position(event.position, event.published_at)
 
     def _carry_copy(self, copy: StoredEvent) -> None:
-        """Add a channel's copy in place of the event, or, if the copy is empty, remove the event."""
+        """Add a channel's copy in place of the event; an empty copy removes the event."""
         log = self._logs.get(copy.channel)
         if log is None:
             return  # the process was killed after the settings, before the channel

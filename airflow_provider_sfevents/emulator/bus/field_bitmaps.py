@@ -87,5 +87,6 @@ def _index(fields: Sequence[Schema], name: str, whole: str) -> int:
         if field["name"] == name:
             return at
     raise ValueError(
-        f"field {whole!r} is not in the schema; it has {', '.join(f['name'] for f in fields) or 'no members'}"
+        f"field {whole!r} is not in the schema; it has "
+        f"{', '.join(f['name'] for f in fields) or 'no members'}"
     )

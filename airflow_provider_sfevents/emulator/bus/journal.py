@@ -112,8 +112,6 @@ class BusLog:
         """Append records.
 
         :raises EmulatorError: the write failed; nothing was written.
-
-        :raises EmulatorError: when nothing can be written; then nothing was.
         """
         if self._file.closed:
             raise EmulatorError("the emulator has stopped; its folder is not written any more")
@@ -130,7 +128,8 @@ class BusLog:
         except OSError as error:
             os.truncate(last.path, last.size)  # half a record would hide the records after it
             raise EmulatorError(
-                f"cannot write to {last.path}: {error.strerror}; nothing was published; make room there, or begin a new folder"
+                f"cannot write to {last.path}: {error.strerror}; nothing was published; make room "
+                "there, or begin a new folder"
             ) from error
         last.size += written
         for at in (times[0], times[-1]) if times else ():
@@ -149,7 +148,8 @@ class BusLog:
             new.replace(made.path)  # last: a named file receives all further records
         except OSError as error:
             raise EmulatorError(
-                f"cannot write to {made.path}: {error.strerror}; make room there, or begin a new folder"
+                f"cannot write to {made.path}: {error.strerror}; make room there, or begin a new "
+                "folder"
             ) from error
         self._file.close()
         self._file = opened
@@ -204,7 +204,8 @@ def _read(bus: Bus, path: Path, *, is_last: bool) -> LogFile:
         return found
     if not is_last:
         raise EmulatorError(
-            f"{path} is damaged at byte {found.size} of {length}; without it and those before it, which may be removed, "
+            f"{path} is damaged at byte {found.size} of {length}; without it and those before it, "
+            "which may be removed, "
             "the folder holds what came after"
         )
     os.truncate(path, found.size)

@@ -109,8 +109,8 @@ def restore(bus: Bus, body: bytes, since: float) -> float:
             position, at, _ = _PLACE.unpack_from(body, 1)
             bus.restore_position(position, at)
             return float(at)
-        case b"N" | b"M":
-            facts, *events = _parts(body[1:]) if body[:1] == _MOVED else [body[1:]]
+        case b"M":
+            facts, *events = _parts(body[1:])
             position, old_valid = json.loads(facts)
             bus.restore_numbering(position, old_valid=old_valid)
             return max((_restore_event(bus, event, since) for event in events), default=0.0)

@@ -44,7 +44,8 @@ class Codec:
         if not self._names.issuperset(values):
             wrong = min(set(values) - self._names)
             raise EmulatorError(
-                f"{self.schema['name']} has no field {wrong!r}; it has {', '.join(sorted(self._names))}"
+                f"{self.schema['name']} has no field {wrong!r}; it has "
+                f"{', '.join(sorted(self._names))}"
             )
         record = {name: self._fitted(name, value) for name, value in values.items()}
         out = io.BytesIO()
@@ -65,7 +66,7 @@ class Codec:
     def decode(self, payload: bytes) -> dict[str, Any]:
         """Decode a payload; times as ISO-8601.
 
-        :raises EmulatorError: when the bytes are not of this schema.
+        :raises EmulatorError: the bytes do not fit this schema.
         """
         record = self.record(payload)
         return {name: _from_avro(value, self._kinds[name]) for name, value in record.items()}
@@ -81,7 +82,7 @@ class Codec:
         try:
             record = schemaless_reader(source, self._parsed, None)
         except Exception as error:
-            # fastavro raises many types: EOFError, IndexError, UnicodeDecodeError, OverflowError ...
+            # fastavro raises many types: EOFError, IndexError, UnicodeDecodeError ...
             raise EmulatorError(f"not a payload of {self.schema['name']}: {error!r}") from error
         if source.read(1) or not isinstance(record, dict):
             raise EmulatorError(f"not a payload of {self.schema['name']}: bytes are left over")

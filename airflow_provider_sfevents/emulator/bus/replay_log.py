@@ -158,8 +158,8 @@ class TopicLog(_Aging):
         found = []
         for at in range(first, end):
             topic, channel = self._names[at]
-            place, published = self._positions[at], self._times[at]
-            found.append(StoredEvent(place, published, topic, self._wires[at], channel))
+            position, published = self._positions[at], self._times[at]
+            found.append(StoredEvent(position, published, topic, self._wires[at], channel))
         return found
 
     def _shared(self, event: StoredEvent) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Topics and events of a bus as plain values, and the protocol of its journal.
 
-An event is encoded once, as the `FetchResponse` that carries it alone: for its topic and for each channel.
+An event is encoded once, as the `FetchResponse` that carries it alone: for its topic and for each
+channel.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class BusTopic:
     """A topic of the bus.
 
     :param record: API name of the platform event or entity; empty for a channel.
-    :param schema_id: of the newest version; empty for a channel.
+    :param schema_id: schema id of the newest version; empty for a channel.
     :param members: topics that a channel carries.
     :param removed: the channel was removed; other topics stay.
     """

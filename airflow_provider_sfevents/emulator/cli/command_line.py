@@ -48,15 +48,17 @@ def parser() -> argparse.ArgumentParser:
         "--last", type=int, default=10, metavar="N", help="how many events (default 10)"
     )
     records = commands.add_parser("records", parents=[where], help="list an object's records")
-    records.add_argument("entity", help="such as Account")
+    records.add_argument("entity", help="for example Account")
     records.add_argument("--deleted", action="store_true", help="those in the recycle bin")
     convert = commands.add_parser(
-        "convert", parents=[where], help="give a field another type, which loses its values"
+        "convert", parents=[where], help="change a field's type, which removes its values"
     )
     convert.add_argument("entity", help="such as Employee__c")
     convert.add_argument("field")
     convert.add_argument("type", help="such as Text")
-    convert.add_argument("--gap", action="store_true", help="let a gap event say so")
+    convert.add_argument(
+        "--gap", action="store_true", help="publish a gap event instead of an update"
+    )
     connection = commands.add_parser(
         "connection", parents=[where], help="print an Airflow connection as JSON"
     )
@@ -80,7 +82,7 @@ def _start(command: argparse.ArgumentParser) -> None:
         "--tls", action="store_true", help="serve over TLS with an authority of its own"
     )
     command.add_argument("--sample", action="store_true", help="begin with a realistic org")
-    command.add_argument("--state", help="file to say in where the emulator is")
+    command.add_argument("--state", help="file for the address and token of the emulator")
     command.add_argument(
         "--keepalive", type=float, metavar="SECONDS", help="silence before a keepalive"
     )
@@ -99,7 +101,9 @@ def _publish(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--file", metavar="PATH", help="JSON lines, one event each; - for standard input"
     )
-    command.add_argument("--raw", metavar="HEX", help="a payload as it is, be it decodable or not")
+    command.add_argument(
+        "--raw", metavar="HEX", help="a payload, published unchanged, decodable or not"
+    )
     command.add_argument(
         "--schema-id", default="", help="with --raw: instead of the topic's newest"
     )
@@ -110,13 +114,13 @@ def _publish(command: argparse.ArgumentParser) -> None:
         help="event id, once for each event; the same one again is a publisher's retry",
     )
     command.add_argument(
-        "--sample", type=int, metavar="N", help="let N plausible things happen instead"
+        "--sample", type=int, metavar="N", help="publish N plausible events instead"
     )
-    command.add_argument("--seed", type=int, help="with --sample: the same things each time")
+    command.add_argument("--seed", type=int, help="with --sample: the same events each time")
 
 
 def _change(command: argparse.ArgumentParser) -> None:
-    command.add_argument("entity", help="such as Account")
+    command.add_argument("entity", help="for example Account")
     command.add_argument("type", help="CREATE, UPDATE, DELETE, UNDELETE, GAP_UPDATE ...")
     command.add_argument(
         "--record",
@@ -130,7 +134,8 @@ def _change(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FIELD=VALUE",
-        help="value as JSON or as text; BillingAddress.City=Porto for a compound's member; null for no value",
+        help="value as JSON or as text; BillingAddress.City=Porto for a compound's member; "
+        "null for no value",
     )
 
 

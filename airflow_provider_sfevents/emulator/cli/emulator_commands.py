@@ -155,13 +155,15 @@ def _lenient(text: str) -> Any:
 
 def _define(args: argparse.Namespace, remote: Remote) -> Iterator[str]:
     if args.kind == "channel":
-        yield f"{remote.post('definitions', kind='channel', name=args.name, members=args.parts)['topic']} defined"
+        made = remote.post("definitions", kind="channel", name=args.name, members=args.parts)
+        yield f"{made['topic']} defined"
         return
     pairs = [part.partition("=") for part in args.parts]
     if wrong := [name for name, equals, _ in pairs if not equals]:
         raise EmulatorError(f"{wrong[0]!r} is not FIELD=TYPE")
     fields = {name: kind for name, _, kind in pairs}
-    yield f"{remote.post('definitions', kind=args.kind, name=args.name, fields=fields)['topic']} defined"
+    made = remote.post("definitions", kind=args.kind, name=args.name, fields=fields)
+    yield f"{made['topic']} defined"
 
 
 def _look(args: argparse.Namespace, remote: Remote) -> Iterator[str]:

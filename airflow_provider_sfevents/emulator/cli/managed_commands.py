@@ -66,7 +66,10 @@ def _given(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _line(one: dict[str, Any]) -> str:
-    """Describe a subscription: name, id, topic, state, replay presets and the committed replay id."""
+    """Describe a subscription.
+
+    Name, id, topic, state, replay presets and the committed replay id.
+    """
     committed = one["committed"] or "nothing"
     words = [
         f"{one['developer_name']} ({one['id']}): {one['topic']}, {one['state']}",

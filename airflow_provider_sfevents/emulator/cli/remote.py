@@ -51,7 +51,8 @@ class EmulatorAddress:
             replace_file(path, json.dumps(asdict(self), indent=1))
         except OSError as error:
             raise EmulatorError(
-                f"state file {path} cannot be written: {error.strerror}; name another one with --state"
+                f"state file {path} cannot be written: {error.strerror}; name another one with "
+                "--state"
             ) from error
 
     @classmethod
@@ -71,7 +72,8 @@ class EmulatorAddress:
                 return cls(**json.load(file))
         except FileNotFoundError as error:
             raise EmulatorError(
-                f"no running emulator found: {path} does not exist; start one, or say where it is with --folder, --state or --url"
+                f"no running emulator found: {path} does not exist; start one, or say where it is "
+                "with --folder, --state or --url"
             ) from error
         except (OSError, ValueError, TypeError) as error:
             raise EmulatorError(f"{path} is not an emulator's state file: {error}") from error
@@ -124,7 +126,9 @@ class Remote:
         url = f"{self._url}/emulator/{path}"
         request = Request(url, data=body, headers=self._headers)  # noqa: S310 - checked above
         try:
-            with urlopen(request, timeout=_TIMEOUT_SECONDS, context=self._context) as answer:  # noqa: S310
+            with urlopen(  # noqa: S310
+                request, timeout=_TIMEOUT_SECONDS, context=self._context
+            ) as answer:
                 return json.load(answer)
         except HTTPError as error:
             raise EmulatorError(_reason(error)) from error

@@ -4,7 +4,7 @@ Rules (Streaming API Developer Guide, "Clients and Timeouts" and "Handling Strea
 1. a client's first connect is answered at once, with advice; so is one that came with other
    messages;
 2. a later one is held until there are events, or for 110 s;
-3. tokens are looked at while it is held; a session does not expire by time meanwhile;
+3. tokens are checked while it is held; a held connect keeps its session from expiring;
 4. where the org's allocation is used up, the client is disconnected, at its first connect or later.
 """
 

@@ -115,7 +115,8 @@ def replay_asked(message: Message, channel: str, *, spaces: int) -> int:
 
 def invalid_replay_id(replay_id: object, *, spaces: int) -> str:
     return (
-        f"400::The replayId {{{replay_id}}} you provided was invalid.{' ' * spaces}Please provide a valid ID, -2 to replay "
+        f"400::The replayId {{{replay_id}}} you provided was invalid.{' ' * spaces}Please provide "
+        "a valid ID, -2 to replay "
         "all events, or -1 to replay only new events."
     )
 
@@ -123,6 +124,8 @@ def invalid_replay_id(replay_id: object, *, spaces: int) -> str:
 def _no_replay_id(channel: str, asked: dict[str, Any]) -> str:
     as_java = ", ".join(f"{name}={replay_id}" for name, replay_id in asked.items())
     return (
-        f"400::The replayId for channel {{{channel}}} wasn't found using the provided replay ID map {{{{{as_java}}}}}. Ensure "
-        "that the channel name you provided in the replay map is valid and matches the channel name used for subscribing."
+        f"400::The replayId for channel {{{channel}}} wasn't found using the provided replay ID "
+        f"map {{{{{as_java}}}}}. Ensure "
+        "that the channel name you provided in the replay map is valid and matches the channel "
+        "name used for subscribing."
     )

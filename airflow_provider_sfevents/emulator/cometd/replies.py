@@ -25,8 +25,10 @@ UNKNOWN_CLIENT = "403::Unknown client"
 TOO_MANY_CLIENTS = "403::Organization concurrent user limit exceeded"
 DAILY_LIMIT = "403::Organization total events daily limit exceeded"
 SIMULTANEOUS = (
-    "403::To protect all customers from excessive use and Denial of Service attacks, we limit the number of simultaneous "
-    "connections per server. Your request has been denied because this limit has been exceeded. Please try your request "
+    "403::To protect all customers from excessive use and Denial of Service attacks, we limit the "
+    "number of simultaneous "
+    "connections per server. Your request has been denied because this limit has been exceeded. "
+    "Please try your request "
     "again later."
 )
 TOO_LARGE = "413::Maximum Request Size Exceeded"

@@ -89,7 +89,7 @@ class StreamingApp:
                 parts += await self._from_client(request, message, client, alone=alone)
         return self._with_cookies(request, _json(parts), opened)
 
-    # --- messages ----------------------------------------------------------------------------------------------------
+    # --- messages ---------------------------------------------------------------------------------
 
     def _handshake(self, request: Request, message: Message, opened: list[CometdClient]) -> str:
         caller = self._caller(request, None)
@@ -156,7 +156,7 @@ class StreamingApp:
             self._meta.end(client, "CANCELLED")
         return written(replies.ordered(status, message))
 
-    # --- callers -----------------------------------------------------------------------------------------------------
+    # --- callers ----------------------------------------------------------------------------------
 
     def _caller(self, request: Request, client: CometdClient | None) -> Caller:
         token = _token(request)
@@ -207,7 +207,7 @@ class StreamingApp:
             )
         )
 
-    # --- lost clients --------------------------------------------------------------------------------------------------
+    # --- lost clients -----------------------------------------------------------------------------
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

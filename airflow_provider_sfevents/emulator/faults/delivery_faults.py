@@ -37,8 +37,6 @@ class DeliveryFaults:
         """Reverse the next events.
 
         :raises EmulatorError: fewer than two events.
-
-        :raises EmulatorError: for less than two.
         """
         if events < 2:
             raise EmulatorError(f"reorder_next({events}): an order takes two events at least")

@@ -189,8 +189,6 @@ def _check(fault: FaultOrder) -> None:
     """Check an order.
 
     :raises EmulatorError: the order is impossible.
-
-    :raises EmulatorError: for an order that could not be carried out.
     """
     if fault.rpc not in TARGETS:
         raise EmulatorError(f"fail_next: {fault.rpc!r} is none of {', '.join(TARGETS)}")
@@ -200,7 +198,8 @@ def _check(fault: FaultOrder) -> None:
         )
     if fault.late and fault.rpc not in PUBLISHING:
         raise EmulatorError(
-            f"fail_next: late is for {' and '.join(PUBLISHING)}, whose work can be done and the answer lost"
+            f"fail_next: late is for {' and '.join(PUBLISHING)}, whose work can be done and the "
+            "answer lost"
         )
     if fault.how:
         _check_cut(fault)
@@ -215,7 +214,8 @@ def _check(fault: FaultOrder) -> None:
         )
     if fault.status == "OK" and (fault.rpc not in STREAMS or fault.error_code):
         raise EmulatorError(
-            "fail_next: status OK is the polite end of a stream; it has no error code, and no other call fails with it"
+            "fail_next: status OK is the polite end of a stream; it has no error code, and no "
+            "other call fails with it"
         )
 
 
@@ -228,5 +228,6 @@ def _check_cut(fault: FaultOrder) -> None:
         )
     if fault.error_code or fault.status or fault.message:
         raise EmulatorError(
-            f"fail_next: how={fault.how!r} cuts the connection; leave error_code, status and message out"
+            f"fail_next: how={fault.how!r} cuts the connection; leave error_code, status and "
+            "message out"
         )

@@ -1,6 +1,7 @@
-"""HTTP/2 as far as the relay must know it: where a frame ends, which streams are open, how one is ended. No I/O.
+"""HTTP/2 framing for the relay: frame borders, open streams, RST_STREAM and GOAWAY. No I/O.
 
-The numbers are those of RFC 9113. Headers stay as they are (compressed): only frame types, flags and stream ids are read.
+The numbers are those of RFC 9113. Headers stay compressed: only frame types, flags and stream ids
+are read.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 UNSUPPORTED = (
     b"HTTP/1.1 415 Unsupported Media Type\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
-"""What the service's front says to who comes with HTTP/1.1 (live service); with which body is not known."""
+"""Answer of the service's front end to HTTP/1.1 (live service); its body is not known."""
 _HTTP1 = re.compile(rb"[A-Z]+ \S+ HTTP/1\.[01]\r\n")
 HOWS = ("reset", "goaway", "rst_stream", "half_open")
-"""How a connection, or a stream of it, can be cut."""
+"""Ways to cut a connection or a stream of it."""
 ERRORS = {
     "NO_ERROR": 0,
     "INTERNAL_ERROR": 2,
@@ -30,13 +31,13 @@ _DATA, _HEADERS, _RST_STREAM, _GOAWAY = 0, 1, 3, 7
 _END_STREAM, _END_HEADERS = 0x1, 0x4
 _CONTINUATION = 9
 _MESSAGE_HEADER = 5  # gRPC's own: compressed or not, length
-_MARK = secrets.token_bytes(15)  # of this process; no payload has it by chance
+_MARK = secrets.token_bytes(15)  # random per process, so that no payload contains it
 
 
 def order(how: str) -> bytes:
-    """Make a message that a servicer sends and no client gets: the relay cuts the connection there.
+    """Build an order: a message of a servicer at which the relay cuts the connection.
 
-    So what was sent before has left, to the byte, when the cut comes.
+    Everything sent before it reaches the client, to the byte; the order itself does not.
     """
     if how not in HOWS:
         raise EmulatorError(f"how={how!r} is none of {', '.join(HOWS)}")
@@ -50,14 +51,15 @@ _ORDER_BYTES = _MESSAGE_HEADER + len(_MARK) + 1
 
 
 def is_http1(received: bytes) -> bool:
-    """Whether a connection's first bytes are a request of a browser or the like."""
+    """True if the first bytes of a connection are an HTTP/1 request, for example of a browser."""
     return _HTTP1.match(received) is not None
 
 
 class FrameBuffer:
-    """Cuts bytes into whole frames.
+    """Splits bytes into whole frames.
 
-    :param preface: what comes before the first frame. Where it does not, this is not HTTP/2, and nothing is cut.
+    :param preface: bytes before the first frame. If they are missing, the data is not HTTP/2 and is
+        not split.
     """
 
     def __init__(self, preface: bytes = b"") -> None:
@@ -66,7 +68,7 @@ class FrameBuffer:
         self.foreign = False
 
     def feed(self, received: bytes) -> list[bytes]:
-        """Whole frames, each with its header; the preface counts as one."""
+        """Whole frames with their headers; the preface counts as a frame."""
         data = self._rest + received if self._rest else received
         frames: list[bytes] = []
         at = len(self._preface)
@@ -91,7 +93,7 @@ class FrameBuffer:
 
 
 class OpenStreams:
-    """Which streams of a connection are open, from the frames that pass."""
+    """Open streams of a connection, tracked from its frames."""
 
     def __init__(self) -> None:
         self.ids: set[int] = set()
@@ -112,12 +114,12 @@ class OpenStreams:
 
 
 def splits_headers(frame: bytes) -> bool:
-    """Whether more of a header block must follow: nothing may be put in between."""
+    """True if more of a header block must follow, so that no frame may be inserted."""
     return frame[3] in {_HEADERS, _CONTINUATION} and not frame[4] & _END_HEADERS
 
 
 def take_order(frame: bytes) -> tuple[bytes, str, int]:
-    """Frame without an order, which cut it asks for and on which stream; no cut for most frames."""
+    """Frame without its order, the kind of cut (usually empty), and the stream."""
     how = _ORDERS.get(frame[-_ORDER_BYTES:], "") if frame[3] == _DATA else ""
     if not how:
         return frame, "", 0
@@ -131,7 +133,7 @@ def rst_stream(stream: int, error: str) -> bytes:
 
 
 def goaway(last_stream: int) -> bytes:
-    """Say that no stream after this one will be answered, as a server does that is about to close."""
+    """GOAWAY frame of a server that is about to close: later streams are not answered."""
     return _frame(_GOAWAY, 0, last_stream.to_bytes(4, "big") + bytes(4) + b"going away")
 
 

@@ -1,6 +1,7 @@
-"""What stands between clients and the gRPC server: bytes pass, unless a test wants the network to fail.
+"""Relay between clients and the gRPC server; it passes bytes and imitates network faults.
 
-The relay, not the gRPC server, ends TLS. So it sees frames with TLS and without, and the frames it adds are real ones on the wire.
+The relay, not the gRPC server, terminates TLS. Therefore it sees frames with and without TLS, and
+the frames that it inserts are valid on the wire.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 _LAST_WORDS_SECONDS = 1.0
-_TLS_CLOSE_SECONDS = 0.05  # gRPC clients do not answer the end of TLS; they wait for that of TCP
+_TLS_CLOSE_SECONDS = 0.05  # gRPC clients do not answer a TLS close; they wait for the TCP close
 
 
 class Relay:
-    """Accepts clients and joins each to the server. Used in the event loop only.
+    """Accepts clients and connects each to the server. Used in the event loop only.
 
-    :param port: a socket that has the port and does not listen yet.
-    :param again: makes another one, when the first is closed.
+    :param port: bound socket that does not listen yet.
+    :param again: binds the port again after it was closed.
     :param target: port of the server on this machine.
     :param rst_error: name of the HTTP/2 error in an RST_STREAM.
-    :param half_open_seconds: how long the server holds a connection that was cut without a word.
+    :param half_open_seconds: time for which the server keeps a half-open connection.
     """
 
     def __init__(
@@ -54,10 +55,10 @@ class Relay:
         self._open: set[RelayedConnection] = set()
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    # --- what a test does to the network -----------------------------------------------------------------------------
+    # --- network faults ---------------------------------------------------------------------------
 
     def conditions(self) -> list[str]:
-        """What is wrong with the network now."""
+        """Current network conditions."""
         found = [] if self._listening else ["away"]
         found += [] if self.moving.is_set() else ["freeze"]
         found += ["half_open"] if any(one.half_open for one in self._open) else []
@@ -65,16 +66,16 @@ class Relay:
         return found
 
     def streams(self) -> list[int]:
-        """How many streams are open on each connection."""
+        """Number of open streams per connection."""
         return [one.open_streams for one in self._open]
 
     @property
     def connections(self) -> int:
-        """Of clients, open now."""
+        """Number of open client connections."""
         return len(self._open)
 
     def listen(self) -> None:
-        """Begin, or begin again, to accept."""
+        """Start or resume accepting connections."""
         self._cancel("away")
         if not self._listening:
             self._listener.listen(socket.SOMAXCONN)
@@ -83,21 +84,21 @@ class Relay:
             self._listening = True
 
     def leave(self, how: str, seconds: float | None) -> None:
-        """Cut every connection and refuse new ones, for so long; the port is kept."""
-        self._deafen()
+        """Cut every connection and refuse new ones for `seconds`; the port stays bound."""
+        self._stop_listening()
         self._listener = self._again()
         self.cut(how)
         self._later("away", seconds, self.listen)
 
     def cut(self, how: str) -> None:
-        """Cut every connection, see `Relayed.cut`; those that are still being made too."""
+        """Cut every connection, also those in their handshake; see `RelayedConnection.cut`."""
         for one in tuple(self._open):
             one.cut(how)
         for task in tuple(self._joining) if how in {"reset", "goaway"} else ():
             task.cancel()
 
     def freeze(self, seconds: float | None) -> None:
-        """Let nothing pass, for so long; every socket stays open, and new ones are accepted."""
+        """Pass nothing for `seconds`; sockets stay open and new ones are accepted."""
         self.moving.clear()
         self._later("freeze", seconds, self.thaw)
 
@@ -106,22 +107,22 @@ class Relay:
         self.moving.set()
 
     def trickle(self, rpc: str, bytes_per_second: int | None) -> None:
-        """Let responses crawl on connections that carry this RPC, or on all where it is empty."""
+        """Slow down responses on connections that carry this RPC; on all if it is empty."""
         self.paces.pop(rpc, None)
         if bytes_per_second:
             self.paces[rpc] = bytes_per_second
 
     def mend(self) -> None:
-        """End whatever is wrong with the network."""
+        """End all network faults."""
         self.paces.clear()
         self.thaw()
         self._give_up()
         self.listen()
 
-    # --- what its connections and the server tell and ask ------------------------------------------------------------
+    # --- calls by connections and the server ------------------------------------------------------
 
     def carries(self, peer: str, rpc: str) -> None:
-        """Note that the server has a call of this RPC from this peer, as gRPC names it."""
+        """Record that the server has a call of this RPC from this peer, in gRPC's notation."""
         port = peer.rpartition(":")[2]
         for one in self._open:
             if one.port == port:
@@ -132,8 +133,8 @@ class Relay:
         return min((pace for rpc, pace in self.paces.items() if not rpc or rpc in rpcs), default=0)
 
     async def stop(self) -> None:
-        """Let what the server said last go out, then close everything."""
-        self._deafen()
+        """Send the server's last bytes, then close everything."""
+        self._stop_listening()
         self.paces.clear()
         self.thaw()
         self._give_up()
@@ -145,15 +146,15 @@ class Relay:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _give_up(self) -> None:
-        """End what is half-open."""
+        """End half-open connections."""
         for one in tuple(self._open):
             one.give_up()
 
     def _later(self, name: str, seconds: float | None, end: Callable[[], None]) -> None:
-        """Let a condition end by itself; without seconds it lasts."""
+        """End a condition after `seconds`; it lasts if None."""
         self._cancel(name)
         if seconds is not None:
             self._timers[name] = asyncio.get_running_loop().call_later(seconds, end)
@@ -162,7 +163,7 @@ class Relay:
         if timer := self._timers.pop(name, None):
             timer.cancel()
 
-    def _deafen(self) -> None:
+    def _stop_listening(self) -> None:
         if self._listening:
             asyncio.get_running_loop().remove_reader(self._listener)
             self._listening = False
@@ -176,19 +177,19 @@ class Relay:
         client.setblocking(False)
         task = asyncio.create_task(self._serve(client))
         self._tasks.add(task)
-        self._joining.add(task)  # now: it may be cut before it has taken its first step
+        self._joining.add(task)  # added now, because it may be cut before its first step
         task.add_done_callback(lambda done: self._served(done, client))
 
     def _served(self, task: asyncio.Task[None], client: socket.socket) -> None:
         self._tasks.discard(task)
         self._joining.discard(task)
         if task.cancelled():
-            client.close()  # a task cut before its first step could not
+            client.close()  # a task that was cancelled before its first step has not closed it
         else:
-            task.exception()  # looked at: a client that gives up in its handshake is no defect
+            task.exception()  # retrieved: a client that fails in its handshake is no defect
 
     async def _serve(self, client: socket.socket) -> None:
-        """Join a client to the server until one of them goes."""
+        """Connect a client to the server until one of them closes."""
         one = await self._joined(client)
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - for the type checker; a coroutine runs in a task
@@ -200,12 +201,12 @@ class Relay:
             self._open.discard(one)
 
     async def _joined(self, client: socket.socket) -> RelayedConnection:
-        """Connect a client through.
+        """Connect a client with the server.
 
-        :raises OSError: when it gives up, or the server has stopped.
+        :raises OSError: the client gave up, or the server has stopped.
         """
         try:
-            await self.moving.wait()  # while frozen not even TLS is spoken
+            await self.moving.wait()  # a frozen network passes no TLS handshake either
             near = await _streams(client, self._tls)
         except BaseException:
             client.close()
@@ -220,7 +221,7 @@ class Relay:
 
 
 async def _streams(accepted: socket.socket, tls: ssl.SSLContext | None) -> Streams:
-    """Reader and writer of an accepted socket, after the TLS handshake where there is one."""
+    """Reader and writer of an accepted socket, after the TLS handshake if any."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     protocol = asyncio.StreamReaderProtocol(reader)

@@ -1,4 +1,4 @@
-"""One client's connection through the relay: two pumps, and the ways to cut it."""
+"""One client connection through the relay: two byte pumps, and the ways to cut it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class RelayConditions(Protocol):
-    """What a connection asks of the relay it belongs to."""
+    """Conditions of the relay that a connection follows."""
 
     moving: asyncio.Event
     rst_error: str
@@ -32,7 +32,7 @@ class RelayConditions(Protocol):
 
 
 class RelayedConnection:
-    """A connection and its continuation to the server.
+    """A client connection and its counterpart to the server.
 
     :param near: streams to the client.
     :param far: streams to the server.
@@ -48,24 +48,25 @@ class RelayedConnection:
         self._foreign = False
         self._within = False
         self._parting = False
-        self._hearing = asyncio.Event()
-        self._hearing.set()
+        self._receiving = asyncio.Event()
+        self._receiving.set()
         self._begun = asyncio.Event()
         self._inserted: list[bytes] = []
         for writer in (self._to_client, self._to_server):
-            writer.transport.set_write_buffer_limits(1)  # so that a drain waits for the last byte
+            writer.transport.set_write_buffer_limits(1)  # so that drain() waits for the last byte
 
     @property
     def open_streams(self) -> int:
         return len(self._streams.ids)
 
     async def run(self) -> None:
-        """Pass bytes until one side closes; then close the other."""
+        """Pass bytes until one side closes, then close the other."""
         ways = [asyncio.create_task(self._up()), asyncio.create_task(self._down())]
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             if self._parting:
-                # Closed at once, a connection on which the client is writing ends by a reset, which may reach it before the GOAWAY does.
+                # An immediate close while the client writes causes a reset, which may
+                # overtake the GOAWAY.
                 await asyncio.wait(ways[:1], timeout=_PARTING_SECONDS)
         finally:
             for way in ways:
@@ -74,16 +75,17 @@ class RelayedConnection:
             await asyncio.gather(_close(self._to_client), _close(self._to_server))
 
     def cut(self, how: str, streams: set[int] | None = None) -> None:
-        """End it.
+        """Cut the connection.
 
-        :param how: `reset`: by a TCP reset. `goaway`: GOAWAY, then the end of the connection. `rst_stream`: RST_STREAM for
-            these streams, or for all that are open, and the connection stays. `half_open`: nothing passes any more, not
-            even that the client has gone, until the server gives it up.
+        :param how: `reset`: by a TCP reset. `goaway`: GOAWAY, then the end of the connection.
+            `rst_stream`: RST_STREAM for these streams, or for all open ones, and the connection
+            stays. `half_open`: nothing passes any more, not even the client's close, until the
+            server gives up.
         """
         if self._is_ended():
             return
         if how == "half_open":
-            self._hearing.clear()
+            self._receiving.clear()
             loop = asyncio.get_running_loop()
             loop.call_later(self._network.half_open_seconds, self.give_up)
             return
@@ -102,31 +104,31 @@ class RelayedConnection:
                 self._to_client.close()
         else:
             raw = self._to_client.get_extra_info("socket")
-            with contextlib.suppress(OSError):  # it is being closed already
+            with contextlib.suppress(OSError):  # already closing
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._to_client.transport.abort()
         self._to_server.transport.abort()
 
     @property
     def half_open(self) -> bool:
-        return not self._hearing.is_set()
+        return not self._receiving.is_set()
 
     def give_up(self) -> None:
         """End a half-open connection."""
         if self.half_open:
             self.cut("reset")
-            self._hearing.set()
+            self._receiving.set()
 
-    # --- bytes -------------------------------------------------------------------------------------------------------
+    # --- bytes ------------------------------------------------------------------------------------
 
     async def _read(self, reader: asyncio.StreamReader) -> bytes:
-        """Receive something; while the network is frozen nothing is known, not even that the other side has gone."""
+        """Receive bytes; a frozen network delays them, and also the end of the connection."""
         try:
             received = await reader.read(_CHUNK)
         except OSError:
             received = b""
         await self._network.moving.wait()
-        await self._hearing.wait()
+        await self._receiving.wait()
         return received
 
     async def _up(self) -> None:
@@ -148,14 +150,14 @@ class RelayedConnection:
 
     async def _down(self) -> None:
         buffer = http2_frames.FrameBuffer()
-        # The server speaks first, which is no answer to who comes with HTTP/1.1.
+        # The server sends first, which must not answer an HTTP/1.1 client.
         await self._begun.wait()
         with contextlib.suppress(OSError):
             while received := await self._read(self._from_server):
                 await self._send(buffer.feed(received))
 
     async def _send(self, whole: list[bytes]) -> None:
-        """Pass frames to the client; carry out the orders among them."""
+        """Pass frames to the client and carry out the orders among them."""
         passing: list[bytes] = []
         for frame in whole:
             self._streams.from_server(frame)
@@ -187,11 +189,11 @@ class RelayedConnection:
         await self._to_client.drain()
 
     async def _crawl(self, frame: bytes) -> None:
-        """Write a frame at the pace of the moment."""
+        """Write a frame at the current rate."""
         at = 0
         while at < len(frame) and not self._to_client.is_closing():
             pace = self._network.pace(self.rpcs)
-            # Below one byte a tick the ticks become longer.
+            # Below one byte per tick, the ticks become longer.
             size = max(1, pace // _TICKS_A_SECOND) if pace else len(frame)
             self._to_client.write(frame[at : at + size])
             await self._to_client.drain()
@@ -201,19 +203,19 @@ class RelayedConnection:
             await self._network.moving.wait()
 
     def _insert(self, frame: bytes) -> None:
-        """Send a frame of our own to the client, as soon as one may stand there."""
+        """Insert a frame to the client, at the next permitted point."""
         if self._within:
             self._inserted.append(frame)
         elif not (self._foreign or self._is_ended()):
             self._to_client.write(frame)
 
     def _is_ended(self) -> bool:
-        """Whether nothing more can be sent to the client."""
+        """True if nothing more can be sent to the client."""
         return self._parting or self._to_client.is_closing()
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close politely, or else abruptly: a client need not read its last bytes."""
+    """Close a connection; abort it if the client does not read the last bytes."""
     writer.close()
     try:
         async with asyncio.timeout(_CLOSE_SECONDS):

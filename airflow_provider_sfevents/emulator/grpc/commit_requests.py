@@ -1,7 +1,8 @@
-"""The commits of one stream: when their answer is due, which are answered together, and how long none may come.
+"""Commits of one stream: due answers, joint answers, and the deadline for the next commit.
 
-Answers come about a second later, several commits may have one (the last values), and a failure does not end the stream
-(Managed Subscribe RPC page, live logs). A failure is answered for itself here: who counts on it must not lose it.
+Answers come about a second later, several commits may share one (the last values), and a failure
+does not end the stream (Managed Subscribe RPC page, live logs). Here a failure has an answer of its
+own, so that a client does not miss it.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """What became of one CommitReplayRequest.
+    """Result of one CommitReplayRequest.
 
-    :param error: why it failed; empty when it did not.
-    :param received_ms: when it came in, by the org's clock, in milliseconds since the epoch.
+    :param error: reason of the failure; empty on success.
+    :param received_ms: time of receipt by the org's clock, in milliseconds since the epoch.
     """
 
     request_id: str
@@ -31,9 +32,9 @@ class CommitOutcome:
 
 
 class PendingCommits:
-    """Times are seconds on any clock that does not go back.
+    """Pending commits of one stream. Times are seconds of a monotonic clock.
 
-    :param at: when the stream began; the time for the first commit runs from there.
+    :param at: start of the stream and of the deadline for its first commit.
     """
 
     def __init__(self, *, knobs: Knobs, at: float) -> None:
@@ -43,7 +44,7 @@ class PendingCommits:
         self._waiting: list[CommitOutcome] = []
 
     def received(self, outcome: CommitOutcome, at: float) -> None:
-        """A commit came in, good or not; it is answered with those that come until then."""
+        """Record a commit, successful or not; commits that follow until then share its answer."""
         self._last = at
         if self._due is None:
             self._due = at + self._knobs.commit_response_seconds
@@ -53,25 +54,26 @@ class PendingCommits:
             self._waiting.append(outcome)
 
     def take(self) -> list[CommitOutcome]:
-        """What is to be answered now."""
+        """Take the results to answer now."""
         waiting, self._waiting, self._due = self._waiting, [], None
         return waiting
 
     def left(self, at: float) -> float:
-        """Seconds until there is something to do."""
+        """Seconds until the next answer or the deadline."""
         ends = [self._ends] if self._due is None else [self._ends, self._due]
         return max(0.0, min(ends) - at)
 
     def next_step(self, at: float, step: Step) -> Step:
-        """Decide what is to be done now, where without commits it would be this step.
+        """Decide on the next step.
 
-        :raises RefusalError: when no commit has come for too long.
+        :raises RefusalError: no commit has come within the deadline.
         """
         if at >= self._ends:
             raise RefusalError(
                 self._knobs.commit_deadline_code,
                 "DEADLINE_EXCEEDED",
-                f"No CommitReplayRequests sent in the last {self._knobs.commit_deadline_seconds:g} seconds. "
+                f"No CommitReplayRequests sent in the last {self._knobs.commit_deadline_seconds:g} "
+                "seconds. "
                 "Closing managed subscription.",
             )
         return AnswerCommits() if self._due is not None and at >= self._due else step

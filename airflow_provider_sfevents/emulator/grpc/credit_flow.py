@@ -1,11 +1,12 @@
-"""What a Subscribe stream does next: credit, timers, closing. Decided here without I/O.
+"""Next step of a Subscribe stream: credit, timers, closing. Pure.
 
 Rules (Subscribe RPC page and flow control page of the Pub/Sub API guide; live logs for 5):
-1. outstanding = asked for minus delivered, at most 100; what is asked beyond is as if not asked;
-2. with events and credit: send, as many as the next response happens to hold;
+1. outstanding = requested minus delivered, at most 100; a request beyond that has no effect;
+2. with events and credit: send as many events as the next response holds;
 3. with credit and nothing to send: silence, then a keepalive, which takes no credit;
 4. without credit: 60 s from the last response, then the server closes;
-5. after the client's half-close: no further message, a moment later the end with OK, even if events are pending.
+5. after the client's half-close: no further message, a moment later the end with OK, even if events
+   are pending.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send up to so many events."""
+    """Send up to this number of events."""
 
     events: int
 
@@ -45,23 +46,23 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do until something comes in, or for so long."""
+    """Wait for input, at most this long."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCommits:
-    """Say what became of the commits that wait; only where there are commits."""
+    """Answer the waiting commits; managed subscriptions only."""
 
 
 Step = Send | Keepalive | Close | Wait | AnswerCommits
 
 
 class CreditFlow:
-    """State of one stream. Times are seconds on any clock that does not go back.
+    """Credit and timers of one stream. Times are seconds of a monotonic clock.
 
-    :param sizes: decides how many events a response holds.
+    :param sizes: random source for the number of events in a response.
     """
 
     def __init__(self, *, knobs: Knobs, sizes: random.Random, at: float) -> None:
@@ -73,13 +74,14 @@ class CreditFlow:
 
     @property
     def closing(self) -> bool:
-        """Whether the client has half-closed."""
+        """True if the client has half-closed."""
         return self._half_closed_at is not None
 
     def request(self, num_requested: int) -> None:
-        """Credit for more events.
+        """Add credit for more events.
 
-        :raises RefusalError: for zero or less, and for more than the limit where the knob says so.
+        :raises RefusalError: zero or less, or more than the limit with the knob
+            `over_limit="reject"`.
         """
         if num_requested <= 0:
             raise RefusalError("subscription.fetch.requested.events.invalid")
@@ -92,14 +94,14 @@ class CreditFlow:
         self._half_closed_at = at
 
     def responded(self, at: float, events: int = 0) -> None:
-        """Response with so many events was sent."""
+        """Record a response with this number of events."""
         self.pending -= events
         self._last_response_at = at
 
     def next_step(self, at: float, *, ready: bool) -> Step:
-        """Decide what is to be done now.
+        """Decide on the next step.
 
-        :param ready: whether the topic has an event this stream has not sent.
+        :param ready: the topic has an event that this stream has not sent.
         """
         if self._half_closed_at is not None:
             return self._after(

@@ -1,4 +1,7 @@
-"""A call that delivers events: reads requests, sends responses, keeps the book. What to do next is decided in `flow`."""
+"""A call that delivers events: requests in, responses out, with entries in the call log.
+
+`credit_flow` decides on the next step.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +37,17 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
     from airflow_provider_sfevents.emulator.state.org_sessions import OrgSession
 
-_SPREAD_UNIT = 100  # events the knob `spread_seconds` is about
+_SPREAD_UNIT = 100  # number of events to which the knob `spread_seconds` refers
 
 
 class DeliveryStream(OpenCall, ABC):
-    """Serves one stream from its first request to its end; Subscribe and ManagedSubscribe are each a kind of it.
+    """Serves one stream from its first request to its end: Subscribe or ManagedSubscribe.
 
-    :cvar rpc: name of the RPC, for faults that were ordered.
-    :param topic: name of the topic; already known to exist.
-    :param context: the call, for reading requests and writing encoded responses.
-    :param session: whose stream it is.
-    :param subscription: its page in the book.
+    :cvar rpc: name of the RPC, for ordered faults.
+    :param topic: name of an existing topic.
+    :param context: gRPC context, for reading requests and writing encoded responses.
+    :param session: session of the client.
+    :param subscription: its entry in the call log.
     """
 
     rpc: ClassVar[str]
@@ -72,13 +75,14 @@ class DeliveryStream(OpenCall, ABC):
         self._queue: deque[StoredEvent] = deque()
         self._paced_until = 0.0
         self._rate = RateLimit(self._knobs.fetches_per_second, TOO_MANY_FETCHES)
-        sizes = random.Random(f"{self._knobs.seed}:{subscription.number}")  # noqa: S311 - repeatable, guards nothing
+        seed = f"{self._knobs.seed}:{subscription.number}"
+        sizes = random.Random(seed)  # noqa: S311 - seeded
         self._flow = CreditFlow(knobs=self._knobs, sizes=sizes, at=self._began)
 
     async def run(self, first: Any) -> str:
-        """Serve the stream; the status it is to end with.
+        """Serve the stream and return its final status.
 
-        :raises RefusalError: when it ends with an error.
+        :raises RefusalError: the stream ends with an error.
         """
         unlisten = self._bus.listen(self._rouse, self._topic)
         reader: asyncio.Task[None] | None = None
@@ -94,29 +98,29 @@ class DeliveryStream(OpenCall, ABC):
             unlisten()
             self._give_back()
 
-    def _resumed(self, place: int) -> int:
-        """Place from which a stream goes on that starts after a replay id: events may have been ordered to come again."""
+    def _resumed(self, position: int) -> int:
+        """Start position of a stream that starts after a replay id; a fault may order a resend."""
         again = self._state.delivery.take_resend()
-        return self._bus.before(self._topic, place, again) if again else place
+        return self._bus.before(self._topic, position, again) if again else position
 
-    # --- requests ----------------------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     @abstractmethod
     def _begin(self, first: Any) -> int:
-        """Carry out the first request; the place the stream begins after.
+        """Carry out the first request and return the position after which the stream starts.
 
-        :raises RefusalError: when it cannot begin.
+        :raises RefusalError: the stream cannot start.
         """
 
     @abstractmethod
     def _take(self, request: Any) -> None:
         """Carry out a later request.
 
-        :raises RefusalError: when it ends the stream.
+        :raises RefusalError: the stream ends with an error.
         """
 
     async def _read(self) -> None:
-        """Take in requests; each counts one round trip after it came, however many are under way."""
+        """Read requests; each takes effect one round trip later, however many are in flight."""
         from grpc.aio import EOF
 
         while True:
@@ -142,7 +146,7 @@ class DeliveryStream(OpenCall, ABC):
         except RefusalError as refusal:
             self._ending = refusal
 
-    # --- responses ---------------------------------------------------------------------------------------------------
+    # --- responses --------------------------------------------------------------------------------
 
     async def _serve(self) -> str:
         while True:
@@ -171,16 +175,19 @@ class DeliveryStream(OpenCall, ABC):
         return self._flow.next_step(self._loop.time(), ready=ready)
 
     def _check(self) -> None:
-        """:raises RefusalError: when the stream may not go on."""
+        """Check that the stream may continue.
+
+        :raises RefusalError: it may not.
+        """
         self._check_session()
         if self._bus.numbering != self._numbering:
             raise RefusalError("", "UNAVAILABLE", "The stream was closed: the org has moved.")
 
     @staticmethod
     def _ended(refusal: RefusalError) -> str:
-        """OK is returned.
+        """Final status of a stream that ends normally.
 
-        :raises RefusalError: for anything else.
+        :raises RefusalError: the stream ends with an error.
         """
         if refusal.status != "OK":
             raise refusal
@@ -191,7 +198,7 @@ class DeliveryStream(OpenCall, ABC):
         if self._knobs.spread_seconds:
             await self._pace(len(events))
         if not events or self._flow.closing:
-            return  # the events have aged out, or the client has half-closed, since this was decided
+            return  # since the decision, the events have expired or the client has half-closed
         for _ in events:
             self._queue.popleft()
         self._flow.responded(self._loop.time(), len(events))
@@ -199,7 +206,10 @@ class DeliveryStream(OpenCall, ABC):
         await self._write(body, events[-1].position, len(events))
 
     def _upcoming(self, limit: int) -> list[StoredEvent]:
-        """At most so many of the events to be sent next. Orders to repeat or reorder may bring more; those are kept."""
+        """Next events to send, at most `limit`.
+
+        Ordered repetitions may produce more; the rest is queued.
+        """
         if not self._queue:
             delivery = self._state.delivery
             found = self._bus.read(self._topic, self._after, delivery.reach(limit))
@@ -223,14 +233,14 @@ class DeliveryStream(OpenCall, ABC):
             rpc_id=self._rpc_id,
             pending_num_requested=self._flow.pending,
         )
-        # Counted before it leaves: a client that has an event must find it counted.
+        # Counted before it is sent, so that a client that has an event finds it counted.
         self._call_log.delivered(self._subscription, events, self._state.clock.timestamp())
         await self._context.write(body + rest.SerializeToString())
 
     def _allowed(self, limit: int) -> int:
-        """How many of these events may go out before a fault or the allocation stops the stream.
+        """Number of events to send before a fault or the allocation stops the stream.
 
-        :raises RefusalError: when none may.
+        :raises RefusalError: the allocation is used up.
         """
         if self._fault and self._fault.counts_events:
             limit = min(limit, self._fault.after - self._subscription.delivered)
@@ -245,7 +255,7 @@ class DeliveryStream(OpenCall, ABC):
         return limit
 
     def _fitting(self, events: list[StoredEvent]) -> list[StoredEvent]:
-        """As many as one response holds, at least one."""
+        """As many events as one response can hold, at least one."""
         size = 0
         for at, event in enumerate(events):
             size += len(event.wire)
@@ -254,7 +264,10 @@ class DeliveryStream(OpenCall, ABC):
         return events
 
     async def _pace(self, events: int) -> None:
-        """Wait until these events would have come; on a fixed timetable, so that late wake-ups do not add up."""
+        """Wait until these events are due.
+
+        The timetable is fixed, so that late wake-ups do not add up.
+        """
         now = self._loop.time()
         self._paced_until = (
             max(now, self._paced_until) + events * self._knobs.spread_seconds / _SPREAD_UNIT
@@ -263,7 +276,7 @@ class DeliveryStream(OpenCall, ABC):
 
 
 class SubscribeStream(DeliveryStream):
-    """The client says where to start, and keeps the replay ids."""
+    """Subscribe: the client chooses the start and keeps replay ids."""
 
     rpc: ClassVar[str] = "Subscribe"
 
@@ -271,9 +284,9 @@ class SubscribeStream(DeliveryStream):
     def _begin(self, first: Any) -> int:
         self._call_log.asked(self._subscription, _fetch(first), self._flow.pending)
         self._subscription.start = _start(first)
-        place = self._bus.start(first.replay_preset, first.replay_id)
+        position = self._bus.start(first.replay_preset, first.replay_id)
         self._flow.request(first.num_requested)
-        return self._resumed(place) if first.replay_preset == pb.CUSTOM else place
+        return self._resumed(position) if first.replay_preset == pb.CUSTOM else position
 
     @override
     def _take(self, request: Any) -> None:
@@ -303,6 +316,6 @@ def _start(request: Any) -> str:
 
 
 def _preset(number: int) -> str:
-    """Name of a preset; a client may send numbers that have none."""
+    """Name of a preset; the number itself if a client sent an unknown one."""
     known = number in pb.ReplayPreset.values()
     return str(pb.ReplayPreset.Name(number)) if known else str(number)

@@ -1,4 +1,4 @@
-"""One ManagedSubscribe call: delivery as for Subscribe, and commits."""
+"""One ManagedSubscribe call: delivery as for Subscribe, plus commits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class ManagedSubscribeStream(DeliveryStream):
-    """The org says where to start, and keeps the replay ids that are committed.
+    """ManagedSubscribe: the org determines the start and keeps the committed replay ids.
 
-    :param config: the subscription; its slot is this stream's.
+    :param config: the subscription; this stream holds its slot.
     """
 
     rpc: ClassVar[str] = "ManagedSubscribe"
@@ -32,17 +32,17 @@ class ManagedSubscribeStream(DeliveryStream):
         self._config = config
         self._registry = registry
         self._commits = PendingCommits(knobs=self._knobs, at=self._began)
-        self._told = 0
+        self._delivered = 0
 
-    # --- requests ----------------------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------
 
     @override
     def _begin(self, first: Any) -> int:
-        place, self._subscription.start = self._registry.start(self._config)
-        self._told = place
+        position, self._subscription.start = self._registry.start(self._config)
+        self._delivered = position
         self._credit(first)
         resumes = self._subscription.start not in {"latest", "earliest"}
-        return self._resumed(place) if resumes else place
+        return self._resumed(position) if resumes else position
 
     @override
     def _take(self, request: Any) -> None:
@@ -62,8 +62,8 @@ class ManagedSubscribeStream(DeliveryStream):
             self._flow.request(request.num_requested)
 
     def _commit(self, asked: Any) -> None:
-        """Keep a replay id; what becomes of it is told later, and does not end the stream."""
-        error = self._registry.commit(self._config.id, asked.replay_id, self._told)
+        """Commit a replay id. The result is answered later and does not end the stream."""
+        error = self._registry.commit(self._config.id, asked.replay_id, self._delivered)
         now = self._state.clock.timestamp()
         self._call_log.committed(
             self._subscription,
@@ -74,7 +74,7 @@ class ManagedSubscribeStream(DeliveryStream):
         outcome = CommitOutcome(asked.commit_request_id, asked.replay_id, error, int(now * 1000))
         self._commits.received(outcome, self._loop.time())
 
-    # --- responses ---------------------------------------------------------------------------------------------------
+    # --- responses --------------------------------------------------------------------------------
 
     @override
     def _check(self) -> None:
@@ -91,7 +91,7 @@ class ManagedSubscribeStream(DeliveryStream):
 
     @override
     async def _wait(self, seconds: float) -> None:
-        """Wait, but no longer than until an answer is due, or a change of the config is known."""
+        """Wait, at most until an answer is due or a change of the config takes effect."""
         limits = [seconds, self._commits.left(self._loop.time())]
         if spreads := self._registry.spreads_in(self._config.id):
             limits.append(spreads)
@@ -99,8 +99,8 @@ class ManagedSubscribeStream(DeliveryStream):
 
     @override
     async def _write(self, body: bytes, position: int, events: int) -> None:
-        self._told = max(self._told, position)
-        self._registry.heard(self._config.id, self._told)
+        self._delivered = max(self._delivered, position)
+        self._registry.delivered(self._config.id, self._delivered)
         await super()._write(body, position, events)
 
     @override
@@ -115,7 +115,7 @@ class ManagedSubscribeStream(DeliveryStream):
             self._flow.responded(self._loop.time())
             self._call_log.answered(self._subscription)
             response = pb.ManagedFetchResponse(
-                latest_replay_id=self._bus.replay_id(self._told),
+                latest_replay_id=self._bus.replay_id(self._delivered),
                 rpc_id=self._rpc_id,
                 pending_num_requested=self._flow.pending,
                 commit_response=_response(outcome),
@@ -124,7 +124,7 @@ class ManagedSubscribeStream(DeliveryStream):
 
 
 def _response(outcome: CommitOutcome) -> pb.CommitReplayResponse:
-    """Answer to a commit; success is the absence of an error."""
+    """Answer to a commit; without an error it has succeeded."""
     response = pb.CommitReplayResponse(
         commit_request_id=outcome.request_id,
         replay_id=outcome.replay_id,

@@ -1,4 +1,4 @@
-"""What every stream has, whichever way its events go: it waits, a test can end it, a fault may befall it, its token may die."""
+"""Common parts of all streams: waiting, ending by a test, faults, expiry of the token."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
     from airflow_provider_sfevents.emulator.state.org_sessions import OrgSession
 
-# When a connection breaks, gRPC clients drop what has arrived and was not read by their application: let it be read first.
+# When a connection breaks, gRPC clients drop responses that the application has not read. Wait, so
+# that it can read them.
 _READING_SECONDS = 0.5
 
 
 class OpenCall:
-    """A call that goes on until one side has enough.
+    """A call that stays open until one side ends it.
 
-    :param rpc: for faults that were ordered.
-    :param context: the call, for reading requests and writing responses.
-    :param session: whose call it is.
+    :param rpc: name of the RPC, for ordered faults.
+    :param context: gRPC context, for reading requests and writing responses.
+    :param session: session of the client.
     """
 
     def __init__(
@@ -39,29 +40,32 @@ class OpenCall:
         self._outlives_session = not state.knobs.expiry_ends_streams
 
     def end(self, refusal: RefusalError) -> None:
-        """End soon, with this status; called from any thread."""
+        """End soon with this status; called from any thread."""
         self._ending = refusal
         self._rouse()
 
     def outlive_session(self) -> None:
-        """Go on whatever becomes of the token; called from any thread."""
+        """Stay open even if the token expires; called from any thread."""
         self._outlives_session = True
 
     def _rouse(self) -> None:
-        """Look again; called from any thread."""
+        """Check the state again; called from any thread."""
         self._loop.call_soon_threadsafe(self._wake.set)
 
     def _check_session(self) -> None:
-        """:raises RefusalError: when its token is no longer good, and that ends streams."""
-        # Asked before each response: a running stream is use, which keeps its session alive.
+        """Check the token.
+
+        :raises RefusalError: the token is invalid, and an invalid token ends streams.
+        """
+        # Checked before each response: an active stream keeps its session alive.
         alive = self._state.sessions.find(self._session.token) is not None
         if not alive and not self._outlives_session:
             raise RefusalError("service.auth.error")
 
     def _refresh(self, token: str) -> None:
-        """Go on under another token, as a request's `auth_refresh` asks.
+        """Switch to the token of a request's `auth_refresh`.
 
-        :raises RefusalError: when it is no good token of this org.
+        :raises RefusalError: the token is not valid in this org.
         """
         session = self._state.sessions.find(token)
         if session is None or session.org_id != self._session.org_id:
@@ -73,7 +77,10 @@ class OpenCall:
         return self._loop.time() - self._began
 
     async def _fail_if_due(self, events: int) -> None:
-        """Carry a fault out that is due after so many events; where it cuts the connection, wait for that to be noticed."""
+        """Apply a fault that is due after this number of events.
+
+        If it cuts the connection, wait until the client notices.
+        """
         if self._fault is None or not self._fault.is_due(events, self._lasted()):
             return
         fault, self._fault = self._fault, None
@@ -85,12 +92,12 @@ class OpenCall:
         await asyncio.Event().wait()
 
     def _give_back(self) -> None:
-        """Leave a fault that was not due to the next stream."""
+        """Return an unused fault for the next stream."""
         if self._fault:
             self._state.faults.give_back(self._fault)
 
     async def _wait(self, seconds: float) -> None:
-        """Wait until something comes in, for so long, or until a fault is due."""
+        """Wait for input, for `seconds` at most, or until a fault is due."""
         if self._fault and self._fault.after_seconds is not None:
             seconds = min(seconds, self._fault.after_seconds - self._lasted())
         try:

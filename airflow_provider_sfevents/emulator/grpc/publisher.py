@@ -1,4 +1,4 @@
-"""Publishes a request's events: the part that Publish and PublishStream have in common."""
+"""Publishing of one request's events, for Publish and PublishStream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RequestPublisher:
-    """Puts what clients publish on their org's bus."""
+    """Publishes clients' events on the bus of their org."""
 
     def __init__(self, state: EmulatorState, calls: RpcCalls) -> None:
         self._state = state
@@ -28,9 +28,9 @@ class RequestPublisher:
         self._calls = calls
 
     def check(self, request: Any) -> None:
-        """Look at a request before its topic.
+        """Check a request before its topic.
 
-        :raises RefusalError: for one that no topic would take.
+        :raises RefusalError: the request is too large.
         """
         if request.ByteSize() > self._knobs.max_request_bytes:
             raise RefusalError(
@@ -40,7 +40,7 @@ class RequestPublisher:
     def topic(self, name: str, caller: AuthenticatedCall) -> BusTopic:
         """Topic to publish to.
 
-        :raises RefusalError: when there is none, or it takes no events of clients.
+        :raises RefusalError: the topic does not exist, or clients cannot publish to it.
         """
         if not name.strip():
             raise RefusalError("publish.topic.validation.empty")
@@ -52,9 +52,9 @@ class RequestPublisher:
     def answer(
         self, request: Any, topic: BusTopic, caller: AuthenticatedCall
     ) -> pb.PublishResponse:
-        """Publish the events of a request; a result for each.
+        """Publish the events of a request, with one result for each.
 
-        :raises RefusalError: when it has none, or the org may not publish any more.
+        :raises RefusalError: the request has no events, or the org has used up its allocation.
         """
         if not request.events:
             raise RefusalError("publish.event.count.invalid")
@@ -64,7 +64,7 @@ class RequestPublisher:
     def _results(
         self, events: Any, topic: BusTopic, caller: AuthenticatedCall
     ) -> list[pb.PublishResult]:
-        """One result for each event, in order; what is refused leaves the others alone."""
+        """Results in the order of the events; a refused event does not affect the others."""
         keys = [event.id or str(uuid.uuid4()) for event in events]
         errors = self._within_limit(
             [self._event_error(event, topic, caller.bus) for event in events], caller
@@ -83,9 +83,9 @@ class RequestPublisher:
         ]
 
     def _within_limit(self, errors: list[str], caller: AuthenticatedCall) -> list[str]:
-        """Errors, also of the events that are one too many for this hour.
+        """Errors, with those of the events beyond the hourly allocation.
 
-        :raises RefusalError: for these, where the knob `publish_over` says so.
+        :raises RefusalError: events are beyond it, and the knob `publish_over` is `status`.
         """
         allowed = self._state.publishing.take(caller.session.org_id, errors.count(""))
         if allowed < errors.count("") and self._knobs.publish_over == "status":
@@ -98,7 +98,10 @@ class RequestPublisher:
         return within
 
     def _event_error(self, event: pb.ProducerEvent, topic: BusTopic, bus: Bus) -> str:
-        """Why this event cannot be published; the texts are ours, Salesforce publishes none."""
+        """Reason why an event cannot be published; empty if it can.
+
+        The texts are the emulator's own; Salesforce publishes none.
+        """
         limit = self._knobs.max_event_bytes
         if len(event.payload) > limit:
             return f"The event has {len(event.payload)} bytes; the limit is {limit}."
@@ -111,7 +114,7 @@ class RequestPublisher:
         return ""
 
     def _payload(self, event: pb.ProducerEvent, caller: AuthenticatedCall) -> bytes:
-        """Payload as it goes on the bus; one that does not decode stays as it is."""
+        """Payload as published; one that does not decode stays unchanged."""
         if not self._knobs.stamp_created:
             return event.payload
         codec = codec_for(caller.bus.schema(event.schema_id) or "")

@@ -1,7 +1,8 @@
-"""One PublishStream call: answers each request, keeps the stream alive, sweeps it when nothing comes.
+"""One PublishStream call: answers requests, sends keepalives, and is swept when idle.
 
-Rules (PublishStream RPC page, Handle Errors page, Salesforce's Node client): a response without results keeps a silent
-stream alive, and a stream is swept on which no request with an event came for too long.
+Rules (PublishStream RPC page, Handle Errors page, Salesforce's Node client): a response without
+results keeps a silent stream alive, and a stream is swept on which no request with an event came
+for too long.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.knobs import Knobs
     from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
 
-_AHEAD = 16  # requests taken in before they are answered; a client that sends faster has to wait
+_AHEAD = 16  # requests read ahead of their answers; a faster client has to wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class Ends:
 
 
 class PublishFlow:
-    """Times are seconds on any clock that does not go back.
+    """Timers of one PublishStream. Times are seconds of a monotonic clock.
 
-    :param at: when the stream began.
+    :param at: start of the stream.
     """
 
     def __init__(self, *, knobs: Knobs, at: float) -> None:
@@ -43,14 +44,14 @@ class PublishFlow:
         self._responded_at = at
 
     def requested(self, at: float) -> None:
-        """A request with events came."""
+        """Record a request with events."""
         self._requested_at = at
 
     def responded(self, at: float) -> None:
         self._responded_at = at
 
     def next_step(self, at: float) -> Keepalive | Wait | Ends:
-        """Decide what is to be done now."""
+        """Decide on the next step."""
         swept = self._requested_at + self._knobs.publish_idle_seconds - at
         silent = self._responded_at + self._knobs.publish_keepalive_seconds - at
         if swept <= 0:
@@ -80,7 +81,7 @@ class PublishStream(OpenCall):
     async def run(self, first: Any) -> None:
         """Serve the stream until the client half-closes.
 
-        :raises RefusalError: when it ends with an error.
+        :raises RefusalError: the stream ends with an error.
         """
         try:
             self._publisher.check(first)
@@ -123,9 +124,9 @@ class PublishStream(OpenCall):
             raise self._ending
 
     async def _idle(self, topic: BusTopic) -> None:
-        """Do what is to be done while no request is there.
+        """Carry out the next step while no request is pending.
 
-        :raises RefusalError: when none has come for too long.
+        :raises RefusalError: the stream has been idle for too long.
         """
         match self._flow.next_step(self._loop.time()):
             case Keepalive():
@@ -136,18 +137,18 @@ class PublishStream(OpenCall):
                 raise RefusalError("publish.stream.sweeper.timeout")
 
     async def _look(self) -> None:
-        """Carry out a fault that is due.
+        """Apply a fault that is due.
 
-        :raises RefusalError: when the token is no longer good, and that ends streams.
+        :raises RefusalError: the token is invalid, and an invalid token ends streams.
         """
         self._check_session()
         if self._fault and not self._fault.late:
             await self._fail_if_due(self._published)
 
     async def _take(self, request: Any, topic: BusTopic) -> None:
-        """Publish what a request asks for, and say so.
+        """Publish the events of a request and answer it.
 
-        :raises RefusalError: when it ends the stream.
+        :raises RefusalError: the request ends the stream.
         """
         if self._state.knobs.round_trip_seconds:
             await asyncio.sleep(self._state.knobs.round_trip_seconds)
@@ -159,7 +160,7 @@ class PublishStream(OpenCall):
             self._refresh(request.auth_refresh)
             if not request.events:
                 return
-        current = self._publisher.topic(topic.name, self._caller)  # it may have another schema now
+        current = self._publisher.topic(topic.name, self._caller)  # its schema may have changed
         response = self._publisher.answer(request, current, self._caller)
         self._flow.requested(self._loop.time())
         await self._fail_if_due(self._published)
@@ -172,5 +173,5 @@ class PublishStream(OpenCall):
         await self._context.write(response)
 
     def _empty(self, topic: BusTopic) -> pb.PublishResponse:
-        """Response that keeps the stream alive: without results."""
+        """Keepalive: a response without results."""
         return pb.PublishResponse(schema_id=topic.schema_id, rpc_id=self._caller.rpc_id)

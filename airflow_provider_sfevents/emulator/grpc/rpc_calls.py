@@ -1,4 +1,4 @@
-"""What every RPC begins and ends with: headers checked, the call recorded, a refusal told with Salesforce's trailers."""
+"""Start and end of every RPC: check headers, record the call, report refusals with trailers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
     from airflow_provider_sfevents.emulator.state.org_sessions import OrgSession
 
-# A client that went away shows as a cancelled task, or as a failed read or write; gRPC takes the first as no error.
+# A departed client causes a cancelled task, or a failed read or write. gRPC does not treat a
+# cancelled task as an error.
 _GONE = (aio.UsageError, aio.InternalError)
-Context = Any  # grpc.aio.ServicerContext; its generic parameters say nothing here
+Context = Any  # grpc.aio.ServicerContext, whose type parameters are not used here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedCall:
-    """A call whose headers were good: who calls, which bus, under which rpc id."""
+    """An authenticated call: session, bus and rpc id."""
 
     session: OrgSession
     bus: Bus
@@ -34,7 +35,7 @@ class AuthenticatedCall:
 
 
 class RpcCalls:
-    """Lets calls in."""
+    """Checks and records incoming calls."""
 
     def __init__(self, state: EmulatorState) -> None:
         self._state = state
@@ -43,16 +44,16 @@ class RpcCalls:
         return salesforce_ids.rpc_id(self._state.knobs.rpc_id_style)
 
     def check_headers(self, rpc: str, context: Context) -> None:
-        """Look at the headers of a stream that has no request.
+        """Check the headers of a stream without a request.
 
-        :raises RefusalError: when they are not good.
+        :raises RefusalError: the headers are invalid.
         """
         self._session(self._call(rpc, context, ""), context)
 
     def authentic(self, rpc: str, rpc_id: str, context: Context, subject: str) -> AuthenticatedCall:
-        """Record the call, check its headers.
+        """Record a call and check its headers.
 
-        :raises RefusalError: when they are not good, or the org makes too many calls.
+        :raises RefusalError: the headers are invalid, or the org makes too many calls.
         """
         self._state.carries(context.peer(), rpc)
         call = self._call(rpc, context, subject)
@@ -66,7 +67,7 @@ class RpcCalls:
     def topic(self, name: str, caller: AuthenticatedCall) -> BusTopic:
         """Find a topic by its exact name.
 
-        :raises RefusalError: when this org has none; names are case-sensitive.
+        :raises RefusalError: the org has no such topic; names are case-sensitive.
         """
         if not name.strip():
             raise RefusalError("topic.validation.empty")
@@ -77,7 +78,8 @@ class RpcCalls:
             raise RefusalError("topic.not.found", message=f"The topic {name} was not found.")
         raise RefusalError(
             "topic.meta.permission",
-            message=f"An error occurred while getting the metadata for org CORE/prod/{caller.session.org_id} and topic "
+            message="An error occurred while getting the metadata for org "
+            f"CORE/prod/{caller.session.org_id} and topic "
             f"{name}. Ensure the credentials and topic name are correct.",
         )
 
@@ -86,7 +88,7 @@ class RpcCalls:
         return RecordedCall(rpc=rpc, at=self._state.clock.now(), metadata=metadata, subject=subject)
 
     def _session(self, call: RecordedCall, context: Context) -> OrgSession:
-        """Session of the headers; a call that has none is recorded too."""
+        """Session of the headers; a call without one is recorded too."""
         try:
             return self._state.sessions.authenticate(_metadata(context))
         except RefusalError:
@@ -94,7 +96,7 @@ class RpcCalls:
             raise
 
     async def round_trip(self) -> None:
-        """Take the time a call takes on its way."""
+        """Wait for the simulated round trip of a call."""
         if self._state.knobs.round_trip_seconds:
             await asyncio.sleep(self._state.knobs.round_trip_seconds)
 
@@ -104,7 +106,7 @@ def _metadata(context: Context) -> dict[str, Any]:
 
 
 class RefusalStatus:
-    """Turns a refusal into the call's status and trailers; notes any other error as a defect of the emulator."""
+    """Reports a refusal as the call's status and trailers; records other errors as defects."""
 
     def __init__(self, state: EmulatorState, rpc: str, rpc_id: str, context: Context) -> None:
         self._state, self._rpc, self._rpc_id, self._context = state, rpc, rpc_id, context

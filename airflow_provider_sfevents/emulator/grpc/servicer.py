@@ -1,4 +1,4 @@
-"""The RPC methods: a request let in, answered, or refused."""
+"""RPC methods of the Pub/Sub service."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SERVICE = "eventbus.v1.PubSub"
 
 
 class Servicer:
-    """Answers RPCs out of the emulator's state."""
+    """Answers RPCs from the emulator's state."""
 
     def __init__(self, state: EmulatorState) -> None:
         self._state = state
@@ -43,7 +43,10 @@ class Servicer:
         self._publisher = RequestPublisher(state, self._calls)
 
     def handler(self) -> grpc.GenericRpcHandler:
-        """All RPCs of the service. Responses with events come encoded from the bus, hence no serializer."""
+        """Handler of all RPCs.
+
+        Responses with events are already encoded on the bus, so these have no serializer.
+        """
         unary, streaming = (
             grpc.unary_unary_rpc_method_handler,
             grpc.stream_stream_rpc_method_handler,
@@ -79,12 +82,12 @@ class Servicer:
         }
         return grpc.method_handlers_generic_handler(SERVICE, methods)
 
-    # --- unary -------------------------------------------------------------------------------------------------------
+    # --- unary ------------------------------------------------------------------------------------
 
     def _unary(
         self, rpc: str, answer: Callable[[Any, AuthenticatedCall], Any]
     ) -> Callable[[Any, Context], Awaitable[Any]]:
-        """RPC that answers one request with one response."""
+        """Handler of an RPC with one request and one response."""
 
         async def call(request: Any, context: Context) -> Any:
             rpc_id = self._calls.rpc_id()
@@ -134,12 +137,12 @@ class Servicer:
         topic = self._publisher.topic(request.topic_name, caller)
         return self._publisher.answer(request, topic, caller)
 
-    # --- streams -----------------------------------------------------------------------------------------------------
+    # --- streams ----------------------------------------------------------------------------------
 
     def _streaming(
         self, rpc: str, serve: Callable[[Any, AuthenticatedCall, Context], Awaitable[None]]
     ) -> Callable[[Any, Context], Awaitable[None]]:
-        """RPC that serves a stream, once its first request is there."""
+        """Handler of a streaming RPC; it starts with the first request."""
 
         async def call(_requests: Any, context: Context) -> None:
             rpc_id = self._calls.rpc_id()
@@ -176,9 +179,9 @@ class Servicer:
             registry.leave_slot(config.id)
 
     def _managed(self, first: Any, caller: AuthenticatedCall) -> ManagedConfig:
-        """Subscription that a first request asks for.
+        """Subscription named by a first request.
 
-        :raises RefusalError: when it asks wrongly, or for one that cannot be served.
+        :raises RefusalError: the request is invalid, or the subscription cannot be served.
         """
         registry = self._state.managed[caller.session.org_id]
         name = subscription_rules.wanted(first, self._state.knobs.managed_id_and_name)
@@ -199,7 +202,10 @@ class Servicer:
             await stream.run(first)
 
     def _subscribable(self, name: str, caller: AuthenticatedCall) -> BusTopic:
-        """:raises RefusalError: when there is no such topic, or it cannot be subscribed to."""
+        """Topic to subscribe to.
+
+        :raises RefusalError: it does not exist, or cannot be subscribed to.
+        """
         topic = self._calls.topic(name, caller)
         if not topic.can_subscribe:
             raise RefusalError("subscription.topic.cannot.subscribe")
@@ -208,7 +214,7 @@ class Servicer:
     def _parts(
         self, topic: str, caller: AuthenticatedCall, context: Context, managed: str = ""
     ) -> dict[str, Any]:
-        """What a stream is made of, with a new page in the book."""
+        """Arguments of a stream, with a new entry in the call log."""
         session = caller.session
         subscription = self._state.call_log.subscribed(
             topic=topic,
@@ -236,7 +242,7 @@ class Servicer:
             call_log.ended(subscription, refusal.status)
             raise
         finally:
-            # Whatever else ended it: the client cancelled, or its connection is gone.
+            # Any other end: the client cancelled, or its connection is gone.
             call_log.ended(subscription, "CANCELLED")
         if status != "OK":
             raise RefusalError(
@@ -245,11 +251,11 @@ class Servicer:
 
 
 def _encoded(answer: Any) -> bytes:
-    """Bytes of an answer; an order to cut the connection is bytes already."""
+    """Encode an answer; an order to cut the connection is bytes already."""
     return answer if isinstance(answer, bytes) else answer.SerializeToString()
 
 
 def _subject(request: Any) -> str:
-    """What a call is about: a topic, a schema or a managed subscription."""
+    """Subject of a call: a topic, a schema or a managed subscription."""
     names = ("topic_name", "schema_id", "subscription_id", "developer_name")
     return next((str(value) for name in names if (value := getattr(request, name, ""))), "")

@@ -1,4 +1,4 @@
-"""What comes from outside over HTTP: bodies of bearable size, JSON that every part of the emulator can hold."""
+"""HTTP request bodies: a size limit, and JSON that every part of the emulator can store."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a body. Ours: more than any request of Salesforce's APIs that is served here may have."""
+"""Largest body. The limit is the emulator's own and exceeds any request of the imitated APIs."""
 
 
 def json_of(body: bytes) -> Any:
-    """JSON of a body.
+    """Parse a JSON body.
 
-    :raises ValueError: when it is none. What Python takes beyond the standard is refused: NaN, infinity, halves of characters.
+    :raises ValueError: invalid JSON, including Python's extensions: NaN, infinity, lone surrogates.
     """
     try:
         found = json.loads(body, parse_constant=_refuse, parse_float=_number)
@@ -27,7 +27,7 @@ def json_of(body: bytes) -> Any:
 
 
 def bounded(app: Any) -> Any:
-    """Application that refuses bodies which are too long with HTTP 413, and does not gather them first."""
+    """Application that refuses bodies over the limit with HTTP 413, before reading all of them."""
 
     async def answering(scope: Any, receive: Any, send: Any) -> None:
         came = 0

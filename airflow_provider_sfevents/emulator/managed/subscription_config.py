@@ -1,4 +1,4 @@
-"""A managed event subscription as the org's setup has it, and why one is refused."""
+"""Config of a managed event subscription, and the error of a refused change."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class ManagedRefusedError(EmulatorError):
-    """A config cannot be made, changed or deleted as asked.
+    """A config cannot be created, changed or deleted as requested.
 
-    :param code: Salesforce's error code, as the Tooling API would say it.
+    :param code: Salesforce's error code, as in the Tooling API.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -28,11 +28,11 @@ class ManagedConfig:
     """One ManagedEventSubscription (Tooling API, from version 60.0).
 
     :param id: 18 characters, beginning with `18x`.
-    :param topic: never changes.
-    :param default_replay: `LATEST` or `EARLIEST`: where a stream starts while nothing is committed.
-    :param error_recovery_replay: likewise, when the committed replay id has become invalid.
+    :param topic: topic; fixed.
+    :param default_replay: `LATEST` or `EARLIEST`: start of a stream while nothing is committed.
+    :param error_recovery_replay: likewise, if the committed replay id has become invalid.
     :param state: `RUN` or `STOP`.
-    :param version: of the API it was made with.
+    :param version: API version that created it.
     :param committed: replay id in hex after which the next stream starts; empty for none.
     """
 

@@ -1,4 +1,4 @@
-"""An org's managed event subscriptions: configs, what the service knows of them yet, committed replay ids, slots."""
+"""Registry of an org's managed subscriptions: configs, propagation, committed replay ids, slots."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _PRESETS = {"LATEST": pb.LATEST, "EARLIEST": pb.EARLIEST}
 
 @dataclass(slots=True)
 class _Entry:
-    """A config as setup has it, and as the service last knew it.
+    """A config in setup, and its last state known to the service.
 
-    :param now: None once it is deleted.
-    :param before: what the service goes by until the change has spread; None for a new one.
-    :param spread_at: seconds since the epoch when the service knows it as it is.
+    :param now: config in setup; None once deleted.
+    :param before: config that the service uses until the change has propagated; None for a new one.
+    :param spread_at: time, in seconds since the epoch, when the service knows the change.
     """
 
     now: ManagedConfig | None
@@ -45,20 +45,20 @@ class _Entry:
 
 
 class SubscriptionSlots:
-    """Times are seconds on any clock that does not go back."""
+    """Slots: one active client per managed subscription. Times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._taken_until: dict[str, float] = {}
 
     def take(self, subscription_id: str, at: float) -> bool:
-        """Take the slot; False where another client has it, or had it a moment ago."""
+        """Take the slot; False if another client has it or has just left."""
         if at < self._taken_until.get(subscription_id, at):
             return False
         self._taken_until[subscription_id] = inf
         return True
 
     def leave(self, subscription_id: str, at: float, hold: float) -> None:
-        """Give the slot back; it is free after so many seconds."""
+        """Return the slot; it is free after `hold` seconds."""
         self._taken_until[subscription_id] = at + hold
 
     def taken(self, subscription_id: str, at: float) -> bool:
@@ -66,9 +66,9 @@ class SubscriptionSlots:
 
 
 class ManagedRegistry:
-    """Safe to use from any thread.
+    """The managed subscriptions of one org. Safe to use from any thread.
 
-    :param path: file that keeps configs and committed ids; None to forget them.
+    :param path: file for configs and committed ids; None to keep them in memory only.
     """
 
     def __init__(self, *, bus: Bus, clock: EmulatorClock, path: Path | None = None) -> None:
@@ -78,11 +78,11 @@ class ManagedRegistry:
         self._lock = threading.RLock()
         self._entries: dict[str, _Entry] = {}
         self._slots = SubscriptionSlots()
-        self._heard: dict[str, int] = {}
+        self._delivered: dict[str, int] = {}
         if path and path.exists():
             self._restore(path)
 
-    # --- setup -------------------------------------------------------------------------------------------------------
+    # --- setup ------------------------------------------------------------------------------------
 
     def create(
         self,
@@ -96,10 +96,11 @@ class ManagedRegistry:
         version: str = VERSION,
         at_once: bool = False,
     ) -> ManagedConfig:
-        """Add a subscription.
+        """Create a subscription.
 
-        :param at_once: whether the service knows it now; else after the knob `managed_propagation_seconds`.
-        :raises ManagedRefusedError: for what the org would refuse.
+        :param at_once: the service knows it at once; otherwise after the knob
+            `managed_propagation_seconds`.
+        :raises ManagedRefusedError: the org would refuse it.
         """
         values = {
             "developer_name": name,
@@ -125,10 +126,11 @@ class ManagedRegistry:
         return config
 
     def update(self, name_or_id: str, *, at_once: bool = False, **changes: Any) -> ManagedConfig:
-        """Change fields of a subscription; STOP forgets what was committed.
+        """Change fields of a subscription; STOP drops its committed replay id.
 
-        :param changes: `label`, `default_replay`, `error_recovery_replay`, `state`, `version`, `developer_name`.
-        :raises ManagedRefusedError: for what the org would refuse.
+        :param changes: `label`, `default_replay`, `error_recovery_replay`, `state`, `version`,
+            `developer_name`.
+        :raises ManagedRefusedError: the org would refuse it.
         """
         subscription_rules.check_changes(changes)
         with self._lock:
@@ -143,51 +145,51 @@ class ManagedRegistry:
         return new
 
     def delete(self, name_or_id: str, *, at_once: bool = False) -> None:
-        """Remove a subscription, and with it what was committed.
+        """Delete a subscription and its committed replay id.
 
-        :raises ManagedRefusedError: when there is none.
+        :raises ManagedRefusedError: the subscription does not exist.
         """
         with self._lock:
             self._put(self._existing(name_or_id).id, None, at_once=at_once)
 
     def find(self, name_or_id: str) -> ManagedConfig | None:
-        """As setup has it; by developer name or by an id of 15 or 18 characters."""
+        """Config in setup, by developer name or by an id of 15 or 18 characters."""
         with self._lock:
             return next((one for one in self.all() if _is(one, name_or_id)), None)
 
     def all(self) -> tuple[ManagedConfig, ...]:
-        """Every subscription as setup has it, oldest first."""
+        """Every config in setup, oldest first."""
         with self._lock:
             return tuple(entry.now for entry in self._entries.values() if entry.now)
 
-    # --- service -----------------------------------------------------------------------------------------------------
+    # --- service ----------------------------------------------------------------------------------
 
     def known(self, name_or_id: str) -> ManagedConfig | None:
-        """As the service knows it by now; None where it does not, or no longer."""
+        """Config that the service uses now; None if it does not know it, or no longer."""
         with self._lock:
             seen = (self.known_by_id(one) for one in self._entries)
             return next((one for one in seen if one and _is(one, name_or_id)), None)
 
     def known_by_id(self, subscription_id: str) -> ManagedConfig | None:
-        """As `known`, by the 18 characters of its id."""
+        """Like `known`, by the 18 characters of the id."""
         with self._lock:
             entry = self._entries[subscription_id]
             spread = self._clock.timestamp() >= entry.spread_at
             return entry.now if spread else entry.before
 
     def was_deleted(self, name_or_id: str) -> bool:
-        """Whether this is the id of a subscription that is no more."""
+        """True if this is the id of a deleted subscription."""
         with self._lock:
             entry = self._entries.get(_long(name_or_id))
             return entry is not None and entry.now is None
 
     def spreads_in(self, subscription_id: str) -> float:
-        """Seconds until the service knows the newest change; 0 where it does."""
+        """Seconds until the service knows the last change; 0 if it does."""
         with self._lock:
             return max(0.0, self._entries[subscription_id].spread_at - self._clock.timestamp())
 
     def take_slot(self, subscription_id: str) -> bool:
-        """Become its one client; False where another one is, or was a moment ago."""
+        """Take the slot of the single client; False if it is taken or was left just now."""
         with self._lock:
             return self._slots.take(subscription_id, time.monotonic())
 
@@ -197,7 +199,10 @@ class ManagedRegistry:
             self._slots.leave(subscription_id, time.monotonic(), hold)
 
     def start(self, config: ManagedConfig) -> tuple[int, str]:
-        """Place a stream begins after, and its name: a preset or the committed id in hex."""
+        """Position after which a stream starts, and its name.
+
+        A preset or the committed id in hex.
+        """
         with self._lock:
             committed = self._committed(config.id)
             how = subscription_rules.start(
@@ -210,20 +215,22 @@ class ManagedRegistry:
             return self._bus.start(pb.CUSTOM, bytes.fromhex(committed)), committed
         return self._bus.start(_PRESETS[how], b""), how.lower()
 
-    def heard(self, subscription_id: str, position: int) -> None:
-        """Note how far clients of a subscription have been told of the bus."""
+    def delivered(self, subscription_id: str, position: int) -> None:
+        """Record the position up to which a subscription's clients have received the bus."""
         with self._lock:
-            self._heard[subscription_id] = max(position, self._heard.get(subscription_id, 0))
+            self._delivered[subscription_id] = max(
+                position, self._delivered.get(subscription_id, 0)
+            )
 
     def commit(self, subscription_id: str, replay_id: bytes, delivered: int) -> str:
-        """Keep a replay id; why it cannot be kept, or nothing.
+        """Commit a replay id. Return the reason of a failure; empty on success.
 
-        :param delivered: the furthest place the client's stream has told it of.
+        :param delivered: furthest position that the client's stream has received.
         """
         with self._lock:
             entry = self._entries[subscription_id]
             if self._bus.knobs.commit_reach == "subscription":
-                delivered = max(delivered, self._heard.get(subscription_id, 0))
+                delivered = max(delivered, self._delivered.get(subscription_id, 0))
             error = subscription_rules.commit_error(
                 replay_id,
                 valid=self._is_valid(replay_id.hex()),
@@ -233,13 +240,13 @@ class ManagedRegistry:
             position = salesforce_ids.position_of(replay_id)
             if error or position is None or entry.now is None or entry.now.state != "RUN":
                 return error or "The commit failed."
-            # Clients may send 8 bytes; what is kept is spelled as events have it.
+            # Clients may send 8 bytes; the committed id has the form of the events' ids.
             committed = self._bus.replay_id(position).hex()
             entry.now = replace(entry.now, committed=committed)
             self._write()
             return ""
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _committed(self, subscription_id: str) -> str:
         now = self._entries[subscription_id].now
@@ -282,7 +289,7 @@ class ManagedRegistry:
         self._bus.wake()
 
     def _write(self) -> None:
-        """Replace what is written, whole or not at all."""
+        """Replace the file atomically."""
         if not self._path:
             return
         rows = [

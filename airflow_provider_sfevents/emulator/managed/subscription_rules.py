@@ -1,7 +1,8 @@
-"""What managed subscriptions allow and do. Plain functions on plain values: no clock, no lock, no stream.
+"""Rules of managed subscriptions, as functions on plain values: no clock, no lock, no stream.
 
-Sources: the Managed Subscription and Handle Errors pages of the Pub/Sub API guide, the Tooling API's
-ManagedEventSubscription, and logs of live orgs. Texts of commit errors are ours, Salesforce publishes none.
+Sources: the Managed Subscription and Handle Errors pages of the Pub/Sub API guide, the Tooling
+API's ManagedEventSubscription, and logs of live orgs. The texts of commit errors are the emulator's
+own; Salesforce publishes none.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _VERSION = re.compile(r"\d{2,3}(\.0)?")
 _CODE = "managed.subscription."
 
 
-# --- configs ---------------------------------------------------------------------------------------------------------
+# --- configs --------------------------------------------------------------------------------------
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Hold what is to be set against the rules of its field.
+    """Check new values against the rules of their fields.
 
-    :raises ManagedRefusedError: for the first that breaks one.
+    :raises ManagedRefusedError: a value breaks a rule.
     """
     if "developer_name" in values:
         _check_name(str(values["developer_name"]))
@@ -64,30 +65,36 @@ def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or "__" in name:
         raise ManagedRefusedError(
             "INVALID_INPUT",
-            f"developer name {name!r}: it must begin with a letter and hold letters, digits and single underscores",
+            f"developer name {name!r}: it must begin with a letter and hold letters, digits and "
+            "single underscores",
         )
 
 
 def check_topic(topic: str, known: Collection[str]) -> None:
-    """Hold a topic against what can be subscribed to in this way.
+    """Check that managed subscriptions support a topic.
 
     :param known: topics of the org.
-    :raises ManagedRefusedError: for one of another kind, and for one the org does not have.
+    :raises ManagedRefusedError: the topic is of another kind, or the org does not have it.
     """
     if not _TOPIC.fullmatch(topic):
         raise ManagedRefusedError(
             "INVALID_INPUT",
-            f"topic {topic!r} is none of /event/X__e, /event/X__chn, /data/ChangeEvents, /data/XChangeEvent, /data/X__chn",
+            f"topic {topic!r} is none of /event/X__e, /event/X__chn, /data/ChangeEvents, "
+            "/data/XChangeEvent, /data/X__chn",
         )
     if topic not in known:
         raise ManagedRefusedError(
             "INVALID_INPUT",
-            f"topic {topic!r} does not exist in this org; it has {', '.join(sorted(known)) or 'none'}",
+            f"topic {topic!r} does not exist in this org; it has "
+            f"{', '.join(sorted(known)) or 'none'}",
         )
 
 
 def check_new(name: str, names: Collection[str], limit: int) -> None:
-    """:raises ManagedRefusedError: for a name that is taken, and beyond the limit of an org."""
+    """Check a new developer name and the limit of the org.
+
+    :raises ManagedRefusedError: the name is in use, or the limit is reached.
+    """
     if name in names:
         raise ManagedRefusedError(
             "DUPLICATE_DEVELOPER_NAME", f"the developer name {name!r} is in use; choose another"
@@ -99,7 +106,10 @@ def check_new(name: str, names: Collection[str], limit: int) -> None:
 
 
 def check_changes(changes: Mapping[str, Any]) -> None:
-    """:raises ManagedRefusedError: for the topic, which never changes, and for what is no field."""
+    """Check a change of fields.
+
+    :raises ManagedRefusedError: the topic is fixed, or a field is unknown.
+    """
     for name in changes:
         if name == "topic":
             raise ManagedRefusedError(
@@ -112,15 +122,15 @@ def check_changes(changes: Mapping[str, Any]) -> None:
     check_values(changes)
 
 
-# --- requests --------------------------------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------
 
 
 def wanted(request: Any, both: str) -> str:
-    """Id or developer name that a stream's first request asks for.
+    """Id or developer name in a stream's first request.
 
     :param request: a ManagedFetchRequest.
-    :param both: what is done where both are given: `refuse`, or take the `id`.
-    :raises RefusalError: when the request cannot begin a stream.
+    :param both: handling if both are given: `refuse`, or take the `id`.
+    :raises RefusalError: the request cannot start a stream.
     """
     named = [one for one in (request.subscription_id, request.developer_name) if one.strip()]
     if not named or (len(named) > 1 and both == "refuse"):
@@ -136,7 +146,7 @@ def wanted(request: Any, both: str) -> str:
 
 
 def unknown(request: Any) -> RefusalError:
-    """What is said when the subscription asked for does not exist, or is not known yet."""
+    """Refusal for a subscription that does not exist or is not known yet."""
     by_id = bool(request.subscription_id.strip())
     return RefusalError(
         _CODE + ("subscription.id.not.found" if by_id else "developer.name.not.found")
@@ -144,15 +154,18 @@ def unknown(request: Any) -> RefusalError:
 
 
 def check_credit(num_requested: int) -> None:
-    """:raises RefusalError: for less than zero. Zero is fine: a request may be about a commit alone."""
+    """Check the requested number of events; zero is allowed in a request with a commit only.
+
+    :raises RefusalError: less than zero.
+    """
     if num_requested < 0:
         raise RefusalError(_CODE + "fetch.request.events.invalid")
 
 
 def check_later(request: Any) -> None:
-    """Look at a request that is not the first.
+    """Check a request after the first.
 
-    :raises RefusalError: when it asks for nothing at all.
+    :raises RefusalError: the request is empty.
     """
     check_credit(request.num_requested)
     commits = request.HasField("commit_replay_id_request")
@@ -161,10 +174,10 @@ def check_later(request: Any) -> None:
 
 
 def check_state(state: str | None) -> None:
-    """May a subscription be served.
+    """Check that a subscription can be served.
 
-    :param state: None when its config was deleted.
-    :raises RefusalError: when it may not.
+    :param state: state of its config; None if deleted.
+    :raises RefusalError: the subscription is deleted or stopped.
     """
     if state is None:
         raise RefusalError(_CODE + "config.deleted")
@@ -172,13 +185,13 @@ def check_state(state: str | None) -> None:
         raise RefusalError(_CODE + "config.stopped")
 
 
-# --- places ----------------------------------------------------------------------------------------------------------
+# --- replay ids -----------------------------------------------------------------------------------
 
 
 def start(committed: str, *, valid: bool, default: str, recovery: str) -> str:
-    """Where a stream starts: `committed`, or the preset that holds.
+    """Start of a stream: `committed`, or the preset that applies.
 
-    :param valid: whether the bus still takes the committed id.
+    :param valid: the bus accepts the committed id.
     """
     if not committed:
         return default
@@ -186,11 +199,11 @@ def start(committed: str, *, valid: bool, default: str, recovery: str) -> str:
 
 
 def commit_error(replay_id: bytes, *, valid: bool, delivered: int, committed: str) -> str:
-    """Why a replay id cannot be committed; empty when it can.
+    """Reason why a replay id cannot be committed; empty if it can.
 
-    :param valid: whether it names a place within retention.
-    :param delivered: the furthest place this client has heard of.
-    :param committed: what is committed now, in hex.
+    :param valid: the id refers to a position within retention.
+    :param delivered: furthest position that this client has received.
+    :param committed: committed replay id in hex.
     """
     if not replay_id:
         return "The commit request has no replay ID."
@@ -200,7 +213,8 @@ def commit_error(replay_id: bytes, *, valid: bool, delivered: int, committed: st
     before = salesforce_ids.position_of(bytes.fromhex(committed)) if committed else None
     if before is not None and position < before:
         return "The replay ID is older than the one that is committed."
-    # The same place again is how a client keeps a silent stream open; it need not have been delivered on this one.
+    # A client commits the same id again to keep a silent stream open, even if this stream has not
+    # delivered it.
     if position > delivered and position != before:
         return "The replay ID can't be committed before its event was delivered."
     return ""

@@ -1,4 +1,7 @@
-"""The test's side of managed subscriptions. What is done here the service knows at once; over REST it takes a while."""
+"""Verbs of a test for managed subscriptions.
+
+The service knows their changes at once; changes over REST take a while.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ManagedVerbs(ABC):
-    """What a test does to an org's managed subscriptions. Safe to use from any thread."""
+    """Verbs for an org's managed subscriptions. Safe to use from any thread."""
 
     @property
     @abstractmethod
@@ -29,11 +32,11 @@ class ManagedVerbs(ABC):
     ) -> ManagedConfig:
         """Add a managed event subscription.
 
-        :param name: its developer name.
-        :param default_replay: `LATEST` or `EARLIEST`: where it starts while nothing is committed.
-        :param error_recovery_replay: likewise, when what was committed has become invalid.
+        :param name: developer name.
+        :param default_replay: `LATEST` or `EARLIEST`: start while nothing is committed.
+        :param error_recovery_replay: likewise, if the committed replay id has become invalid.
         :param state: `RUN` or `STOP`.
-        :raises ManagedRefusedError: for what the org would refuse.
+        :raises ManagedRefusedError: the org would refuse it.
         """
         return self.managed.create(
             name,
@@ -48,20 +51,20 @@ class ManagedVerbs(ABC):
     def set_managed_subscription(self, name_or_id: str, **changes: Any) -> ManagedConfig:
         """Change a managed subscription; a running stream of one that is stopped ends.
 
-        :param changes: `state`, `label`, `default_replay`, `error_recovery_replay`. `state="STOP"` forgets the committed
-            replay id.
-        :raises ManagedRefusedError: for what the org would refuse.
+        :param changes: `state`, `label`, `default_replay`, `error_recovery_replay`. `state="STOP"`
+            drops the committed replay id.
+        :raises ManagedRefusedError: the org would refuse it.
         """
         return self.managed.update(name_or_id, at_once=True, **changes)
 
     def delete_managed_subscription(self, name_or_id: str) -> None:
         """Remove a managed subscription with its committed replay id; its running stream ends.
 
-        :raises ManagedRefusedError: when there is none.
+        :raises ManagedRefusedError: the subscription does not exist.
         """
         self.managed.delete(name_or_id, at_once=True)
 
     @property
     def managed_subscriptions(self) -> tuple[ManagedConfig, ...]:
-        """All of them, with what is committed now."""
+        """Every managed subscription with its committed replay id."""
         return self.managed.all()

@@ -1,4 +1,4 @@
-"""A certificate authority of one's own, and the server certificate it signs."""
+"""A certificate authority of the emulator, and the server certificate that it signs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _SERVER = "server.pem"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
-    """What TLS needs, on disk and in memory.
+    """Certificates of a server that speaks TLS.
 
-    :param ca_file: what a client must trust.
-    :param server_file: key and chain of the server, as uvicorn wants them.
+    :param ca_file: certificate that clients must trust.
+    :param server_file: key and chain of the server, as uvicorn requires them.
     """
 
     ca_file: Path
     server_file: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """Context of a server that speaks HTTP/2."""
+        """TLS context of an HTTP/2 server."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.server_file)
         context.set_alpn_protocols(["h2"])
@@ -37,9 +37,9 @@ class Certificates:
 
 
 def make_certificates(folder: Path, host: str) -> Certificates:
-    """Certificates for this host and the loopback names; the authority in the folder is used again.
+    """Create certificates for this host and the loopback names, with the folder's authority if any.
 
-    :raises EmulatorError: when that one is damaged.
+    :raises EmulatorError: the authority in the folder is damaged.
     """
     trustme = require("trustme")
     ca_file, ca_key, server_file = (folder / name for name in (_CA_CERTIFICATE, _CA_KEY, _SERVER))
@@ -48,7 +48,8 @@ def make_certificates(folder: Path, host: str) -> Certificates:
             authority = trustme.CA.from_pem(ca_file.read_bytes(), ca_key.read_bytes())
         except ValueError as error:
             raise EmulatorError(
-                f"{ca_file} or {ca_key} is damaged: {error}; without them an emulator makes new ones, to be trusted anew"
+                f"{ca_file} or {ca_key} is damaged: {error}; delete both to get a new authority, "
+                "which clients must then trust"
             ) from error
     else:
         authority = trustme.CA(organization_name="sfevents emulator")

@@ -1,4 +1,4 @@
-"""Where a running emulator is reached: its ports, certificates and servers."""
+"""Ports, certificates and servers of a running emulator."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _WILDCARD = "0.0.0.0"  # noqa: S104 - compared with, to name an address that can
 
 
 class Hosting:
-    """Takes ports first, serves later, and gives everything back in `close`.
+    """Binds ports first, serves later, and releases everything in `close`.
 
-    :param folder: kept for this emulator alone, and where certificates are; a temporary one for these where it is not given.
-    :raises EmulatorError: when another emulator has the folder, or it cannot be written.
+    :param folder: folder to lock for this emulator, also for certificates; otherwise a temporary
+        one.
+    :raises EmulatorError: another emulator uses the folder, or it cannot be written.
     """
 
     def __init__(self, *, host: str, folder: Path | None, tls: bool) -> None:
@@ -56,13 +57,13 @@ class Hosting:
 
     @property
     def ca_file(self) -> str:
-        """What clients must trust; empty without TLS."""
+        """Path of the certificate that clients must trust; empty without TLS."""
         return str(self._certificates.ca_file) if self._certificates else ""
 
     def bind(self, port: int) -> HttpHost:
-        """Take a port for HTTP; 0 for a free one.
+        """Bind a port for HTTP; 0 for a free one.
 
-        :raises PortInUseError: when it is taken.
+        :raises PortInUseError: the port is in use.
         """
         http = HttpHost.bound(self._host, port)
         self._https.append(http)
@@ -72,7 +73,7 @@ class Hosting:
         return f"{'https' if self._certificates else 'http'}://{self._name}:{http.port}"
 
     def mount(self, http: HttpHost, app: Any) -> None:
-        """Serve an application on a port that was taken: at once, or as soon as `serve` is called."""
+        """Serve an application on a bound port, at once or when `serve` is called."""
         if self._thread:
             self._thread.run(http.start(app, self._certificates))
         else:
@@ -88,13 +89,13 @@ class Hosting:
         streams_per_connection: int,
         connection_age: float | None,
     ) -> None:
-        """Start the thread, gRPC on this port, and HTTP on those that were taken.
+        """Start the thread, gRPC on this port, and HTTP on the bound ports.
 
         :param rst_error: HTTP/2 error of the relay's RST_STREAM.
-        :param half_open_seconds: how long the server holds a connection that was cut without a word.
-        :param streams_per_connection: RPCs at once on one HTTP/2 connection.
-        :param connection_age: seconds a connection lasts; None for as long as it likes.
-        :raises PortInUseError: when the port is taken.
+        :param half_open_seconds: time for which the server keeps a half-open connection.
+        :param streams_per_connection: concurrent RPCs on one HTTP/2 connection.
+        :param connection_age: seconds that a connection lasts; None: no limit.
+        :raises PortInUseError: the port is in use.
         """
         first = take_port(self._host, grpc_port, "gRPC")
         self._undo.callback(first.close)
@@ -114,7 +115,7 @@ class Hosting:
         self._waiting.clear()
 
     def network(self, order: Callable[[Relay], T]) -> T:
-        """Tell or ask the relay something, from any thread but its own; returns when it is done."""
+        """Call a function with the relay from any other thread, and return its result."""
         thread, relay = self._thread, self._relay
         if thread is None or relay is None:
             raise EmulatorError("the emulator is not running; call start()")
@@ -125,12 +126,12 @@ class Hosting:
         return thread.run(carry_out())
 
     def carries(self, peer: str, rpc: str) -> None:
-        """Note which connection carries which RPC; called by the server, in the relay's thread."""
+        """Record that a connection carries an RPC; called in the relay's thread."""
         if self._relay:
             self._relay.carries(peer, rpc)
 
     async def _front(self, first: socket.socket, rst_error: str, half_open_seconds: float) -> None:
-        """Put the relay in front of the gRPC server."""
+        """Start the relay in front of the gRPC server."""
         self._relay = Relay(
             port=first,
             again=lambda: take_port(self._host, self.grpc_port, "gRPC"),
@@ -142,7 +143,7 @@ class Hosting:
         self._relay.listen()
 
     async def _stop(self) -> None:
-        """Stop the servers, then what stands in front of them: what they said last is to reach the clients."""
+        """Stop the servers, then the relay, so that their last responses reach the clients."""
         await stop_all([self._grpc.stop, *(http.stop for http in self._https)])
         if self._relay:
             await stop_all([self._relay.stop])
@@ -152,7 +153,7 @@ class Hosting:
         self._undo.callback(undo)
 
     def close(self) -> None:
-        """Stop the servers, whatever of them runs, and free the ports."""
+        """Stop the running servers and release the ports."""
         thread, self._thread = self._thread, None
         with self._undo:
             for http in self._https:

@@ -1,4 +1,4 @@
-"""Runs the faces: one thread, one event loop, a grpc.aio server and a uvicorn server for each HTTP host."""
+"""Servers of the emulator: one thread and event loop for gRPC and for each HTTP host."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ _POLL_SECONDS = 0.005
 
 
 class ForgivingLoop(asyncio.SelectorEventLoop):
-    """An event loop for gRPC: what comes for it when it is closed is dropped.
+    """Event loop for gRPC that ignores callbacks after its close.
 
-    grpc.aio has one completion queue for all loops of a process, and any of them may be who hands a late event on: the end of a call that
-    was open when its loop closed. A plain loop answers with "Event loop is closed", which the innocent loop then reports as its own.
+    grpc.aio has one completion queue for all loops of a process, and any loop may deliver a late
+    event: the end of a call that was open when its loop closed. A plain loop raises "Event loop is
+    closed", which the delivering loop then reports as its own error.
     """
 
     @override
@@ -69,9 +70,9 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and wait for its result.
+        """Run a coroutine in the loop and wait for its result.
 
-        :raises EmulatorError: after `stop`.
+        :raises EmulatorError: the loop was stopped.
         """
         if self.loop.is_closed():
             work.close()
@@ -85,10 +86,11 @@ class LoopThread:
 
 
 def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Drop one kind of noise.
+    """Ignore one harmless error of grpc.aio.
 
-    grpc.aio has one completion queue for all event loops of a process. Where a client runs in another loop and closes
-    it with calls open, what comes for these is met here: "Event loop is closed". Nothing of ours is lost by it.
+    grpc.aio has one completion queue for all event loops of a process. If a client in another loop
+    closes that loop with calls open, their events arrive here as "Event loop is closed". The
+    emulator loses nothing by it.
     """
     if "PollerCompletionQueue" in str(context.get("message")):
         return
@@ -99,7 +101,7 @@ def _quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 class HttpHost:
     """One HTTP server on a port of its own.
 
-    :param port: the port it listens on.
+    :param port: port that it listens on.
     """
 
     port: int
@@ -109,9 +111,9 @@ class HttpHost:
 
     @classmethod
     def bound(cls, host: str, port: int) -> HttpHost:
-        """Take the port before anything runs: addresses are part of the orgs' identities.
+        """Bind the port before anything runs, because URLs are part of the orgs' identities.
 
-        :raises PortInUseError: when it is taken.
+        :raises PortInUseError: the port is in use.
         """
         listener = take_port(host, port, "HTTP")
         listener.listen(socket.SOMAXCONN)
@@ -124,7 +126,7 @@ class HttpHost:
             app,
             log_config=None,
             access_log=False,
-            date_header=False,  # the applications give it, by their org's clock
+            date_header=False,  # the applications add it, by their org's clock
             lifespan="off",
             ws="none",
             timeout_graceful_shutdown=1,
@@ -132,7 +134,7 @@ class HttpHost:
         )
         server = _until(self._end, uvicorn.Server)(config)
         self._task = asyncio.create_task(server.serve(sockets=[self._listener]))
-        while not server.started:  # uvicorn has no event for it
+        while not server.started:  # uvicorn has no event for the start
             if self._task.done():
                 await self._task
                 raise EmulatorError(f"the HTTP server on port {self.port} did not start")
@@ -144,12 +146,12 @@ class HttpHost:
             await self._task
 
     def release(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._listener.close()
 
 
 def _until(end: asyncio.Event, server: Any) -> Any:
-    """Make a uvicorn server that ends at once when the event is set, not at its next look at a flag."""
+    """Uvicorn server class that ends as soon as the event is set, instead of polling a flag."""
 
     class Server(server):  # type: ignore[misc]  # uvicorn is an extra and not typed here
         async def main_loop(self) -> None:
@@ -157,7 +159,7 @@ def _until(end: asyncio.Event, server: Any) -> Any:
             await end.wait()
 
         async def shutdown(self, sockets: list[Any] | None = None) -> None:
-            """Without the tenth of a second that uvicorn waits for connections, where there is none."""
+            """Shut down without uvicorn's wait of 0.1 s if there are no connections."""
             if self.server_state.connections or self.server_state.tasks:
                 await super().shutdown(sockets)
                 return
@@ -168,7 +170,7 @@ def _until(end: asyncio.Event, server: Any) -> Any:
 
 
 class GrpcHost:
-    """The gRPC server, in plain text on a port nobody is told; the relay stands in front of it."""
+    """The gRPC server, in plain text on a private port behind the relay."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -177,17 +179,17 @@ class GrpcHost:
     async def start(
         self, handler: Any, *, streams_per_connection: int, connection_age: float | None
     ) -> None:
-        """Serve these RPCs, and reflection, by which tools such as grpcurl learn of them.
+        """Serve these RPCs, and reflection for tools such as grpcurl.
 
-        :param connection_age: seconds after which a connection is ended with GOAWAY; None for never.
+        :param connection_age: age in seconds at which a connection ends with GOAWAY; None: never.
         """
         aio = require("grpc.aio")
         options = [
             (
                 "grpc.max_receive_message_length",
                 64 * 1024 * 1024,
-            ),  # too large a request is refused as the proxy does
-            # Clients may ping as often as they like; no such refusal is known of the real service.
+            ),  # the servicer refuses larger requests, as the proxy does
+            # Clients may ping at any rate; the real service is not known to refuse pings.
             ("grpc.http2.min_ping_interval_without_data_ms", 1000),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_ping_strikes", 0),
@@ -210,14 +212,14 @@ class GrpcHost:
 
 
 async def stop_all(stops: list[Callable[[], Awaitable[None]]]) -> None:
-    """Stop everything at once, and go on if one of them cannot."""
+    """Stop all servers concurrently; a failure of one does not affect the others."""
     for outcome in await asyncio.gather(*(stop() for stop in stops), return_exceptions=True):
         if isinstance(outcome, BaseException):
-            _log.warning("stopping the emulator: %r", outcome)
+            _log.warning("A server of the emulator did not stop cleanly: %r", outcome)
 
 
 async def cancel_rest() -> None:
-    """End whatever still runs in this loop."""
+    """Cancel all remaining tasks of this loop."""
     pending = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in pending:
         task.cancel()
@@ -227,10 +229,10 @@ async def cancel_rest() -> None:
 
 
 def take_port(host: str, port: int, what: str) -> socket.socket:
-    """Make a socket that has a port, 0 for a free one, and refuses connections until it listens.
+    """Bind a socket to a port, 0 for a free one; connections are refused until it listens.
 
-    :raises PortInUseError: when it is taken.
-    :raises EmulatorError: when it is no port, or not one for us.
+    :raises PortInUseError: the port is in use.
+    :raises EmulatorError: the number is no port, or the port cannot be bound.
     """
     if not 0 <= port < 65536:
         raise EmulatorError(
@@ -251,7 +253,7 @@ def take_port(host: str, port: int, what: str) -> socket.socket:
 
 
 class DescriptorSymbols:
-    """The descriptors of this process, methods among them: protobuf's own look-up does not know these by name."""
+    """Descriptor pool that also finds methods by name, which protobuf's own look-up does not."""
 
     def __init__(self, pool: DescriptorPool | None = None) -> None:
         self._pool = pool or descriptor_pool.Default()
@@ -259,10 +261,10 @@ class DescriptorSymbols:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._pool, name)
 
-    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802 - protobuf's name for it
-        """File in which a message, service or method is defined.
+    def FindFileContainingSymbol(self, symbol: str) -> FileDescriptor:  # noqa: N802 - protobuf's
+        """File that defines a message, service or method.
 
-        :raises KeyError: when there is none.
+        :raises KeyError: no file defines the symbol.
         """
         try:
             return self._pool.FindFileContainingSymbol(symbol)
@@ -275,7 +277,7 @@ class DescriptorSymbols:
 
 
 def _describe_on(server: Any, service: str) -> None:
-    """Let a gRPC server describe this service, and the describing itself."""
+    """Enable reflection of this service on a gRPC server."""
     reflection = require("grpc_reflection.v1alpha.reflection")
     reflection.enable_server_reflection(
         (service, reflection.SERVICE_NAME), server, DescriptorSymbols()

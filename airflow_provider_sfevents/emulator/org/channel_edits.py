@@ -1,6 +1,7 @@
-"""Makes, changes and removes channels and their members: checked first, then told to the bus and to the org's notes.
+"""Create, change and remove channels and their members.
 
-The test's verbs and the Tooling API both come here.
+Each change is checked, then stored in the database and applied to the bus. The test's verbs and the
+Tooling API both use these functions.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ _NAME = re.compile(rf"/(data|event)/[A-Za-z]\w*{CUSTOM}")
 def put(
     database: Database, channel: str, members: Iterable[ChannelMember], *, label: str = ""
 ) -> BusTopic:
-    """Add a channel, or give one other members.
+    """Create a channel, or replace its members.
 
-    :param members: all it is to have.
-    :raises RecordRefusedError: for a member that cannot be, or a name that no channel has.
+    :param members: all members of the channel.
+    :raises RecordRefusedError: a member is not possible, or the channel name is invalid.
     """
     if channel != ALL_CHANGES and not _NAME.fullmatch(channel):
         raise _refused(
@@ -53,7 +54,7 @@ def put(
 
 
 def put_member(database: Database, channel: str, member: ChannelMember) -> ChannelMember:
-    """Add a member to a channel, or give it other settings."""
+    """Add a member to a channel, or replace its settings."""
     with database.lock:
         found = _channel(database, channel)
         made = _checked(database, channel, member)
@@ -72,7 +73,7 @@ def remove_member(database: Database, channel: str, topic: str) -> None:
 
 
 def remove(database: Database, channel: str) -> None:
-    """Take a channel away, with its members; who is subscribed gets nothing more."""
+    """Remove a channel and its members; subscribers receive no further events."""
     with database.lock:
         found = _channel(database, channel)
         database.keep({"channels": {"members": {channel: []}}})
@@ -80,7 +81,7 @@ def remove(database: Database, channel: str) -> None:
 
 
 def enrich(database: Database, channel: str, fields: dict[str, tuple[str, ...]]) -> None:
-    """Let members carry these fields in updates and deletions, by object; their filters stay."""
+    """Set the enriched fields of members, by object; their filters stay."""
     with database.lock:
         found = _channel(database, channel)
         entities = {one.name: one.record for one in database.bus.topics}
@@ -106,7 +107,7 @@ def _channel(database: Database, name: str) -> BusTopic:
 
 
 def _checked(database: Database, channel: str, member: ChannelMember) -> ChannelMember:
-    """Member with the name of its topic, if it can be one."""
+    """Copy of a member with its topic's full name, checked."""
     topic = _topic(database, member.topic)
     if (topic.kind == "change") != channel.startswith("/data/"):
         raise _refused(
@@ -124,7 +125,7 @@ def _checked(database: Database, channel: str, member: ChannelMember) -> Channel
 
 
 def _topic(database: Database, name: str) -> BusTopic:
-    """Topic by its name, that of its event or object, or that of its change events."""
+    """Topic by its own name, or by the name of its event, object or change events."""
     for topic in database.bus.topics:
         if topic.kind != "channel" and name in {
             topic.name,

@@ -1,7 +1,7 @@
-"""An org's objects and records. What is decided elsewhere is done here: kept, published, written to the log, all at once.
+"""Database of an org: objects and records, changed, published and logged together.
 
-A transaction's records and its change events go into one record of the bus's log, so that after a kill both are there or
-neither is.
+The records of a transaction and its change events are one record of the bus's journal, so after a
+kill both exist or neither does.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 ALL_CHANGES = "/data/ChangeEvents"
 _NOTED = 1_000  # records in one note
-_FIRST_NUMBER = 1_000_000  # ids that begin with letters and digits, not with zeros
+_FIRST_NUMBER = 1_000_000  # so that ids do not start with zeros
 
 
 class Database:
-    """The records of one org. Safe to use from any thread.
+    """Objects and records of one org. Safe to use from any thread.
 
-    :param user_id: who changes records where nobody else is named.
+    :param user_id: default user of changes.
     """
 
     def __init__(self, *, bus: Bus, clock: EmulatorClock, user_id: str) -> None:
@@ -67,7 +67,7 @@ class Database:
         bus.dress = self._carrying.dress
         bus.notes_now = self._notes_now
 
-    # --- objects -----------------------------------------------------------------------------------------------------
+    # --- objects ----------------------------------------------------------------------------------
 
     @property
     def objects(self) -> tuple[SObject, ...]:
@@ -75,14 +75,16 @@ class Database:
             return tuple(self._objects.values())
 
     def defined(self, name: str) -> SObject | None:
-        """Object that somebody defined, by its exact name."""
+        """Defined object, by its exact name."""
         with self.lock:
             return self._objects.get(name)
 
     def sobject(self, name: str) -> SObject:
-        """Object by its name in any case; one that nobody has defined has its topic with its first record.
+        """Object by its name in any case.
 
-        :raises RecordRefusedError: when there is none.
+        An object without a definition gets its topic with its first record.
+
+        :raises RecordRefusedError: unknown object.
         """
         with self.lock:
             for known in self.names:
@@ -101,9 +103,10 @@ class Database:
         tracked: bool = True,
         selected: bool = True,
     ) -> SObject:
-        """Add an object, or change the fields of one; its records stay.
+        """Define an object, or change its fields; its records stay.
 
-        :raises EmulatorError: for a name that is neither built in nor a custom object's, or an unknown type.
+        :raises EmulatorError: the name is neither built in nor a custom object's, or a type is
+            unknown.
         """
         with self.lock:
             made = self._made(name, fields or {}, required=tuple(required), tracked=tracked)
@@ -111,9 +114,9 @@ class Database:
             return made
 
     def put(self, sobject: SObject, *, selected: bool | None = None) -> str:
-        """Take this definition for the object of its name; the id of its change events' schema.
+        """Store a definition of an object and return its change events' schema id.
 
-        :param selected: whether `/data/ChangeEvents` carries it; None for as it was.
+        :param selected: `/data/ChangeEvents` carries it; None: unchanged.
         """
         with self.lock:
             schema_id = self._publish_schema(sobject, selected=selected) if sobject.tracked else ""
@@ -142,7 +145,7 @@ class Database:
 
     @property
     def names(self) -> list[str]:
-        """Objects that were defined, that are built in, and entities that have only had change events so far."""
+        """Names of defined and built-in objects, and of custom entities with change events."""
         entities = [one.record for one in self.bus.topics if one.kind == "change"]
         adoptable = [one for one in entities if one.endswith("__c")]
         return list(dict.fromkeys((*self._objects, *STANDARD, *adoptable)))
@@ -151,7 +154,7 @@ class Database:
         return self.bus.topic(f"/data/{avro_schemas.change_event_name(entity)}")
 
     def _untouched_object(self, name: str) -> SObject:
-        """Object that nobody has defined as such or used yet."""
+        """Default definition of an object that was neither defined nor used."""
         topic = self._topic(name)
         key = (name, topic.schema_id if topic else "")
         if key not in self._untouched:
@@ -176,15 +179,15 @@ class Database:
             self.bus.define(with_member(channel, topic))
         return schema_id
 
-    # --- records -----------------------------------------------------------------------------------------------------
+    # --- records ----------------------------------------------------------------------------------
 
     def record(self, entity: str, record_id: str) -> Record | None:
-        """Record by its 18-character id, deleted ones included."""
+        """Record by its 18-character id, including deleted ones."""
         with self.lock:
             return self._tables.get(entity, {}).get(record_id)
 
     def records(self, entity: str) -> list[Record]:
-        """Every record of an object in the order they were made, deleted ones included."""
+        """Every record of an object in order of creation, including deleted ones."""
         with self.lock:
             return list(self._tables.get(entity, {}).values())
 
@@ -194,9 +197,9 @@ class Database:
             return salesforce_ids.record_id(f"{sobject.prefix}gL00000", self._number)
 
     def entity_of(self, record_id: str) -> str:
-        """Object that a record id's first three characters name.
+        """Object named by the first three characters of a record id.
 
-        :raises EmulatorError: when it is no id, or of no object here.
+        :raises EmulatorError: invalid id, or no object has its prefix.
         """
         if not salesforce_ids.is_id(record_id):
             raise EmulatorError(f"{record_id!r} is no id of a record; it has 15 or 18 characters")
@@ -206,16 +209,19 @@ class Database:
         raise EmulatorError(f"record {record_id}: no object here has the prefix {record_id[:3]!r}")
 
     def next_commit_number(self) -> int:
-        """Newer orgs number commits in nanoseconds or thereabouts: more than a double can hold."""
+        """Next commit number.
+
+        Newer orgs use numbers of about nanoseconds, which a double cannot hold.
+        """
         with self.lock:
             now = milliseconds(self.clock.now()) * 1_000_000
             self._commit_number = max(self._commit_number + 1, now)
             return self._commit_number
 
     def commit(self, edits: Sequence[RecordEdit], how: TransactionStamp) -> list[bytes]:
-        """Carry out all of these, and publish them as one transaction; the replay ids of its events.
+        """Carry out edits as one transaction and return the replay ids of its events.
 
-        :raises RecordRefusedError: when one of them cannot be; then none is.
+        :raises RecordRefusedError: an edit is not possible; then none is made.
         """
         with self.lock:
             for entity in dict.fromkeys(edit.entity for edit in edits):
@@ -230,13 +236,13 @@ class Database:
                 most_records=knobs.records_per_event,
                 most_changes=knobs.overflow_changes,
             )
-            # Numbers of objects that nobody tracks are missing, as on the platform.
-            told = [one for one in planned if self._objects[one.entity].tracked]
+            # The numbers of untracked objects are missing, as on the platform.
+            published = [one for one in planned if self._objects[one.entity].tracked]
             note = {"records": [_to_json(one) for one in after.values()], "number": self._number}
-            return self._publish(told, how, at, note)
+            return self._publish(published, how, at, note)
 
     def empty(self, sobject: SObject, name: str, *, gap: bool) -> list[bytes]:
-        """Put a definition in place in which this field has another type, and take its values away everywhere."""
+        """Store a definition that changes a field's type, and remove the field's values."""
         with self.lock:
             self.put(sobject)
             event = PlannedEvent(
@@ -252,17 +258,17 @@ class Database:
             return self._publish(planned, TransactionStamp(origin=""), self.clock.now(), note)
 
     def preview(self, edit: RecordEdit, before: Record | None) -> Record:
-        """Record as an edit would leave it; nothing is kept.
+        """Record as it would be after an edit; nothing is stored.
 
-        :raises RecordRefusedError: when it cannot be done.
+        :raises RecordRefusedError: the edit is not possible.
         """
         at = milliseconds(self.clock.now().replace(microsecond=0))
         return apply(edit, self.sobject(edit.entity), before, at)[0]
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _without(self, entity: str, names: set[str]) -> list[list[Any]]:
-        """Records of an object as the log has them, without values of these fields."""
+        """Journal form of an object's records, without the values of these fields."""
         return [
             [
                 *_to_json(one)[:2],
@@ -281,7 +287,7 @@ class Database:
         return draft
 
     def _enrichment(self, draft: ChangeDraft) -> dict[str, dict[str, Any]]:
-        """What channels add to an update or a deletion; no value needs no adding."""
+        """Values that channels add to an update or a deletion; missing values are not added."""
         if draft.change_type not in {"UPDATE", "DELETE"}:
             return {}
         found: dict[str, dict[str, Any]] = {}
@@ -305,14 +311,14 @@ class Database:
     def keep(
         self, fact: dict[str, Any], events: Sequence[tuple[str, EncodedEvent]] = ()
     ) -> list[bytes]:
-        """Write a fact and its events to the log, then take it over."""
-        with self.bus.lock:  # nobody who writes down all of it comes between
+        """Write a fact and its events to the journal, then apply it."""
+        with self.bus.lock:  # so that no new journal file starts in between
             replay_ids = self.bus.commit(events, _note(fact))
             self._restore(fact)
         return replay_ids
 
     def _notes_now(self) -> list[bytes]:
-        """Notes that say all of it: what a new file of the log begins with. The bus is locked."""
+        """Notes with the full content, for a new journal file. The caller holds the bus's lock."""
         said: list[dict[str, Any]] = [{"define": one.to_json()} for one in self._objects.values()]
         said.append({"channels": self.channels.to_json()})
         for table in self._tables.values():
@@ -322,11 +328,11 @@ class Database:
         return [_note(one) for one in said]
 
     def _restore(self, fact: dict[str, Any]) -> None:
-        """Take over what a note says, be it new or read from the log."""
+        """Apply a note, whether new or read from the journal."""
         if made := fact.get("define"):
             self._objects[made["name"]] = object_evolution.restored(made)
-        if told := fact.get("channels"):
-            self.channels.restore(told)
+        if channels := fact.get("channels"):
+            self.channels.restore(channels)
         for record_id, entity, held, deleted_at in fact.get("records", ()):
             made = Record(id=record_id, entity=entity, values=held, deleted_at=deleted_at)
             self._tables.setdefault(entity, {})[record_id] = made

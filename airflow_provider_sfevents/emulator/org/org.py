@@ -1,4 +1,4 @@
-"""An org of the emulator: who it is, where it is, and the verbs of its bus."""
+"""An org of the emulator: identity, URL and the verbs of a test."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class Org(OrgVerbs):
-    """An org with a bus of its own; made by the emulator.
+    """An org with its own bus; created by the emulator.
 
-    :param instance_url: its My Domain.
+    :param instance_url: URL of its My Domain.
     """
 
     def __init__(self, *, parts: OrgParts, instance_url: str) -> None:
@@ -42,7 +42,7 @@ class Org(OrgVerbs):
 
     @property
     def org_id(self) -> str:
-        """18 characters."""
+        """Id of the org, 18 characters."""
         return self.identity.org_id
 
     @property
@@ -63,7 +63,7 @@ class Org(OrgVerbs):
 
     @property
     def password(self) -> str:
-        """Of its user, to be given with the security token behind it."""
+        """Password of its user; logins append the security token."""
         return self.identity.password
 
     @property
@@ -72,10 +72,10 @@ class Org(OrgVerbs):
 
     @property
     def refresh_token(self) -> str:
-        """Given to the app for its user; good until `revoke(org.refresh_token)`."""
+        """Refresh token of the app for its user; valid until `revoke(org.refresh_token)`."""
         return self.identity.app.refresh_token
 
     @property
     def private_key_pem(self) -> str:
-        """Key of the app's certificate, for the JWT bearer flow."""
+        """Private key of the app's certificate, for the JWT bearer flow."""
         return self.identity.app.keys.private_key_pem

@@ -1,4 +1,4 @@
-"""The test's side of an org: define, evolve, publish, change, count. Nothing here goes over the wire."""
+"""Verbs of a test for an org: define, evolve, publish, change, count. Not on the wire."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 ALL_CHANGES = "/data/ChangeEvents"
 OLD_IDS = ("refused", "behind", "ahead")
-_FAR = 1_000_000  # places; no bus of a test gives out so many
+_FAR = 1_000_000  # positions; the bus of a test issues fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrgParts:
-    """What the verbs work on.
+    """Parts of an org that its verbs use.
 
-    :param database: the org's objects and records, as its bus has kept them.
+    :param database: objects and records, restored from the bus's journal.
     """
 
     identity: Identity
@@ -59,7 +59,7 @@ class OrgParts:
 
 
 class OrgVerbs(RecordVerbs, ManagedVerbs):
-    """What a test does to one org, and asks it. Safe to use from any thread."""
+    """Verbs of a test for one org. Safe to use from any thread."""
 
     @property
     @abstractmethod
@@ -73,10 +73,10 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
     @property
     @override
     def managed(self) -> ManagedRegistry:
-        """Managed event subscriptions of this org, as its setup and the service have them."""
+        """Registry of the org's managed subscriptions."""
         return self._parts.managed
 
-    # --- what exists -------------------------------------------------------------------------------------------------
+    # --- definitions ------------------------------------------------------------------------------
 
     def define_event(
         self,
@@ -86,9 +86,10 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         can_publish: bool = True,
         can_subscribe: bool = True,
     ) -> str:
-        """Add a platform event; its topic.
+        """Define a platform event and return its topic.
 
-        :param fields: Salesforce types (`Text`, `Double`, `DateTime`, `DateOnly`, `Boolean` ...) by field name.
+        :param fields: Salesforce types (`Text`, `Double`, `DateTime`, `DateOnly`, `Boolean` ...) by
+            field name.
         """
         topic = f"/event/{name}"
         schema_id = self._add_schema(
@@ -109,10 +110,10 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
     def define_entity(
         self, entity: str, fields: Mapping[str, str], *, selected: bool = True
     ) -> str:
-        """Add an entity with change events; their topic.
+        """Define an entity with change events and return their topic.
 
-        :param fields: types by field name, in the order of the entity's fields; bitmaps count by it.
-        :param selected: whether `/data/ChangeEvents` carries it.
+        :param fields: types by field name, in the order that bitmaps count.
+        :param selected: `/data/ChangeEvents` carries it.
         """
         topic = f"/data/{avro_schemas.change_event_name(entity)}"
         schema = avro_schemas.change_event_schema(
@@ -129,10 +130,11 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         return topic
 
     def define_channel(self, name: str, members: Iterable[str | ChannelMember]) -> str:
-        """Add a channel that carries several topics, or give one other members; its name.
+        """Define a channel of several topics, or replace its members; return its name.
 
         :param name: `/data/X__chn` for change events, `/event/X__chn` for platform events.
-        :param members: topics, or names of events and entities; as `ChannelMember` with a filter or enriched fields.
+        :param members: topics, or names of events and entities; a `ChannelMember` has a filter or
+            enriched fields.
         """
         wanted = [ChannelMember(topic=one) if isinstance(one, str) else one for one in members]
         return channel_edits.put(self.database, name, wanted).name
@@ -140,7 +142,10 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
     def evolve(
         self, name: str, add: Mapping[str, str] | None = None, *, remove: Iterable[str] = ()
     ) -> str:
-        """Change the fields of an event or entity; the new schema id. Events on the bus keep theirs."""
+        """Change the fields of an event or entity and return the new schema id.
+
+        Events on the bus keep their schema.
+        """
         topic = self._find(name)
         with self.database.lock:
             if sobject := self.database.defined(topic.record):
@@ -152,19 +157,19 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         return schema_id
 
     def schema_id(self, name: str) -> str:
-        """Of the newest version of an event's or entity's schema."""
+        """Id of the newest schema of an event or entity."""
         return self._find(name).schema_id
 
-    # --- what happens ------------------------------------------------------------------------------------------------
+    # --- publishing -------------------------------------------------------------------------------
 
     def publish(
         self, topic: str, events: Iterable[Mapping[str, Any]], *, ids: Sequence[str] | None = None
     ) -> list[bytes]:
-        """Publish platform events, encoded with the newest schema; their replay ids.
+        """Publish platform events with the newest schema and return their replay ids.
 
-        :param events: values by field name; dates and times as such, as ISO-8601 or as the numbers on the wire.
-            `CreatedDate` and `CreatedById` are filled in where they are missing.
-        :param ids: the events' ids (EventUuid); made up where they are missing.
+        :param events: values by field name; dates and times as such, as ISO-8601 or as numbers of
+            the wire. `CreatedDate` and `CreatedById` are added if missing.
+        :param ids: ids of the events (EventUuid); generated if missing.
         """
         target = self._find(topic)
         if target.kind != "event":
@@ -187,9 +192,9 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         *,
         ids: Sequence[str] | None = None,
     ) -> list[bytes]:
-        """Publish payloads as they are, be they decodable or not; their replay ids.
+        """Publish payloads unchanged, decodable or not, and return their replay ids.
 
-        :param schema_id: what the events say they were written with; the topic's newest where it is empty.
+        :param schema_id: schema id of the events; the topic's newest if empty.
         """
         target = self._find(topic)
         several = [payloads] if isinstance(payloads, bytes) else list(payloads)
@@ -205,13 +210,13 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         event_id: str | None = None,
         **header: Any,
     ) -> bytes:
-        """Publish a change event; its replay id.
+        """Publish a change event and return its replay id.
 
-        :param fields: new values; for a compound a dict of the members that changed, None for set to null. System
-            fields are stamped.
-        :param event_id: instead of what the knob `change_event_ids` says.
-        :param header: `diff_fields`, `changed_fields`, `transaction_key`, `sequence_number`, `origin`, `committed_at`
-            or `user_id`, see `changes.Change`.
+        :param fields: new values; for a compound a dict of the changed members, None for set to
+            null. System fields are added.
+        :param event_id: replaces the id by the knob `change_event_ids`.
+        :param header: `diff_fields`, `changed_fields`, `transaction_key`, `sequence_number`,
+            `origin`, `committed_at` or `user_id`, see `ChangeMessage`.
         """
         target = self._find(entity)
         if target.kind != "change":
@@ -239,27 +244,26 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
     def gap(
         self, entity: str, change_type: str, record_ids: str | Sequence[str] = (), **header: Any
     ) -> bytes:
-        """Publish a gap event, with no change behind it; its replay id.
+        """Publish a gap event without a change and return its replay id.
 
-        :param change_type: `GAP_UPDATE` and its like, or `GAP_OVERFLOW`, which has no records.
+        :param change_type: `GAP_UPDATE` etc., or `GAP_OVERFLOW`, which has no records.
         :param header: as for `change`.
         """
         if not change_type.startswith("GAP_"):
-            raise EmulatorError(
-                f"change type {change_type!r} is none of a gap; those begin with GAP_"
-            )
+            raise EmulatorError(f"change type {change_type!r} is not a gap; those begin with GAP_")
         if change_type == "GAP_OVERFLOW":
             record_ids = NO_RECORD
         return self.change(entity, change_type, record_ids, **header)
 
-    # --- what befalls the org ----------------------------------------------------------------------------------------
+    # --- events of the org ------------------------------------------------------------------------
 
     def reset_replay_ids(self, old_ids: Literal["refused", "behind", "ahead"] = "refused") -> None:
-        """Move the org: every event on the bus gets another replay id, open streams end with UNAVAILABLE.
+        """Move the org: every event gets another replay id, and open streams end with UNAVAILABLE.
 
-        :param old_ids: what ids of before are from now on. `refused`: with `replayid.corrupted`, as documented. `behind`:
-            taken, and before everything on the bus, so that all of it is delivered again. `ahead`: taken, and beyond what
-            is on the bus, so that nothing is delivered until the bus has come that far, and then only what is later.
+        :param old_ids: validity of earlier ids. `refused`: refused with `replayid.corrupted`, as
+            documented. `behind`: valid and before all events on the bus, so that all are delivered
+            again. `ahead`: valid and beyond the events on the bus, so that nothing is delivered
+            until the bus has grown that far, and then only later events.
         """
         if old_ids not in OLD_IDS:
             raise EmulatorError(f"reset_replay_ids: {old_ids!r} is none of {', '.join(OLD_IDS)}")
@@ -270,40 +274,42 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         )
 
     def forget_schema(self, schema_id: str) -> None:
-        """Let GetSchema no longer know a schema; the knob `unknown_schema` says how that is told.
+        """Make GetSchema refuse a schema, with the status of the knob `unknown_schema`.
 
-        :param schema_id: as `schema_id(name)` gives it.
+        :param schema_id: schema id from `schema_id(name)`.
         """
         if self._parts.bus.schema(schema_id) is None:
             raise EmulatorError(f"schema {schema_id!r} was never in use here; see schema_id()")
         self._parts.bus.forget_schema(schema_id)
 
-    # --- what is there -----------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------
 
     def events(self, topic: str, *, last: int | None = None) -> list[dict[str, Any]]:
-        """Decode what is on the bus, oldest first: `replay_id`, `id`, `topic`, `schema_id`, `published_at`, `fields`.
+        """Decode the events on the bus, oldest first.
 
-        :param last: only so many of the newest.
+        Each has `replay_id`, `id`, `topic`, `schema_id`, `published_at` and `fields`.
+
+        :param last: only this many of the newest.
         """
         bus = self._parts.bus
         return [describe(event, bus) for event in bus.retained(self._find(topic).name, last)]
 
-    # --- what clients did --------------------------------------------------------------------------------------------
+    # --- call log ---------------------------------------------------------------------------------
 
     def deliveries(self, topic: str | None = None) -> int:
-        """Events delivered so far, all subscribers together; of one topic as it was subscribed to, or of all."""
+        """Number of events delivered to all subscribers, of one subscribed topic or of all."""
         return self._parts.call_log.deliveries(self._parts.identity.org_id, topic)
 
     @property
     def subscriptions(self) -> tuple[RecordedSubscription, ...]:
-        """Every Subscribe and ManagedSubscribe stream so far, as it was at this moment."""
+        """Every Subscribe and ManagedSubscribe stream so far, as a snapshot."""
         return tuple(
             one
             for one in self._parts.call_log.subscriptions()
             if one.org_id == self._parts.identity.org_id
         )
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _append(
         self, topic: str, payloads: list[bytes], schema_id: str, ids: Sequence[str] | None
@@ -330,9 +336,9 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
         return schema_id
 
     def _find(self, name: str) -> BusTopic:
-        """Topic by its own name or by that of its event or entity.
+        """Topic by its own name or by the name of its event or entity.
 
-        :raises EmulatorError: when there is none.
+        :raises EmulatorError: the topic is not defined.
         """
         for topic in self._parts.bus.topics:
             if name and name in {topic.name, topic.record}:

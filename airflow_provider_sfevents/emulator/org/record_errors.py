@@ -1,6 +1,7 @@
-"""What the org says no with: an error code of Salesforce's, the HTTP status it comes with, the fields it is about.
+"""Refusals of an org: Salesforce's error code, HTTP status and fields.
 
-Codes, texts and statuses: REST API Developer Guide, "Status Codes and Error Responses", and answers seen in public issues.
+Codes, texts and statuses: REST API Developer Guide, "Status Codes and Error Responses", and answers
+seen in public issues.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _STATUS = {
 
 
 class RecordRefusedError(EmulatorError):
-    """A record, a query or a job was refused.
+    """Refusal of a record, a query or a job.
 
-    :param code: such as `INVALID_FIELD`.
-    :param fields: names of the fields it is about; where None the answer does not speak of fields.
-    :param about: what it is about, for the emulator's own user; clients do not hear of it.
+    :param code: error code, such as `INVALID_FIELD`.
+    :param fields: names of the fields concerned; None if the answer has no list of fields.
+    :param about: subject for the emulator's user; clients do not receive it.
     """
 
     def __init__(
@@ -37,11 +38,11 @@ class RecordRefusedError(EmulatorError):
 
     @property
     def status(self) -> int:
-        """Of the HTTP answer."""
+        """HTTP status of the answer."""
         return _STATUS.get(self.code, 400)
 
     def to_json(self) -> dict[str, Any]:
-        """One element of the answer's list."""
+        """Element of the answer's list."""
         body: dict[str, Any] = {"message": self.message, "errorCode": self.code}
         return body if self.fields is None else {**body, "fields": list(self.fields)}
 

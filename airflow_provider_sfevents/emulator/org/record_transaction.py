@@ -1,6 +1,7 @@
-"""Several changes as one: each is checked as it is asked for, all are carried out together.
+"""Transaction: each change is checked at once, and all are carried out together.
 
-A person account is two records: what is done to the account is done to the contact behind it.
+A person account consists of two records: changes to the account also apply to the contact behind
+it.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ _PERSON_NAMES = ("Salutation", "FirstName", "LastName")
 
 
 class Transaction:
-    """Changes that are not carried out yet.
+    """Changes that wait for their commit.
 
-    :param user_id: who makes them.
+    :param user_id: user of the changes.
     """
 
     def __init__(self, database: Database, *, user_id: str = "") -> None:
@@ -39,11 +40,11 @@ class Transaction:
         self._after: dict[str, Record] = {}
 
     def create(self, entity: str, fields: Mapping[str, Any], *, gap: bool = False) -> str:
-        """Add a record; its id.
+        """Add the creation of a record and return its id.
 
-        :param fields: by name as REST has them, or a compound as a dict of its members.
-        :param gap: let the change event only say that something changed.
-        :raises RecordRefusedError: when it cannot be; the changes asked for before stand.
+        :param fields: values by REST name, or a compound as a dict of its members.
+        :param gap: publish a gap event, which states only that something changed.
+        :raises RecordRefusedError: the creation is not possible; earlier changes stay.
         """
         sobject = self._database.sobject(entity)
         given = read_given(sobject, fields)
@@ -61,7 +62,7 @@ class Transaction:
         return record_id
 
     def update(self, record_id: str, fields: Mapping[str, Any], *, gap: bool = False) -> None:
-        """Give a record's fields other values; None takes one away."""
+        """Add an update of a record; None removes a value."""
         entity, record_id = self._known(record_id)
         sobject = self._database.sobject(entity)
         given = read_given(sobject, fields)
@@ -71,15 +72,15 @@ class Transaction:
             self._ask("UPDATE", "Contact", contact_id, person, gap)
 
     def delete(self, record_id: str, *, gap: bool = False) -> None:
-        """Put a record into the recycle bin."""
+        """Add a deletion of a record."""
         self._with_contact("DELETE", record_id, gap)
 
     def undelete(self, record_id: str, *, gap: bool = False) -> None:
-        """Take a record out of the recycle bin."""
+        """Add an undeletion of a record."""
         self._with_contact("UNDELETE", record_id, gap)
 
     def commit(self, how: TransactionStamp) -> list[bytes]:
-        """Carry everything out; the replay ids of the events."""
+        """Carry out all changes and return the replay ids of the events."""
         edits, self._edits = self._edits, []
         return self._database.commit(edits, how) if edits else []
 
@@ -89,7 +90,7 @@ class Transaction:
             self._ask(kind, "Contact", contact_id, {}, gap)
 
     def _known(self, record_id: str) -> tuple[str, str]:
-        """Object of a record, and its id in the long form."""
+        """Object of a record, and the long form of its id."""
         return self._database.entity_of(record_id), salesforce_ids.long_id(record_id[:15])
 
     def _ask(
@@ -100,7 +101,7 @@ class Transaction:
         given: Mapping[str, Any],
         gap: bool,
     ) -> str:
-        """Note a change, when it can be made; the contact behind the record, if there is one."""
+        """Check and add a change; return the id of the contact behind the record, if any."""
         edit = RecordEdit(
             kind=kind,
             entity=entity,
@@ -116,7 +117,10 @@ class Transaction:
 
 
 def _is_person(sobject: SObject, given: Mapping[str, Any]) -> bool:
-    """Whether a new record is a person: an account, in an org that has such, with a last name."""
+    """True if a new record is a person account.
+
+    An account with a last name, in an org with such.
+    """
     return (
         sobject.name == "Account"
         and _PERSON_CONTACT in sobject.fields
@@ -125,7 +129,7 @@ def _is_person(sobject: SObject, given: Mapping[str, Any]) -> bool:
 
 
 def _as_contact(sobject: SObject, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What an account's values are to its contact: `PersonEmail` is `Email`, names are names."""
+    """Values of an account that belong to its contact: `PersonEmail` becomes `Email`."""
     if sobject.name != "Account" or _PERSON_CONTACT not in sobject.fields:
         return {}
     return {

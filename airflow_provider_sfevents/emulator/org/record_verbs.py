@@ -1,4 +1,4 @@
-"""The test's side of an org's records: define, create, update, delete, undelete, look. Nothing here goes over the wire."""
+"""Verbs of a test for an org's records: define, create, update, delete, undelete, read."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _VERSION = "64.0"
 
 
 class RecordVerbs(ABC):
-    """What a test does to an org's records; each change appears on the bus. Safe to use from any thread."""
+    """Verbs for an org's records; each change is published. Safe to use from any thread."""
 
     @property
     @abstractmethod
     def database(self) -> Database:
-        """Objects and records."""
+        """Database with the objects and records."""
 
     def define_object(
         self,
@@ -42,14 +42,16 @@ class RecordVerbs(ABC):
         tracked: bool = True,
         selected: bool = True,
     ) -> str:
-        """Add an object with records, or change one's fields; the topic of its change events.
+        """Define an object, or change its fields; return the topic of its change events.
 
-        :param name: `Employee__c`, or a built-in one: Account, Contact, Opportunity, Lead. Those are there when they are
-            first used; defining one is for adding fields, or for a topic before there are records.
-        :param fields: Salesforce types by field name, behind the fields every object has.
-        :param required: names, as REST has them, that a new record must have.
-        :param tracked: whether its changes are published at all; where not, the others' sequence numbers have gaps.
-        :param selected: whether `/data/ChangeEvents` carries them.
+        :param name: `Employee__c`, or a built-in object: Account, Contact, Opportunity, Lead. Those
+            exist from their first use; defining one adds fields, or creates its topic before its
+            records.
+        :param fields: Salesforce types by field name, after the fields of every object.
+        :param required: REST names of fields that a new record must have.
+        :param tracked: changes are published; otherwise the sequence numbers of other objects have
+            gaps.
+        :param selected: `/data/ChangeEvents` carries them.
         """
         made = self.database.define(
             name, fields, required=required, tracked=tracked, selected=selected
@@ -65,11 +67,11 @@ class RecordVerbs(ABC):
         gap: bool = False,
         origin: str | None = None,
     ) -> str:
-        """Add a record; its id.
+        """Create a record and return its id.
 
-        :param fields: by name as REST has them (`BillingCity`), or a compound as a dict of its members.
-        :param gap: let the change event only say that something changed.
-        :param origin: what the change event says of where it came from.
+        :param fields: values by REST name (`BillingCity`), or a compound as a dict of its members.
+        :param gap: publish a gap event, which states only that something changed.
+        :param origin: origin in the change event.
         """
         with self.transaction(origin=origin) as changes:
             return changes.create(entity, fields, gap=gap)
@@ -82,7 +84,7 @@ class RecordVerbs(ABC):
         gap: bool = False,
         origin: str | None = None,
     ) -> None:
-        """Give fields of one or several records other values; None takes one away."""
+        """Update fields of one or several records; None removes a value."""
         with self.transaction(origin=origin) as changes:
             for record_id in _several(record_ids):
                 changes.update(record_id, fields, gap=gap)
@@ -90,7 +92,7 @@ class RecordVerbs(ABC):
     def delete(
         self, record_ids: str | Sequence[str], *, gap: bool = False, origin: str | None = None
     ) -> None:
-        """Put records into the recycle bin."""
+        """Move records to the recycle bin."""
         with self.transaction(origin=origin) as changes:
             for record_id in _several(record_ids):
                 changes.delete(record_id, gap=gap)
@@ -98,7 +100,7 @@ class RecordVerbs(ABC):
     def undelete(
         self, record_ids: str | Sequence[str], *, gap: bool = False, origin: str | None = None
     ) -> None:
-        """Take records out of the recycle bin."""
+        """Restore records from the recycle bin."""
         with self.transaction(origin=origin) as changes:
             for record_id in _several(record_ids):
                 changes.undelete(record_id, gap=gap)
@@ -107,11 +109,12 @@ class RecordVerbs(ABC):
     def transaction(
         self, *, origin: str | None = None, key: str = "", user_id: str = ""
     ) -> Iterator[Transaction]:
-        """Make several changes one transaction: all are carried out when the block ends, none when it fails.
+        """Group changes into one transaction, carried out at the end of the block unless it fails.
 
-        :param origin: `com/salesforce/api/rest/64.0;client=...`, or empty as for a change by the platform itself.
-        :param key: transaction key; made up where it is not given.
-        :param user_id: who makes them; the integration user where it is not given.
+        :param origin: `com/salesforce/api/rest/64.0;client=...`, or empty for a change by the
+            platform.
+        :param key: transaction key; generated if not given.
+        :param user_id: user of the changes; the integration user if not given.
         """
         changes = Transaction(self.database, user_id=user_id)
         yield changes
@@ -122,9 +125,11 @@ class RecordVerbs(ABC):
         )
 
     def convert_field(self, entity: str, field: str, kind: str, *, gap: bool = False) -> None:
-        """Give a field another type, which loses its values: the event names all records by a wildcard, `001*`.
+        """Change a field's type, which removes its values.
 
-        :param gap: a GAP_UPDATE in place of an update that names the field.
+        The event names all records by a wildcard, `001*`.
+
+        :param gap: publish a GAP_UPDATE instead of an update that names the field.
         """
         database = self.database
         with database.lock:
@@ -132,9 +137,9 @@ class RecordVerbs(ABC):
             database.empty(made, field, gap=gap)
 
     def enrich(self, channel: str, fields: Mapping[str, Iterable[str]]) -> None:
-        """Let a channel's updates and deletions carry fields that did not change.
+        """Make a channel's updates and deletions carry unchanged fields.
 
-        :param fields: by entity, ten at most; a compound by its own name.
+        :param fields: fields by entity, at most ten; a compound by its own name.
         """
         wanted = {entity: tuple(names) for entity, names in fields.items()}
         channel_edits.enrich(self.database, channel, wanted)
@@ -142,9 +147,9 @@ class RecordVerbs(ABC):
     def record(
         self, record_id: str, *, shape: Literal["rest", "event"] = "rest"
     ) -> dict[str, Any] | None:
-        """Record as it is; None where it is deleted or was never there.
+        """Current record; None if it is deleted or never existed.
 
-        :param shape: as REST shows it, or as its change events have it with times in ISO-8601.
+        :param shape: form of REST, or of change events with times in ISO-8601.
         """
         sobject = self.database.sobject(self.database.entity_of(record_id))
         found = self.database.record(sobject.name, salesforce_ids.long_id(record_id[:15]))
@@ -155,9 +160,9 @@ class RecordVerbs(ABC):
     def records(
         self, entity: str, *, shape: Literal["rest", "event"] = "rest", deleted: bool = False
     ) -> list[dict[str, Any]]:
-        """Every record of an object, in the order they were made.
+        """Every record of an object, in order of creation.
 
-        :param deleted: those in the recycle bin instead.
+        :param deleted: records in the recycle bin instead.
         """
         sobject = self.database.sobject(entity)
         kept = [

@@ -1,4 +1,4 @@
-"""A realistic org and what plausibly happens in it: orders, shipments, accounts and contacts. Invented throughout."""
+"""A realistic sample org with invented orders, shipments, accounts and contacts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SHIPMENT = {
     "Weight_Kg__c": "Number",
     "Shipped_At__c": "DateTime",
 }
-# Standard fields in the order live orgs have them: bitmaps count by it.
+# Standard fields in the order of live orgs, which bitmaps count by.
 _STAMPS = {"OwnerId": "Lookup", **STAMPS}
 ACCOUNT = {**STANDARD["Account"].own, **_STAMPS, "Tier__c": "Picklist"}
 CONTACT = {
@@ -142,7 +142,10 @@ _LAST = (
 
 
 def define_sample(org: OrgVerbs) -> None:
-    """Define the sample's topics: two platform events, a channel of both, two entities and all their changes."""
+    """Define the sample's topics.
+
+    Two platform events, their channel, two entities and all changes.
+    """
     org.define_event("Order__e", _ORDER)
     org.define_event("Shipment__e", _SHIPMENT)
     org.define_channel(SALES, (ORDERS, SHIPMENTS))
@@ -151,14 +154,14 @@ def define_sample(org: OrgVerbs) -> None:
 
 
 def publish_sample(org: OrgVerbs, count: int, seed: int | None = None) -> dict[str, int]:
-    """Let `count` things happen in an org with the sample's topics; how many events each topic got.
+    """Publish `count` sample events and return the number per topic.
 
-    :param seed: the same things for the same seed; different ones each time where it is None.
+    :param seed: the same seed gives the same events; None: random.
     """
-    happenings = _Happenings(random.Random(seed))  # noqa: S311 - plausible, guards nothing
+    events = _SampleEvents(random.Random(seed))  # noqa: S311 - plausible, guards nothing
     published: Counter[str] = Counter()
     for _ in range(count):
-        event = happenings.next()
+        event = events.next()
         published[event.topic] += 1
         if event.record_id:
             org.change(event.topic, event.change_type, event.record_id, event.fields)
@@ -171,7 +174,7 @@ def publish_sample(org: OrgVerbs, count: int, seed: int | None = None) -> dict[s
 class SampleEvent:
     """One event of the sample.
 
-    :param record_id: of a change event; empty for a platform event.
+    :param record_id: record of a change event; empty for a platform event.
     """
 
     topic: str
@@ -180,8 +183,8 @@ class SampleEvent:
     change_type: str = ""
 
 
-class _Happenings:
-    """Makes up what happens next."""
+class _SampleEvents:
+    """Generator of sample events."""
 
     def __init__(self, source: random.Random) -> None:
         self._random = source
@@ -209,7 +212,7 @@ class _Happenings:
             "Quantity__c": quantity,
             "Express__c": pick.random() < 0.2,
             "Ordered_At__c": at,
-            # Not every customer has been promised a day.
+            # Some orders have no delivery date.
             "Delivery_Date__c": at.date() + timedelta(days=pick.randint(1, 9))
             if pick.random() < 0.8
             else None,
@@ -279,7 +282,7 @@ class _Happenings:
     def _change(
         self, entity: str, record_id: str, whole: dict[str, Any], some: dict[str, Any]
     ) -> SampleEvent:
-        """See that a record is created before it is updated, and now and then deleted."""
+        """Create a record before its updates, and delete it now and then."""
         topic = f"/data/{entity}ChangeEvent"
         if record_id not in self._known:
             self._known.add(record_id)
@@ -290,7 +293,7 @@ class _Happenings:
         return SampleEvent(topic=topic, record_id=record_id, change_type="UPDATE", fields=some)
 
     def _moment(self) -> datetime:
-        """Pick a time within the hour before, to the millisecond."""
+        """Random time within the last hour, in whole milliseconds."""
         back = timedelta(milliseconds=self._random.randrange(3_600_000))
         return datetime.now(UTC) - back
 

@@ -122,7 +122,8 @@ class CallLog:
         with self._changed:
             self._subscribed += 1
             self._open += 1
-            subscription = RecordedSubscription(number=self._subscribed, **facts)  # type: ignore[arg-type]
+            number = self._subscribed
+            subscription = RecordedSubscription(number=number, **facts)  # type: ignore[arg-type]
             self._subscriptions.append(subscription)
             if len(self._subscriptions) - self._open >= 2 * MOST_ENDED:
                 self._forget()
@@ -181,7 +182,7 @@ class CallLog:
             self._changed.notify_all()
 
     def delivered_in_a_day(self, org_id: str, now: float) -> int:
-        """Events delivered to all subscribers in the last 24 hours, as counted by the allocation."""
+        """Events delivered to all subscribers in the last 24 hours, for the allocation."""
         with self._changed:
             recent = self._recent.get(org_id, deque())
             while recent and recent[0][0] <= now - _DAY:

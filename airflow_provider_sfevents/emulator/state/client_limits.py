@@ -1,4 +1,7 @@
-"""How much the service lets clients do at once and in a second. No clock; nobody has published the real thresholds."""
+"""Limits of clients: streams at a time, calls per second. No clock.
+
+The real thresholds are not published.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ _SECOND = 1.0
 
 
 class RateLimit:
-    """Counts what happens within a second.
+    """Limit of actions within any one second.
 
-    :param limit: so often in any second; None for as often as one likes.
-    :param code: error code for more.
+    :param limit: number of actions in any second; None: no limit.
+    :param code: error code of the refusal.
     """
 
     def __init__(self, limit: int | None, code: str) -> None:
@@ -29,10 +32,10 @@ class RateLimit:
         self._times: deque[float] = deque()
 
     def take(self, at: float) -> None:
-        """Let it happen once more.
+        """Count one more action.
 
-        :param at: seconds on any clock that does not go back.
-        :raises RefusalError: when it has happened too often.
+        :param at: seconds of a monotonic clock.
+        :raises RefusalError: the limit is exceeded.
         """
         if self._limit is None:
             return
@@ -44,9 +47,9 @@ class RateLimit:
 
 
 class ClientSlots:
-    """Streams of each org that are open now. Used in the event loop only.
+    """Open streams of each org. Used in the event loop only.
 
-    :param limit: so many for an org; None for as many as one likes.
+    :param limit: streams per org; None: no limit.
     """
 
     def __init__(self, limit: int | None) -> None:
@@ -55,9 +58,9 @@ class ClientSlots:
 
     @contextmanager
     def holding(self, org_id: str) -> Iterator[None]:
-        """Be one of them.
+        """Count as one open stream.
 
-        :raises RefusalError: when there are too many.
+        :raises RefusalError: the org has reached its limit.
         """
         if self._limit is not None and self._open[org_id] >= self._limit:
             raise RefusalError("concurrent.client.limit.exceeded")
@@ -69,7 +72,7 @@ class ClientSlots:
 
 
 class ClientLimits:
-    """What an emulator holds its clients to."""
+    """Limits that an emulator imposes on its clients."""
 
     def __init__(self, *, calls_per_second: int | None, max_clients: int | None) -> None:
         self.clients = ClientSlots(max_clients)
@@ -77,9 +80,9 @@ class ClientLimits:
         self._calls: dict[str, RateLimit] = {}
 
     def call(self, org_id: str, at: float) -> None:
-        """Let an org make one more call.
+        """Count one more call of an org.
 
-        :raises RefusalError: when it makes too many.
+        :raises RefusalError: the org makes too many calls.
         """
         if self._calls_per_second is not None:
             limit = RateLimit(self._calls_per_second, TOO_MANY_CALLS)

@@ -1,4 +1,4 @@
-"""What all faces of one emulator share: orgs, sessions, clock, knobs, the book, failures to come."""
+"""State shared by all APIs of an emulator: orgs, sessions, clock, knobs, call log, faults."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class EmulatorState:
-    """One emulator's state; its parts lock for themselves.
+    """State of one emulator; its parts have locks of their own.
 
-    :param publishing: what clients published in the last hour.
+    :param publishing: events published by clients in the last hour.
     :param managed: managed subscriptions, by org.
-    :param defects: errors of the emulator itself, which must fail the test that met them.
-    :param carries: told of each call: from which peer, of which RPC.
+    :param defects: errors of the emulator itself, which must fail the current test.
+    :param carries: called for each call with its peer and RPC.
     """
 
     clock: EmulatorClock

@@ -1,4 +1,4 @@
-"""The Subscribe streams that run now, so that a test can end them all."""
+"""Open Subscribe streams, so that a test can end them all."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class EndableStream(Protocol):
-    """A stream as seen from outside; both may be called from any thread."""
+    """A stream that can be ended from outside. Both methods may be called from any thread."""
 
     def end(self, refusal: RefusalError) -> None:
-        """End soon, with this status; OK is a status too."""
+        """End soon with this status, which may be OK."""
 
     def outlive_session(self) -> None:
-        """Go on whatever becomes of the token."""
+        """Stay open even if the token expires."""
 
 
 class OpenEventStreams:
-    """Streams put themselves in here while they run. Safe to use from any thread."""
+    """Registry of open streams. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Who an org is and who may log in to it: ids, its connected app and that app's key pair, its user and that user's secrets."""
+"""Identity of an org: ids, connected app with its key pair, user and secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_sfevents.emulator import salesforce_ids
 
 
 class KeyPair:
-    """An RSA key pair, made when it is first asked for: that takes a tenth of a second, and most tests never do."""
+    """RSA key pair, generated at first use, which takes 0.1 s and most tests never need."""
 
     def __init__(self, private_key_pem: str = "") -> None:
         self._given = private_key_pem
@@ -57,10 +57,10 @@ def _security_token() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectedApp:
-    """A connected app: what a client logs in with.
+    """A connected app, with which clients log in.
 
-    :param users: usernames pre-authorised for the JWT bearer flow.
-    :param refresh_token: what its user was given once, to log in again without being there.
+    :param users: usernames that are pre-authorised for the JWT bearer flow.
+    :param refresh_token: issued to the app once for its user, for later logins.
     """
 
     consumer_key: str
@@ -72,10 +72,10 @@ class ConnectedApp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The facts of one org that outlive a restart.
+    """Facts of one org that survive a restart.
 
-    :param password: its user's; `security_token` goes behind it where a program logs in.
-    :param http_port: port of its My Domain; 0 where any will do.
+    :param password: password of its user; programs append `security_token`.
+    :param http_port: port of its My Domain; 0 for any.
     """
 
     name: str
@@ -88,14 +88,14 @@ class Identity:
     http_port: int = 0
 
     def admits(self, username: str, password: str) -> bool:
-        """Whether these are its user's name, and password with the security token behind it."""
+        """True if these are the username and the password followed by the security token."""
         right = f"{self.password}{self.security_token}"
         same = hmac.compare_digest(password.encode(), right.encode())
         return username.lower() == self.username.lower() and same
 
     @classmethod
     def new(cls, name: str, http_port: int = 0) -> Identity:
-        """Org nobody has seen before."""
+        """Identity of a new org."""
         source = random.SystemRandom()
         username = f"integration@{name}.example.com"
         app = ConnectedApp(
@@ -135,22 +135,15 @@ class Identity:
             consumer_secret=value["consumer_secret"],
             users=(value["username"],),
             keys=KeyPair(value["private_key"]),
-            **_written(value, ("refresh_token",)),
+            refresh_token=value["refresh_token"],
         )
-        kept = {
-            name: value[name] for name in ("name", "org_id", "user_id", "username", "http_port")
-        }
-        return cls(**{**kept, **_written(value, ("password", "security_token"))}, app=app)
+        names = ("name", "org_id", "user_id", "username", "password", "security_token", "http_port")
+        return cls(**{name: value[name] for name in names}, app=app)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenant:
-    """An org as the login server sees it."""
+    """An org from the login server's view."""
 
     identity: Identity
     instance_url: str
-
-
-def _written(value: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Secrets that a folder holds; one written by an earlier version has none of these, and they are made anew."""
-    return {name: value[name] for name in names if name in value}

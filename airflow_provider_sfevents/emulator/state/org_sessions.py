@@ -1,4 +1,4 @@
-"""Which tokens are good: given out, used, idle too long, revoked; who is locked out; what the three headers must say."""
+"""Tokens and sessions: issued, used, expired, revoked; locked users; the three headers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FEW = 1_000
 
 @dataclass(slots=True, kw_only=True)
 class OrgSession:
-    """A token and what it stands for.
+    """A token with its org and user.
 
-    :param client: consumer key of the app it was given to; empty for one made by hand.
-    :param used_at: seconds since the epoch on the emulator's clock.
+    :param client: consumer key of its app; empty if a test issued the token.
+    :param used_at: last use, in seconds since the epoch by the emulator's clock.
     """
 
     token: str = field(repr=False)
@@ -38,7 +38,7 @@ class OrgSession:
 
 
 class OrgSessions:
-    """All tokens of an emulator. Safe to use from any thread."""
+    """All sessions of an emulator. Safe to use from any thread."""
 
     def __init__(self, *, clock: EmulatorClock, idle_hours: float) -> None:
         self._clock = clock
@@ -69,7 +69,7 @@ class OrgSessions:
         return session
 
     def find(self, token: str) -> OrgSession | None:
-        """Session of a token that is still good; asking is using, which prolongs it."""
+        """Session of a valid token. The look-up counts as a use, which prolongs the session."""
         now = self._clock.timestamp()
         with self._lock:
             session = self._by_token.get(token)
@@ -79,7 +79,10 @@ class OrgSessions:
             return session
 
     def prolong(self, token: str) -> OrgSession | None:
-        """Session of a token that was not revoked, however long unused: of a client that stays connected, which keeps it alive."""
+        """Session of a token that was not revoked, even if idle for too long.
+
+        A client that stays connected keeps its session alive.
+        """
         now = self._clock.timestamp()
         with self._lock:
             session = self._by_token.get(token)
@@ -88,10 +91,10 @@ class OrgSessions:
             return session
 
     def authenticate(self, metadata: Mapping[str, str]) -> OrgSession:
-        """Session an RPC's headers name.
+        """Session named by the headers of an RPC.
 
-        :raises RefusalError: with `service.auth.headers.invalid` where one is missing or blank, with `service.auth.error`
-            where they do not name a good session, its org and its instance.
+        :raises RefusalError: `service.auth.headers.invalid` if a header is missing or blank,
+            `service.auth.error` if they do not name a valid session, its org and its instance.
         """
         given = {name: str(metadata.get(name, "")).strip() for name in HEADERS}
         if not all(given.values()):
@@ -102,7 +105,7 @@ class OrgSessions:
         return session
 
     def revoke(self, token: str) -> None:
-        """Make an access token or a refresh token stop being good."""
+        """Invalidate an access token or a refresh token."""
         with self._lock:
             self._by_token.pop(token, None)
             self._revoked.add(token)
@@ -112,7 +115,7 @@ class OrgSessions:
             return token in self._revoked
 
     def lock_out(self, username: str) -> None:
-        """Let a user no longer log in with a password; tokens that were given out stay good."""
+        """Refuse logins with this user's password; issued tokens stay valid."""
         with self._lock:
             self._locked_out.add(username.lower())
 
@@ -125,7 +128,10 @@ class OrgSessions:
             return username.lower() in self._locked_out
 
     def _forget(self) -> None:
-        """Drop tokens that have expired long ago; not at once, for a client that stays connected keeps its own."""
+        """Drop tokens that expired a week ago.
+
+        Recently expired ones stay, because a connected client keeps its own alive.
+        """
         since = self._clock.timestamp() - self._idle_seconds - _WEEK
         kept = {one.token: one for one in self._by_token.values() if one.used_at >= since}
         self._by_token, self._forget_at = kept, max(_FEW, 2 * len(kept))
@@ -136,6 +142,10 @@ class OrgSessions:
 
 
 def _matches(session: OrgSession, given: Mapping[str, str]) -> bool:
-    """Both lengths of org id are accepted, as by the real service; the instance is compared without case."""
+    """True if the org and the instance match.
+
+    Org ids of both lengths are accepted, as by the real service; the instance is compared
+    case-insensitively.
+    """
     same_org = given["tenantid"] in {session.org_id, session.org_id[:15]}
     return same_org and given["instanceurl"].rstrip("/").lower() == session.instance_url.lower()

@@ -1,4 +1,7 @@
-"""What an org may publish in an hour: one count for every way to publish. Its deliveries are counted in `records`, if they count."""
+"""Hourly allocation of published events, for all ways to publish.
+
+The call log counts deliveries.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,22 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.knobs import Knobs
 
 OVER = "LIMIT_EXCEEDED: The org has exceeded its hourly limit of published events."
-"""What an event over the limit is refused with. The code is documented, the text is ours."""
+"""Refusal of an event beyond the limit. The code is documented; the text is the emulator's own."""
 _HOUR = 3600.0
 
 
 def counts(topic: str) -> bool:
-    """Whether deliveries of a topic use up the allocation; events of real-time monitoring do not (Pub/Sub API guide)."""
+    """True if deliveries of a topic use the allocation.
+
+    Real-time monitoring does not (API guide).
+    """
     return not topic.endswith("EventStream")
 
 
 class PublishAllocation:
-    """Events that clients of each org published in the hour before, by the emulator's clock. Safe to use from any thread.
+    """Events published by clients of each org in the last hour. Safe to use from any thread.
 
-    What a test publishes with the emulator's own verbs is not counted.
+    Time is the emulator's clock. Events published by a test's verbs are not counted.
     """
 
     def __init__(self, *, clock: EmulatorClock, knobs: Knobs) -> None:
@@ -33,7 +39,7 @@ class PublishAllocation:
         self._recent: dict[str, deque[tuple[float, int]]] = {}
 
     def take(self, org_id: str, events: int) -> int:
-        """Count events that are to be published; how many of them may be."""
+        """Count events to publish and return the number that is allowed."""
         with self._lock:
             left = events if self._most is None else self._most - self._used(org_id)
             allowed = min(events, left)
@@ -47,7 +53,7 @@ class PublishAllocation:
             return self._used(org_id)
 
     def _remember(self, org_id: str, events: int) -> None:
-        """Note them by the second."""
+        """Add events to the count, grouped by second."""
         recent = self._recent.setdefault(org_id, deque())
         at = self._clock.timestamp()
         before = recent.pop() if recent and at - recent[-1][0] < 1 else (at, 0)

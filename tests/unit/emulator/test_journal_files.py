@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import resource
 import shutil
-import zlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
@@ -32,12 +30,6 @@ class Opens(Protocol):
 
 
 TOPIC, CHANNEL = "/event/A__e", "/event/C__chn"
-# By the release before, whose log was one file: events 1 to 4, of which 1 was there before the org moved; the channel leaves out 2 and
-# has its own copy of 3; 4 came with a note; last a keepalive.
-BEFORE = """c-muNV3_qs@>XL=wNhSUZmN=%f|7n}S!!O1zGHlRs*;X^Qg&uu3P>0%3KA$vP0lX@3&E5WCugMQCdOxi1&cu<$%%RK1*J(jnZ+4Ev67<FRH$HaX;N`=
-QD#yqLO3@yHz~EK7$^`O3pPGCzbqAGR9a$AacV6C0|U>Ntp_rKqaj9D*DA#V#g@yZD!##VwR3!Yaz-AqyOT2#^YT)2P+gAUYD`CiZ70grC?ST!3zi*+D!g48KtTKb1jk#Uc@7{p
-H<DH^NiJ?KMnfUSVkzeQyi_4Bm})RBkgUDpi(j;ng}J4PxtR{w8K7{m+;ZZ{UYNn(NHX{vn6}hR+<y>ez;`?b7=aBaDbI%+@EuI+Y+;Ch8-`(kBub1hAQ=agw0^OfuMKADU+k7j
-bMbO98iOolEy*ZKMY#JfnD&&6U1|`9VFYe#kqr#-2y%5rGtmG1h81znpyUQjRi&WVRkAV%#hn$@p&uBqJ5-8`hl|k!WG+iuerXZR*biWeLD=LDt78CEh#77I0|3cG@O%"""
 
 
 @dataclass
@@ -179,27 +171,6 @@ def test_a_file_that_was_not_removed_yet(tmp_path: Path, opens: Opens) -> None:
     again = opened.again()
     assert again.found() == ["new"]
     assert "bus.log" not in again.files
-
-
-def test_a_folder_of_the_version_before(tmp_path: Path, opens: Opens) -> None:
-    """Everything in its one file is there, and what follows goes on; the file goes when it has expired."""
-    path = tmp_path / "bus.log"
-    path.write_bytes(zlib.decompress(base64.b85decode(BEFORE.replace("\n", ""))))
-    opened = opens(path)
-    assert opened.found() == ["one", "two", "three", "four"]
-    assert opened.found(CHANNEL) == ["one", "THREE", "four"]
-    assert opened.bus.take_notes() == [b'{"number":7}']
-    assert opened.bus.position == 2879491
-    for text in ("00000000002beff60000", "00000000002bf0000000", "00000000002bf0030000"):
-        opened.bus.start(pb.CUSTOM, bytes.fromhex(text))
-    opened.clock.advance(hours=48)
-    opened.publish("five")
-    opened = opened.again()
-    assert opened.found(CHANNEL) == ["one", "THREE", "four", "five"]
-    opened.clock.advance(hours=30)
-    opened.publish("six")
-    assert opened.again().found(CHANNEL) == ["five", "six"]
-    assert not path.exists()
 
 
 def test_a_move_and_what_channels_carry_outlast_the_files(tmp_path: Path, opens: Opens) -> None:

@@ -1,4 +1,4 @@
-"""How the emulator's own HTTP face answers: JSON in, JSON out, mistakes as HTTP 400."""
+"""Answers of the admin API: JSON in, JSON out, mistakes as HTTP 400."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Facts = Mapping[str, Any]
 
 
 def answering(answer: Callable[[Facts], Any]) -> Callable[[Request], Awaitable[Response]]:
-    """Make a handler: what was asked, from the query or the JSON body, to JSON; what was asked wrongly to HTTP 400.
+    """Make a handler that passes the query or JSON body to a function and returns JSON.
 
-    It is answered in a thread: verbs that concern the network wait for the event loop.
+    A mistake becomes HTTP 400. The function runs in a thread, because verbs about the network wait
+    for the event loop.
     """
 
     async def handle(request: Request) -> Response:

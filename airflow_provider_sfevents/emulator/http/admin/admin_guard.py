@@ -1,12 +1,14 @@
-"""Access to the emulator's own HTTP face: a token, and no requests that a web page can send. Pure.
+"""Access control of the admin API: a token, and no requests that a web page can send. Pure.
 
-The face hands out the secrets of its orgs and changes what is on their bus. It listens on loopback,
-and every web page that a developer has open can send requests there.
+The admin API returns the secrets of its orgs and changes their buses. It listens on loopback, where
+every open web page of a developer can send requests.
 
-Rule 1. A request carries the token of this emulator, `Authorization: Bearer …`. It is in the state
-        file, which only its user can read.
+Rule 1. A request carries the token of this emulator, `Authorization: Bearer …`. The token is in the
+state file, which only its user can read.
+
 Rule 2. The `Host` is this emulator's: its own name, `localhost`, or an IP address. A page whose
-        host name was rebound to this address names its own host.
+host name was rebound to this address names its own host.
+
 Rule 3. An `Origin`, which browsers add, is the emulator's own.
 """
 
@@ -31,7 +33,7 @@ _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with
 def own_names(host: str) -> frozenset[str]:
     """Host names that clients of an emulator may use, beside IP addresses.
 
-    :param host: the address it listens on.
+    :param host: address that the emulator listens on.
     """
     names = {"localhost", host}
     if host == _ANY_ADDRESS:
@@ -42,14 +44,14 @@ def own_names(host: str) -> frozenset[str]:
 def refusal(
     headers: Mapping[str, str], token: str, names: frozenset[str]
 ) -> tuple[int, str] | None:
-    """HTTP status and reason for a request that is not let in; None for one that is.
+    """HTTP status and reason of a refusal; None if the request is accepted.
 
-    :param headers: by lower-case name.
+    :param headers: values by lower-case name.
     """
     host = headers.get("host", "")
     if not _is_own(_name(host), names):
         return 403, (
-            f"the request is for host {host!r}, and this emulator is not called so; use its IP "
+            f"the request is for host {host!r}, and this emulator has another name; use its IP "
             "address, or start it with --host and that name"
         )
     origin = headers.get("origin")
@@ -58,14 +60,14 @@ def refusal(
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.casefold() != "bearer" or not _is_same(given.strip(), token):
         return 401, (
-            "the emulator wants its token; it is in the state file of the running emulator: name "
-            "that by --folder or --state, or set SFEVENTS_EMULATOR_TOKEN"
+            "the admin API requires its token, which is in the emulator's state file: name "
+            "that file by --folder or --state, or set SFEVENTS_EMULATOR_TOKEN"
         )
     return None
 
 
 def guarded(app: Any, token: str, names: frozenset[str]) -> Any:
-    """Application whose own face is guarded; the faces of Salesforce have logins of their own."""
+    """Application with a guarded admin API; Salesforce's APIs have logins of their own."""
 
     async def answering(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"].startswith(PATH):
@@ -80,7 +82,7 @@ def guarded(app: Any, token: str, names: frozenset[str]) -> Any:
 
 
 def _name(host: str) -> str:
-    """The host of a `Host` header, without its port; empty if it is none."""
+    """Host name of a `Host` header, without its port; empty if invalid."""
     try:
         return (urlsplit(f"//{host}").hostname or "").casefold()
     except ValueError:

@@ -1,4 +1,4 @@
-"""The emulator's own face on a My Domain's port, for its command line: JSON under /emulator/."""
+"""Admin API of events: topics, events, definitions and the connection."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class EventAdmin:
-    """Routes for one org.
+    """Admin routes of one org.
 
-    :param connect: makes an Airflow connection to it, by way to log in.
+    :param connect: returns an Airflow connection to the org for a login.
     """
 
     def __init__(self, org: Org, connect: Connect) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP face of what goes wrong: `POST /emulator/faults/<verb>` with the verb's arguments, and the clock."""
+"""Admin API of faults and the clock: `POST /emulator/faults/<verb>` with the verb's arguments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FOR_THE_ORG = ("forget_schema", "reset_replay_ids")
 
 
 class FaultAdmin:
-    """Routes for one org and the emulator it is in."""
+    """Admin routes of one org and its emulator."""
 
     def __init__(self, org: Org, faults: FaultVerbs) -> None:
         self._org = org

@@ -1,4 +1,4 @@
-"""The HTTP face of an org's managed subscriptions for the command line."""
+"""Admin API of an org's managed subscriptions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ManagedAdmin:
-    """Routes for one org."""
+    """Admin routes of one org."""
 
     def __init__(self, org: Org) -> None:
         self._org = org

@@ -1,4 +1,4 @@
-"""The HTTP face of an org's records for the command line: change them by hand, look at them."""
+"""Admin API of an org's records: read and change them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class RecordAdmin:
-    """Routes for one org."""
+    """Admin routes of one org."""
 
     def __init__(self, org: Org) -> None:
         self._org = org
@@ -41,7 +41,7 @@ class RecordAdmin:
         return {"done": True}
 
     def _change(self, asked: Facts) -> Any:
-        """Change records that the org has, or add one; of other records only the event is published."""
+        """Change or create records of the org; for other records publish only the event."""
         org, entity, change_type = self._org, asked["entity"], asked["change_type"]
         record_ids, fields = list(asked.get("record_ids") or ()), asked.get("fields") or {}
         gap, kind = change_type.startswith("GAP_"), change_type.removeprefix("GAP_")
@@ -55,7 +55,7 @@ class RecordAdmin:
             return _said(changed, *changes.commit(TransactionStamp()))
 
     def _is_real(self, kind: str, record_ids: list[str]) -> bool:
-        """Whether this is about records that are kept, not about an event alone."""
+        """True if the change applies to stored records, not to an event alone."""
         if kind == "CREATE":
             return not record_ids
         objects = self._org.database.objects

@@ -1,4 +1,7 @@
-"""The logins over HTTP: token, SOAP login, userinfo and identity URL, on the host for all orgs and on each org's My Domain."""
+"""Login routes: token, SOAP login, userinfo and identity URL.
+
+They are served on the login host of all orgs and on each org's My Domain.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ _HTTP_STATUS = {
 
 
 class LoginRoutes:
-    """Routes of one host."""
+    """Login routes of one host."""
 
     def __init__(self, state: EmulatorState, endpoint: TokenEndpoint) -> None:
         self._state = state
@@ -102,7 +105,7 @@ class LoginRoutes:
         return await self._about(request, identity)
 
     async def _about(self, request: Request, say: About) -> Response:
-        """Answer about a token's user; the identity URL must be that user's own."""
+        """Answer about the user of a token; an identity URL must be that user's."""
         self._record("userinfo", request, "")
         try:
             await self._check("userinfo")
@@ -114,9 +117,9 @@ class LoginRoutes:
         return JSONResponse(say(session), headers=_NO_STORE)
 
     async def _check(self, endpoint: str) -> None:
-        """Let a request through, unless it is to fail.
+        """Raise an ordered fault, if any.
 
-        :raises RefusalError: when it is, after the time asked for.
+        :raises RefusalError: a fault was ordered; raised after its delay.
         """
         if fault := self._state.faults.take(endpoint):
             await asyncio.sleep(fault.after_seconds or 0)
@@ -135,7 +138,7 @@ class LoginRoutes:
 
 
 def bearer(request: Request) -> str:
-    """Token, from its header or, as documented too, from a parameter."""
+    """Token of a request: from its header or, as also documented, from a parameter."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() in {"bearer", "oauth"}:
         return str(token.strip())
@@ -148,7 +151,7 @@ async def _token_in_form(request: Request) -> str:
 
 
 def _is_own(session: OrgSession, path: dict[str, str]) -> bool:
-    """Whether a path names this session's org and user, in 15 or 18 characters, or nobody."""
+    """True if a path names this session's org and user, in 15 or 18 characters, or neither."""
     own = {"org_id": session.org_id, "user_id": session.user_id}
     return all(path[name] in {own[name], own[name][:15]} for name in path)
 

@@ -1,7 +1,8 @@
-"""What the token endpoint answers, and who may log in with a password. Decided here without I/O; statuses and texts are Salesforce's.
+"""Token endpoint: grants and password logins. No I/O.
 
-Source: Salesforce help, "OAuth 2.0 ... Flow for Server-to-Server Integration", "OAuth Authorization Errors", and its pages of
-the username-password and the refresh token flow; live logs.
+Statuses and texts are Salesforce's. Source: Salesforce help, "OAuth 2.0 ... Flow for
+Server-to-Server Integration", "OAuth Authorization Errors", and its pages of the username-password
+and the refresh token flow; live logs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _NO_ACCESS = {
 
 
 class OAuthRefusedError(Exception):
-    """HTTP 400 with an error and its description."""
+    """Refused login: HTTP 400 with an error and its description."""
 
     def __init__(self, error: str, description: str) -> None:
         super().__init__(f"{error}: {description}")
@@ -49,9 +50,10 @@ class OAuthRefusedError(Exception):
 class TokenEndpoint:
     """The token endpoint of one host.
 
-    :param tenants: the orgs whose apps can log in here; called for each request, since orgs can be added.
-    :param my_domain: whether this is an org's own host and not the one for all.
-    :param audiences: own addresses a JWT may name, beside Salesforce's.
+    :param tenants: orgs whose apps can log in here; called for each request, because orgs can be
+        added.
+    :param my_domain: the host is an org's My Domain, not the login host of all orgs.
+    :param audiences: URLs that a JWT may name as audience, besides Salesforce's.
     """
 
     tenants: Callable[[], Sequence[Tenant]]
@@ -62,9 +64,9 @@ class TokenEndpoint:
     knobs: Knobs
 
     def answer(self, form: Mapping[str, str], authorization: str = "") -> dict[str, str]:
-        """Token response.
+        """Response of the token endpoint.
 
-        :raises OAuthRefusedError: when there is none.
+        :raises OAuthRefusedError: the login is refused.
         """
         asked = {**_basic(authorization), **form}
         match form.get("grant_type", ""):
@@ -79,9 +81,11 @@ class TokenEndpoint:
         raise OAuthRefusedError("unsupported_grant_type", "grant type not supported")
 
     def soap_session(self, username: str, password: str) -> OrgSession | None:
-        """Session for a user of an org of this host; None where name or password is wrong, or the user locked out.
+        """Session of a user of this host's orgs.
 
-        :param password: with the security token behind it.
+        None if the name or password is wrong, or the user is locked out.
+
+        :param password: password followed by the security token.
         """
         for tenant in self.tenants():
             if self._admits(tenant, username, password):
@@ -100,7 +104,7 @@ class TokenEndpoint:
         return self._signed(tenant, scope=True)
 
     def _password(self, form: Mapping[str, str]) -> dict[str, str]:
-        """Answer the username-password grant, which says no scope."""
+        """Answer the username-password grant, without a scope."""
         tenant = self._tenant(form.get("client_id", ""))
         _check_secret(form, tenant.identity.app)
         name, password = form.get("username", ""), form.get("password", "")
@@ -109,7 +113,7 @@ class TokenEndpoint:
         return self._signed(tenant, scope=False)
 
     def _refresh_token(self, form: Mapping[str, str]) -> dict[str, str]:
-        """Answer the refresh token grant, for which apps may leave the secret out."""
+        """Answer the refresh token grant; apps may omit the secret."""
         tenant = self._tenant(form.get("client_id", ""))
         app = tenant.identity.app
         if self.knobs.refresh_needs_secret or form.get("client_secret"):
@@ -136,7 +140,10 @@ class TokenEndpoint:
         return _common(self._session(tenant))
 
     def _check_expiry(self, expires_at: object) -> None:
-        """Against the clock the clients see: moving the bus past its retention is no skew."""
+        """Check `exp` by the clock that clients see.
+
+        Moving the bus past its retention is no clock skew.
+        """
         if not isinstance(expires_at, int | float):
             raise OAuthRefusedError("invalid_grant", "invalid assertion")
         left = expires_at - (self.clock.unmoved().timestamp() + self.knobs.jwt_skew_seconds)
@@ -150,7 +157,7 @@ class TokenEndpoint:
         return known and not self.sessions.is_locked_out(username)
 
     def _tenant(self, consumer_key: str) -> Tenant:
-        """Org whose app this is, if the app may be used there at all."""
+        """Org of a connected app, if its user may use the app."""
         for tenant in self.tenants():
             if tenant.identity.app.consumer_key == consumer_key:
                 if refused := _NO_ACCESS.get(self.knobs.app_access):
@@ -159,7 +166,7 @@ class TokenEndpoint:
         raise OAuthRefusedError("invalid_client_id", "client identifier invalid")
 
     def _signed(self, tenant: Tenant, *, scope: bool) -> dict[str, str]:
-        """Answer with the time and a signature over it."""
+        """Response with the time of issue and a signature."""
         answer = _common(self._session(tenant))
         if not scope:
             del answer["scope"]
@@ -172,7 +179,7 @@ class TokenEndpoint:
         return {**answer, "issued_at": issued_at, "signature": signature}
 
     def _session(self, tenant: Tenant, *, client: str | None = None) -> OrgSession:
-        """Issue a token, to the org's app where no other client is named."""
+        """Issue a token, by default to the org's connected app."""
         identity = tenant.identity
         return self.sessions.issue(
             org_id=identity.org_id,
@@ -184,7 +191,7 @@ class TokenEndpoint:
 
 
 def _common(session: OrgSession) -> dict[str, str]:
-    """Give what every grant answers; none says when the token expires."""
+    """Fields that every grant returns; none states the expiry of the token."""
     return {
         "access_token": session.token,
         "scope": "api id",
@@ -201,7 +208,7 @@ def _check_secret(form: Mapping[str, str], app: ConnectedApp) -> None:
 
 
 def _basic(authorization: str) -> dict[str, str]:
-    """Client id and secret from HTTP Basic, where a client prefers that."""
+    """Client id and secret from HTTP Basic authentication, if used."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
         return {}
@@ -224,8 +231,8 @@ def _unverified(assertion: str) -> dict[str, Any]:
 def _verify(assertion: str, app: ConnectedApp) -> None:
     import jwt
 
-    unchecked = {f"verify_{claim}": False for claim in ("exp", "aud", "iat", "nbf", "iss")}
+    options: Any = {f"verify_{claim}": False for claim in ("exp", "aud", "iat", "nbf", "iss")}
     try:
-        jwt.decode(assertion, app.keys.public_key_pem, algorithms=["RS256"], options=unchecked)  # type: ignore[arg-type]
+        jwt.decode(assertion, app.keys.public_key_pem, algorithms=["RS256"], options=options)
     except jwt.InvalidTokenError as error:
         raise OAuthRefusedError("invalid_grant", "invalid assertion") from error

@@ -1,8 +1,9 @@
-"""SOAP `login()` of the Partner API: what a request says, what the answers and faults look like. Pure.
+"""SOAP `login()` of the Partner API: requests, answers and faults. Pure.
 
-Clients take these answers apart in every way there is: by position, by local name, by regular expression. So the order of
-the children matters, no element inside the envelope has a prefix or an attribute but the two that are nil, and there is no
-header. Sources: answers of live orgs in public issues; Salesforce help, "SOAP API login() retirement".
+Clients parse these answers by position, by local name or by regular expression. Therefore the order
+of the children matters, no element inside the envelope has a prefix or an attribute except the two
+that are nil, and there is no header. Sources: answers of live orgs in public issues; Salesforce
+help, "SOAP API login() retirement".
 """
 
 from __future__ import annotations
@@ -36,9 +37,10 @@ DISABLED = (
 
 
 class SoapLoginRefusedError(Exception):
-    """A fault; always HTTP 500.
+    """Refused login: a SOAP fault, always HTTP 500.
 
-    :param code: exception code, such as `INVALID_LOGIN`; with none, the request was no call of login().
+    :param code: exception code, such as `INVALID_LOGIN`; empty if the request was no call of
+        login().
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -49,16 +51,16 @@ class SoapLoginRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoginCall:
-    """Name, and password with the security token behind it."""
+    """Arguments of login(): name, and password followed by the security token."""
 
     username: str
     password: str = field(repr=False)
 
 
 def check_version(version: str, knobs: Knobs) -> None:
-    """Let the versions pass in which login() works: 31.0 to 64.0, unless the org has it disabled.
+    """Check the API version: login() works in 31.0 to 64.0, unless the org has disabled it.
 
-    :raises SoapLoginRefusedError: for others.
+    :raises SoapLoginRefusedError: another version, or login() is disabled.
     """
     found = _VERSION.fullmatch(version)
     number = int(found[1]) if found else 0
@@ -73,9 +75,9 @@ def check_version(version: str, knobs: Knobs) -> None:
 
 
 def read_login(body: bytes) -> LoginCall:
-    """Take a request apart, whatever prefixes it uses.
+    """Parse a request, with any prefixes.
 
-    :raises SoapLoginRefusedError: when it is no call of login().
+    :raises SoapLoginRefusedError: the request is no call of login().
     """
     try:
         envelope = ET.fromstring(body)  # noqa: S314 - the parser refuses expanding entities
@@ -87,14 +89,15 @@ def read_login(body: bytes) -> LoginCall:
     if calls[0].tag != f"{{{_PARTNER}}}login":
         raise SoapLoginRefusedError(
             "",
-            f"No operation available for request {calls[0].tag}, please check the WSDL for the service.",
+            f"No operation available for request {calls[0].tag}, please check the WSDL for the "
+            "service.",
         )
     given = {_local(child): child.text or "" for child in calls[0]}
     return LoginCall(given.get("username", "").strip(), given.get("password", ""))
 
 
 def answer(session: OrgSession, version: str, knobs: Knobs) -> str:
-    """Answer to a login that succeeded."""
+    """Answer to a successful login."""
     base = f"{session.instance_url}/services/Soap"
     org = session.org_id[:15]
     result = [
@@ -114,7 +117,7 @@ def answer(session: OrgSession, version: str, knobs: Knobs) -> str:
 
 
 def fault(refused: SoapLoginRefusedError) -> str:
-    """Answer to a login that did not."""
+    """Answer to a refused login."""
     code, text = refused.code, escape(refused.message)
     if not code:
         return _enveloped(

@@ -1,6 +1,7 @@
-"""What is said of a token's user: `/services/oauth2/userinfo`, and the identity URL that a token response names.
+"""User information: `/services/oauth2/userinfo`, and the identity URL of a token response.
 
-Sources: Salesforce help, "Query for User Information" and "Identity URLs"; the Mobile SDK guide, "Using Identity URLs".
+Sources: Salesforce help, "Query for User Information" and "Identity URLs"; the Mobile SDK guide,
+"Using Identity URLs".
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 FULL_NAME = "Integration User"
 _NAMES = {"given_name": "Integration", "family_name": "User"}
 _PLACE = {"language": "en_US", "locale": "en_US", "utcOffset": 0}
-_CHANGED = "2026-01-01T00:00:00Z"  # when somebody last changed the user
+_CHANGED = "2026-01-01T00:00:00Z"  # when the user was last changed
 _SOAP = {"enterprise": "c", "metadata": "m", "partner": "u"}
 _REST = {
     "rest": "",
@@ -26,7 +27,7 @@ _REST = {
 
 
 def id_url(session: OrgSession) -> str:
-    """Identity URL; it names the host for all orgs whatever host was asked."""
+    """Identity URL; it always names the login host of all orgs."""
     return f"https://login.salesforce.com/id/{session.org_id}/{session.user_id}"
 
 
@@ -89,7 +90,7 @@ def _photos(url: str) -> dict[str, str]:
 
 
 def _urls(session: OrgSession) -> dict[str, str]:
-    """Addresses of the APIs, with a literal `{version}` in them."""
+    """URLs of the APIs, with a literal `{version}`."""
     url, org = session.instance_url, session.org_id[:15]
     return {
         **{

@@ -1,4 +1,4 @@
-"""Bulk API 2.0 query jobs: asked for, polled, read as CSV part by part."""
+"""Bulk API 2.0 query jobs: create, poll, and read the result as CSV in parts."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _DELIMITERS = {
 }
 _ENDINGS = {"LF": "\n", "CRLF": "\r\n"}
 _MOST_IN_A_PART = 50_000
-_MOST_JOBS = 100  # each holds what it found
+_MOST_JOBS = 100  # each job keeps its result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkJob:
     """A query job.
 
-    :param polls: status requests left that say it is in progress.
+    :param polls: number of status requests left that report progress.
     """
 
     id: str
@@ -64,7 +64,10 @@ class BulkJob:
 
 
 class BulkQueryResource:
-    """Routes of one org. A job finds the records as they are when it is made; old ones go when there are many."""
+    """Bulk query routes of one org.
+
+    A job finds the records that exist when it is created; the oldest jobs are dropped.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -179,9 +182,9 @@ class BulkQueryResource:
 
 
 def to_csv(found: QueryResult, delimiter: str, ending: str) -> str:
-    """Records as CSV, every value in quotes, the names of the columns first.
+    """Records as CSV: every value quoted, column names first.
 
-    :param delimiter: and `ending` as a job names them.
+    :param delimiter: delimiter as named by a job; `ending` likewise.
     """
     out = io.StringIO()
     writer = csv.writer(

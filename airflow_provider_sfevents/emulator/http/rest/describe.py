@@ -1,4 +1,4 @@
-"""What describe says of an object: its fields with their types. Pure."""
+"""Describe results of objects and events: fields with their types. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _SOAP_TIMES = {"DateTime": "xsd:dateTime", "TimeOnly": "xsd:time"}
 
 
 def described_briefly(sobject: SObject, version: str) -> dict[str, Any]:
-    """Object as the list of all objects has it."""
+    """Entry of an object in the list of all objects."""
     path = f"/services/data/v{version}/sobjects/{sobject.name}"
     can = dict.fromkeys((*_RECORDS_CAN, *_READ), True)
     return {
@@ -71,7 +71,10 @@ def described_briefly(sobject: SObject, version: str) -> dict[str, Any]:
 
 
 def event_described_briefly(topic: BusTopic, version: str) -> dict[str, Any]:
-    """Platform event, or the change events of an object, as the list of all objects has it."""
+    """Entry of an event in the list of all objects.
+
+    A platform event or an object's change events.
+    """
     name = topic.name.rpartition("/")[2]
     is_change = topic.kind == "change"
     path = f"/services/data/v{version}/sobjects/{name}"
@@ -94,7 +97,7 @@ def event_described_briefly(topic: BusTopic, version: str) -> dict[str, Any]:
 
 
 def describe_event(topic: BusTopic, schema: Mapping[str, Any], version: str) -> dict[str, Any]:
-    """Event with its fields."""
+    """Describe result of an event, with its fields."""
     own = [_event_field(field, createable=topic.can_publish) for field in schema["fields"]]
     about = [_described(name, "string", "xsd:string") for name in ("ReplayId", "EventUuid")]
     return {**event_described_briefly(topic, version), "fields": [*about, *own]}
@@ -113,7 +116,7 @@ def _event_field(field: Mapping[str, Any], *, createable: bool) -> dict[str, Any
 
 
 def describe(sobject: SObject, version: str) -> dict[str, Any]:
-    """Object with its fields."""
+    """Describe result of an object, with its fields."""
     fields = [_field(column) for column in record_views.every_column(sobject)]
     return {**described_briefly(sobject, version), "fields": fields}
 

@@ -1,7 +1,8 @@
-"""What `/limits` says of the event bus: allowances and what is left of them. Pure.
+"""The `/limits` resource: allowances of the event bus and the rest of them. Pure.
 
-Keys and sizes: Platform Events Developer Guide, "Platform Event Allocations"; Streaming API guide, "Streaming API Limits".
-Where no knob says otherwise, the sizes are those of Performance and Unlimited Edition without an add-on licence.
+Keys and sizes: Platform Events Developer Guide, "Platform Event Allocations"; Streaming API guide,
+"Streaming API Limits". Unless a knob sets them, the sizes are those of Performance and Unlimited
+Edition without an add-on licence.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ _CLIENTS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedAllowances:
-    """What clients of an org have used.
+    """Allowances that the clients of an org have used.
 
-    :param delivered: events of the delivery allocation in the last 24 hours, all subscribers together.
+    :param delivered: events counted by the delivery allocation in the last 24 hours, for all
+        subscribers.
     :param published: events in the last hour.
-    :param cometd_clients: CometD clients there are now.
+    :param cometd_clients: current number of CometD clients.
     """
 
     delivered: int
@@ -33,14 +35,14 @@ class UsedAllowances:
 
 
 def limits(knobs: Knobs, used: UsedAllowances) -> dict[str, dict[str, int]]:
-    """Answer of `/limits`, as far as it is about events."""
+    """Answer of `/limits`, for events only."""
     delivered = _size(knobs.delivery_allocation, _DELIVERED)
     published = _size(knobs.publish_allocation, _PUBLISHED)
     clients = _size(knobs.cometd_max_clients, _CLIENTS)
     left = {
         "DailyDeliveredPlatformEvents": (delivered, used.delivered),
-        # Of what follows the emulator delivers nothing: PushTopics, generic events, events of standard volume. Nor is
-        # there an add-on licence with its monthly allowance.
+        # The emulator has no PushTopics, generic events or standard-volume events, and no add-on
+        # licence with a monthly allowance.
         "DailyDurableGenericStreamingApiEvents": (_STREAMED, 0),
         "DailyDurableStreamingApiEvents": (_STREAMED, 0),
         "DailyGenericStreamingApiEvents": (_STREAMED, 0),

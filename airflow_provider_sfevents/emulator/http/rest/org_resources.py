@@ -1,4 +1,4 @@
-"""What an org says of itself over REST: versions, resources, limits, schemas of its platform events."""
+"""Resources about an org: versions, resources, limits, schemas of its platform events."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 _BASE = "/services/data/v{version}"
 _VERSIONS = range(31, 68)
-_SEASONS = ("Summer", "Winter", "Spring")  # from version 31.0, of Summer '14, on
+_SEASONS = ("Summer", "Winter", "Spring")  # since version 31.0 of Summer '14
 _EXPANDED_SINCE = 43
 
 
 class OrgResource:
-    """Routes of one org.
+    """Routes about one org.
 
-    :param used: what its clients have used of its allowances.
+    :param used: returns the allowances that its clients have used.
     """
 
     def __init__(self, bus: Bus, used: Callable[[], UsedAllowances]) -> None:
@@ -48,7 +48,7 @@ class OrgResource:
         ]
 
     async def _versions(self, _: Request) -> JSONResponse:
-        """List the versions; nobody has to log in for that."""
+        """List the API versions; no login needed."""
         return JSONResponse(
             [
                 {
@@ -77,7 +77,7 @@ class OrgResource:
         raise not_found()
 
     def _schema(self, schema_id: str, asked: RestRequest) -> Any:
-        """Schema with its id, which gRPC does not give."""
+        """Schema with its id, which gRPC does not return."""
         text = None if self._bus.has_forgotten(schema_id) else self._bus.schema(schema_id)
         if text is None:
             raise not_found()
@@ -97,14 +97,14 @@ class OrgResource:
 
 
 def release(number: int) -> str:
-    """Name of the release that brought a version of the API: `Summer '25` for 64."""
+    """Name of the release that introduced an API version: `Summer '25` for 64."""
     since = number - _VERSIONS.start
     year = 14 + since // len(_SEASONS) + (since % len(_SEASONS) > 0)
     return f"{_SEASONS[since % len(_SEASONS)]} '{year}"
 
 
 def expanded(schema: dict[str, Any]) -> dict[str, Any]:
-    """Schema of an event as CometD sends it: what is around the payload too, and times as text."""
+    """Schema of an event as sent over CometD: with the envelope, and times as text."""
     payload = [{**field, "type": _as_text(field)} for field in schema["fields"]]
     data = [
         {"name": "schema", "type": "string"},

@@ -1,4 +1,4 @@
-"""Records over REST: create, read, update, delete, what was deleted or updated lately, several at once."""
+"""Records over REST: create, read, update, delete, recent changes, and several at once."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _MOST_TOGETHER = 200
 
 
 class RecordResource:
-    """Routes of one org.
+    """Record routes of one org.
 
-    :param publish: publishes a platform event by its API name, for a user, and gives its id; None where there is no
-        such event.
+    :param publish: publishes a platform event by its API name for a user and returns its id; None
+        if there is no such event.
     """
 
     def __init__(self, database: Database, publish: Publish) -> None:
@@ -71,7 +71,7 @@ class RecordResource:
             route("/composite/sobjects", self._delete_several, "DELETE"),
         ]
 
-    # --- objects -----------------------------------------------------------------------------------------------------
+    # --- objects ----------------------------------------------------------------------------------
 
     def _all(self, asked: RestRequest) -> Any:
         names = self._database.names
@@ -94,12 +94,12 @@ class RecordResource:
         return describe(self._sobject(asked.path["entity"]), asked.version)
 
     def _event(self, asked: RestRequest) -> BusTopic | None:
-        """Platform event, or change events, that a path names."""
+        """Topic of the platform event or change events that a path names."""
         name = asked.path["entity"]
         found = (self._database.bus.topic(f"/{kind}/{name}") for kind in ("event", "data"))
         return next((one for one in found if one and one.kind != "channel"), None)
 
-    # --- one record --------------------------------------------------------------------------------------------------
+    # --- one record -------------------------------------------------------------------------------
 
     def _create(self, asked: RestRequest) -> Any:
         name, fields = asked.path["entity"], asked.fields()
@@ -133,7 +133,7 @@ class RecordResource:
         _, record = self._find(asked)
         self._change(asked, lambda changes: changes.delete(record.id))
 
-    # --- several records ---------------------------------------------------------------------------------------------
+    # --- several records --------------------------------------------------------------------------
 
     def _create_several(self, asked: RestRequest) -> Any:
         def create(changes: Transaction, one: dict[str, Any]) -> str:
@@ -163,7 +163,7 @@ class RecordResource:
         )
 
     def _several(self, asked: RestRequest, wanted: Sequence[Any], change: Change) -> Any:
-        """Make changes as one transaction: each that can be made, or with `allOrNone` all or none."""
+        """Make changes in one transaction: each possible one, or with `allOrNone` all or none."""
         if len(wanted) > _MOST_TOGETHER:
             raise RecordRefusedError(
                 "INVALID_BATCH_SIZE", f"more than {_MOST_TOGETHER} records: {len(wanted)}"
@@ -186,7 +186,7 @@ class RecordResource:
             changes.commit(TransactionStamp(origin=asked.origin))
         return results
 
-    # --- what changed lately -----------------------------------------------------------------------------------------
+    # --- recent changes ---------------------------------------------------------------------------
 
     def _deleted(self, asked: RestRequest) -> Any:
         sobject = self._sobject(asked.path["entity"])
@@ -215,7 +215,7 @@ class RecordResource:
         covered = field_values.as_json(min(end, self._now()), "DateTime")
         return {"ids": changed, "latestDateCovered": covered}
 
-    # --- inside ------------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------
 
     def _change(self, asked: RestRequest, change: Callable[[Transaction], Any]) -> Any:
         with self._database.lock:
@@ -228,7 +228,7 @@ class RecordResource:
         return self._database.sobject(name)
 
     def _find(self, asked: RestRequest) -> tuple[SObject, Record]:
-        """Record that the path names, deleted or not."""
+        """Record named by the path, deleted or not."""
         sobject, record_id = self._sobject(asked.path["entity"]), asked.path["record_id"]
         if not salesforce_ids.is_id(record_id):
             raise not_found()
@@ -238,7 +238,7 @@ class RecordResource:
         return sobject, record
 
     def _known_id(self, record_id: str) -> str:
-        """Id in its long form, of an object that is here."""
+        """Long form of an id that belongs to an object of this org."""
         try:
             self._database.entity_of(record_id)
         except EmulatorError as error:
@@ -260,18 +260,19 @@ def _published(event_id: str | None) -> JSONResponse:
     if event_id is None:
         raise not_found()
     enqueued = {"statusCode": "OPERATION_ENQUEUED", "message": event_id, "fields": []}
-    # The id is that of no record: platform events are not kept as such.
+    # The id names no record, because platform events are not records.
     body = {"id": salesforce_ids.record_id("e01", 1), "success": True, "errors": [enqueued]}
     return JSONResponse(body, status_code=201)
 
 
 def _without_attributes(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields as given; no compound can be written over REST, only its members."""
+    """Fields without `attributes`. REST cannot write a compound, only its members."""
     for name, value in fields.items():
         if name != "attributes" and isinstance(value, dict | list):
             raise RecordRefusedError(
                 "INVALID_FIELD_FOR_INSERT_UPDATE",
-                f"Unable to create/update fields: {name}. Please check the security settings of this field and "
+                f"Unable to create/update fields: {name}. Please check the security settings of "
+                "this field and "
                 "verify that it is read/write for your profile or permission set.",
                 (name,),
             )
@@ -289,7 +290,10 @@ def _as_result(refused: RecordRefusedError) -> dict[str, Any]:
 def _rolled_back(result: dict[str, Any]) -> dict[str, Any]:
     if not result["success"]:
         return result
-    why = "Record rolled back because not all records were valid and the request was using AllOrNone header"
+    why = (
+        "Record rolled back because not all records were valid and the request was using AllOrNone "
+        "header"
+    )
     error = {"statusCode": "ALL_OR_NONE_OPERATION_ROLLED_BACK", "message": why, "fields": []}
     return {"success": False, "errors": [error]}
 

@@ -1,4 +1,4 @@
-"""How the REST API lets requests in and answers: who is asking, JSON both ways, errors in Salesforce's shape."""
+"""Requests of the REST API: authentication, JSON both ways, errors in Salesforce's form."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _VERSION = re.compile(r"\d{2,3}\.0")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestRequest:
-    """A request that was let in.
+    """An authenticated request.
 
-    :param path: what the route's places hold.
-    :param headers: by lower-case name.
-    :param body: as it came.
+    :param path: parameters of the route.
+    :param headers: values by lower-case name.
+    :param body: raw bytes.
     """
 
     version: str
@@ -42,9 +42,9 @@ class RestRequest:
     session: OrgSession
 
     def json(self) -> Any:
-        """Body as JSON.
+        """Parse the body as JSON.
 
-        :raises RecordRefusedError: when it is none.
+        :raises RecordRefusedError: the body has another form.
         """
         try:
             return json_of(self.body)
@@ -54,9 +54,9 @@ class RestRequest:
             ) from error
 
     def fields(self) -> dict[str, Any]:
-        """Body as a JSON object.
+        """Parse the body as a JSON object.
 
-        :raises RecordRefusedError: when it is none.
+        :raises RecordRefusedError: the body has another form.
         """
         value = self.json()
         if not isinstance(value, dict):
@@ -65,7 +65,7 @@ class RestRequest:
 
     @property
     def origin(self) -> str:
-        """Where changes come from, as their events say it: the client's name only where it gives one."""
+        """Origin of changes, as stated in their events; names the client only if it gave a name."""
         options = dict(
             part.strip().partition("=")[::2]
             for part in self.headers.get("sforce-call-options", "").split(",")
@@ -78,9 +78,9 @@ Answer = Callable[[RestRequest], Any]
 
 
 class RestGate:
-    """Lets requests to one org in.
+    """Authenticates requests to one org.
 
-    :param org_id: the org whose tokens are good here.
+    :param org_id: the org whose tokens are valid here.
     """
 
     def __init__(self, state: EmulatorState, org_id: str) -> None:
@@ -88,9 +88,9 @@ class RestGate:
         self._org_id = org_id
 
     def serving(self, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-        """Make a handler: what `answer` returns is sent as JSON, a response as it is, None as 204 without a body.
+        """Make a handler: a result becomes JSON, a response stays, None becomes 204.
 
-        It is answered in a thread: a large query is not to hold up the streams.
+        `answer` runs in a thread, so that a large query does not block the streams.
         """
 
         async def handle(request: Request) -> Response:
@@ -131,9 +131,9 @@ class RestGate:
         )
 
     async def _fail_if_ordered(self) -> None:
-        """Let a request through, unless it is to fail.
+        """Raise an ordered fault, if any.
 
-        :raises RecordRefusedError: when it is, after the time asked for.
+        :raises RecordRefusedError: a fault was ordered; raised after its delay.
         """
         if fault := self._state.faults.take("rest"):
             await asyncio.sleep(fault.after_seconds or 0)

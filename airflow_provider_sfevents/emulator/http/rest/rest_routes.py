@@ -31,9 +31,9 @@ _METHODS = ["DELETE", "GET", "PATCH", "POST", "PUT"]
 
 
 def rest_routes(state: EmulatorState, org: Org) -> list[Route]:
-    """Make them; those with more words in their path come before those with places for any word.
+    """Routes of the REST API; literal paths come before paths with parameters.
 
-    None ends in a slash; see `without_slash`.
+    No path ends in a slash; see `without_slash`.
     """
 
     def publish(name: str, fields: dict[str, Any], user_id: str) -> str | None:
@@ -75,7 +75,7 @@ def rest_routes(state: EmulatorState, org: Org) -> list[Route]:
 
 
 def without_slash(app: Any) -> Any:
-    """Serve each resource of the REST API with a slash at its end, too, as clients write it."""
+    """Application that also accepts REST paths with a trailing slash, as some clients send."""
 
     async def answering(scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]

@@ -1,6 +1,6 @@
-"""What a client of the Tooling API does to an org's setup: each object's records listed, made, changed and removed.
+"""Setup records over the Tooling API: list, create, change and delete.
 
-A change names the fields of `Metadata` it is about; the others stay as they are.
+A change names the fields of `Metadata` to change; the others stay.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _NEEDED = {
 
 
 class SetupEdits:
-    """Changes one org's setup. Safe to use from any thread."""
+    """Reads and changes one org's setup. Safe to use from any thread."""
 
     def __init__(self, database: Database, managed: ManagedRegistry) -> None:
         self._database = database
         self._managed = managed
 
     def records(self, entity: str) -> list[Record]:
-        """Every record of one of the objects in `setup.OBJECTS`."""
+        """Every record of one of the objects in `setup_records.OBJECTS`."""
         if entity == setup_records.MANAGED:
             return [setup_records.managed_record(one) for one in self._managed.all()]
         if entity == setup_records.CHANNEL:
@@ -67,9 +67,10 @@ class SetupEdits:
         return [setup_records.member_record(channel, one) for channel, one in self._members()]
 
     def create(self, entity: str, fields: Mapping[str, Any], version: str) -> str:
-        """Add a record; its id.
+        """Create a record and return its id.
 
-        :raises RecordRefusedError: for fields that are missing, unknown or wrong; ManagedRefusedError likewise.
+        :raises RecordRefusedError: fields are missing, unknown or invalid; ManagedRefusedError
+            likewise.
         """
         name, metadata = _read(entity, fields)
         missing = [key for key in _NEEDED[entity] if not metadata.get(key)]
@@ -88,9 +89,10 @@ class SetupEdits:
             return self._create_member(name, metadata)
 
     def update(self, entity: str, record_id: str, fields: Mapping[str, Any]) -> None:
-        """Change a record that is there.
+        """Change an existing record.
 
-        :raises RecordRefusedError: for fields that are unknown, wrong or fixed; ManagedRefusedError likewise.
+        :raises RecordRefusedError: fields are unknown, invalid or fixed; ManagedRefusedError
+            likewise.
         """
         name, metadata = _read(entity, fields)
         if entity == setup_records.MANAGED:
@@ -103,7 +105,7 @@ class SetupEdits:
                 self._update_member(record_id, metadata)
 
     def delete(self, entity: str, record_id: str) -> None:
-        """Remove a record that is there; a channel goes with its members."""
+        """Delete an existing record; a channel is deleted with its members."""
         if entity == setup_records.MANAGED:
             self._managed.delete(record_id)
             return
@@ -114,7 +116,7 @@ class SetupEdits:
             channel, member = self._member_by_id(record_id)
             channel_edits.remove_member(self._database, channel, member.topic)
 
-    # --- managed subscriptions ---------------------------------------------------------------------------------------
+    # --- managed subscriptions --------------------------------------------------------------------
 
     def _update_managed(self, record_id: str, name: str, metadata: Mapping[str, Any]) -> None:
         values = _managed_values(metadata)
@@ -125,7 +127,7 @@ class SetupEdits:
             values["developer_name"] = name
         self._managed.update(record_id, **values)
 
-    # --- channels ----------------------------------------------------------------------------------------------------
+    # --- channels ---------------------------------------------------------------------------------
 
     def _create_channel(self, name: str, metadata: Mapping[str, Any]) -> str:
         kind = str(metadata["channelType"])
@@ -154,7 +156,7 @@ class SetupEdits:
                 return channel
         raise not_found()
 
-    # --- members -----------------------------------------------------------------------------------------------------
+    # --- members ----------------------------------------------------------------------------------
 
     def _create_member(self, name: str, metadata: Mapping[str, Any]) -> str:
         channel = self._channel(str(metadata["eventChannel"]))
@@ -178,7 +180,7 @@ class SetupEdits:
         channel_edits.put_member(self._database, channel, _with(member, metadata))
 
     def _members(self) -> Iterator[tuple[str, ChannelMember]]:
-        """Every member with its name, by channel."""
+        """Every member of every channel, with the name of the channel."""
         for channel in self._channels():
             for topic in channel.members:
                 yield channel.name, self._database.channels.member(channel.name, topic)
@@ -190,7 +192,10 @@ class SetupEdits:
         raise not_found()
 
     def _channel(self, name: str) -> str:
-        """Channel by its name without what it is of; the standard one is there from its first member on."""
+        """Channel by its short or full name or its id.
+
+        The standard channel is created with its first member.
+        """
         if name == short_name(channel_edits.ALL_CHANGES):
             if self._database.bus.topic(channel_edits.ALL_CHANGES) is None:
                 channel_edits.put(self._database, channel_edits.ALL_CHANGES, [])
@@ -201,7 +206,7 @@ class SetupEdits:
         raise _refused(f"there is no channel {name!r}")
 
     def _begin_change_events(self, entity: str) -> None:
-        """Let an object that nobody has used yet have its topic: to select it is what starts its change events."""
+        """Create the topic of an unused object: selecting an object starts its change events."""
         for name in self._database.names:
             made = self._database.sobject(name)
             schema = made.schema(snapshot=self._database.bus.knobs.snapshot_symbol)
@@ -213,7 +218,7 @@ class SetupEdits:
 def _read(entity: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Full name and metadata of a request.
 
-    :raises RecordRefusedError: for a field that is not there.
+    :raises RecordRefusedError: unknown field.
     """
     metadata = fields.get("Metadata") or {}
     unknown = [key for key in fields if key not in {"FullName", "Metadata"}]
@@ -232,7 +237,7 @@ def _managed_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with(member: ChannelMember, metadata: Mapping[str, Any]) -> ChannelMember:
-    """Member with the settings that are given; null takes one away."""
+    """Copy of a member with the given settings; null removes a setting."""
     if "enrichedFields" in metadata:
         fields = metadata["enrichedFields"] or []
         if not isinstance(fields, list):

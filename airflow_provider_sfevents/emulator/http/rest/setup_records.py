@@ -1,7 +1,8 @@
-"""Records of an org's setup as the Tooling API has them: managed subscriptions, channels, channels' members. Pure.
+"""Setup records of the Tooling API: managed subscriptions, channels and their members. Pure.
 
-Fields and ids' prefixes: Tooling API guide, "ManagedEventSubscription", "PlatformEventChannel",
-"PlatformEventChannelMember". `EventChannel` and `SelectedEntity` are given by name; which the real ones are is not known.
+Fields and id prefixes: Tooling API guide, "ManagedEventSubscription", "PlatformEventChannel",
+"PlatformEventChannelMember". `EventChannel` and `SelectedEntity` are given by name; the form in
+live orgs is not known.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ MANAGED = "ManagedEventSubscription"
 CHANNEL = "PlatformEventChannel"
 MEMBER = "PlatformEventChannelMember"
 UNBOUNDED = ("FullName", "Metadata")
-"""Fields that a query may ask for of one record only."""
-# So that no condition can be about it, as on the platform.
+"""Fields that a query can select for a single record only."""
+# This type cannot be used in a condition, as on the platform.
 _METADATA = DeclaredField(name="Metadata", kind="StringPlusClob")
 
 
@@ -47,9 +48,9 @@ OBJECTS = {
     )
 }
 NOT_KEPT = ("IsDeleted", "SystemModstamp")
-"""Fields of every object that setup does not keep."""
+"""System fields that setup records do not have."""
 SINCE = {MANAGED: 60.0}
-"""Version of the API that has an object first; the others are older than any that is served."""
+"""First API version of an object; the others are older than any served version."""
 
 
 def managed_record(config: ManagedConfig) -> Record:
@@ -82,7 +83,10 @@ def channel_record(channel: str, label: str) -> Record:
 
 
 def member_record(channel: str, member: ChannelMember) -> Record:
-    """:param member: with its name."""
+    """Record of a channel's member.
+
+    :param member: member with its name.
+    """
     enriched = [{"name": name} for name in member.enriched_fields]
     metadata = {
         "eventChannel": short_name(channel),

@@ -1,4 +1,4 @@
-"""Queries over REST: the first records, and the rest page by page."""
+"""Queries over REST: first page, and further pages by a cursor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Cursor:
 
 
 class QueryResource:
-    """Routes of one org. A cursor keeps what its query found: later changes do not show."""
+    """Query routes of one org. A cursor keeps its result; later changes do not show."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -100,10 +100,10 @@ class QueryResource:
 
 
 def run(database: Database, query: soql.Query, text: str, *, deleted: bool) -> QueryResult:
-    """Carry out a query on the records as they are.
+    """Run a query on the current records.
 
-    :param text: of the query, to show where it is wrong.
-    :raises RecordRefusedError: for an object or a field that is not there.
+    :param text: text of the query, to mark the position of an error.
+    :raises RecordRefusedError: unknown object or field.
     """
     try:
         sobject = database.sobject(query.entity)

@@ -1,4 +1,4 @@
-"""The Tooling API over an org's setup: queries, and records made, read, changed and removed."""
+"""The Tooling API over an org's setup: query, create, read, change and delete records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BASE = "/services/data/v{version}/tooling"
 
 
 class ToolingResource:
-    """Routes of one org."""
+    """Tooling routes of one org."""
 
     def __init__(self, edits: SetupEdits) -> None:
         self._edits = edits
@@ -63,7 +63,8 @@ class ToolingResource:
         if asks_whole and count > 1:
             raise RecordRefusedError(
                 "MALFORMED_QUERY",
-                "When retrieving results with Metadata or FullName fields, the query qualifications must specify no "
+                "When retrieving results with Metadata or FullName fields, the query "
+                "qualifications must specify no "
                 f"more than one row for retrieval. Result size: {count}",
             )
         rows = [
@@ -111,7 +112,7 @@ class ToolingResource:
 
 
 def _refusing(answer: Callable[[RestRequest], Any]) -> Answer:
-    """Answer that tells a refusal of the managed subscriptions' registry as any other."""
+    """Handler that reports a refusal of the managed registry like any other refusal."""
 
     def answering(asked: RestRequest) -> Any:
         try:
@@ -123,7 +124,7 @@ def _refusing(answer: Callable[[RestRequest], Any]) -> Answer:
 
 
 def _sobject(name: str, asked: RestRequest) -> SObject | None:
-    """Object by its name in any case, if this version of the API has it."""
+    """Object by its name in any case; None if this API version does not have it."""
     for known in setup_records.OBJECTS.values():
         if known.name.lower() == name.lower():
             return (

@@ -1,9 +1,10 @@
-"""The filter of a channel's member: which events it lets through. Pure.
+"""Filter expressions of channel members. Pure.
 
-The grammar, from Salesforce's guide to filtering custom channels: a SOQL condition without WHERE; text with
-`= != IN NOT IN LIKE`, numbers with `= != < <= > >=`, booleans and times with `= !=`, lookups and picklists with
-`= != IN NOT IN`; `AND`, `OR`, brackets, `null`, `LOWER()`; of a compound its members only, with a dot.
-Text is compared with case, unlike in SOQL: otherwise LOWER() would be of no use. That is an assumption.
+The grammar, from Salesforce's guide to filtering custom channels: a SOQL condition without WHERE;
+text with `= != IN NOT IN LIKE`, numbers with `= != < <= > >=`, booleans and times with `= !=`,
+lookups and picklists with `= != IN NOT IN`; `AND`, `OR`, brackets, `null`, `LOWER()`; of a compound
+only its members, with a dot. Text comparison is case-sensitive, unlike in SOQL, because LOWER()
+would be useless otherwise. That is an assumption.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class ChannelFilter:
-    """A filter that fits its event's schema.
+    """A filter that was checked against its event's schema.
 
-    :param kinds: types of the fields it compares, by their paths.
+    :param kinds: types of the compared fields, by path.
     """
 
     condition: Condition
@@ -53,14 +54,17 @@ class ChannelFilter:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Fields it looks at, compounds by their own names: what the channel adds to updates and deletions."""
+        """Fields that it compares, with compounds by their own names.
+
+        The channel adds these fields to updates and deletions.
+        """
         return tuple(dict.fromkeys(path.partition(".")[0] for path in self.kinds))
 
     def lets_through(self, record: Mapping[str, Any], now: datetime) -> bool:
-        """Whether an event passes.
+        """True if an event passes.
 
-        :param record: its payload's fields as they are on the wire.
-        :param now: aware; what `TODAY` means.
+        :param record: fields of the payload as on the wire.
+        :param now: aware time that `TODAY` refers to.
         """
         return self._holds(self.condition, record, now)
 
@@ -73,9 +77,9 @@ class ChannelFilter:
 
 
 def read(text: str, schema: Schema) -> ChannelFilter:
-    """Read a filter and hold it against the schema of the events it is for.
+    """Parse a filter and check it against the schema of its events.
 
-    :raises RecordRefusedError: for what is no filter, or not one of these events.
+    :raises RecordRefusedError: invalid filter, or not applicable to these events.
     """
     kinds = kinds_of(schema)
     condition = _checked(soql.parse_filter(text), schema["name"], kinds)
@@ -83,7 +87,7 @@ def read(text: str, schema: Schema) -> ChannelFilter:
 
 
 def kinds_of(schema: Schema) -> dict[str, str]:
-    """Types of the fields that can be compared, by path: `Phone`, `BillingAddress.City`."""
+    """Types of the comparable fields, by path: `Phone`, `BillingAddress.City`."""
     inside = field_bitmaps.compounds(schema)
     found: dict[str, str] = {}
     for at, field in enumerate(schema["fields"]):
@@ -99,7 +103,7 @@ def _kind(field: Schema) -> str:
 
 
 def _checked(condition: Condition, entity: str, kinds: Mapping[str, str]) -> Condition:
-    """Condition with the fields spelt as the schema has them."""
+    """Copy of a condition with the schema's spelling of the fields."""
     if isinstance(condition, CombinedCondition):
         if condition.how == "NOT":
             raise _refused("NOT is no part of a filter; use != or NOT IN")
@@ -125,7 +129,7 @@ def _operators(path: str, kind: str) -> frozenset[str]:
         return _AMONG
     if not _is_text(kind):
         return _EQUAL
-    # A long text may be sent as a diff, which could not be compared.
+    # A long text may be sent as a diff, which cannot be compared.
     is_long = kind in text_diffs.KINDS and "." not in path
     return frozenset() if is_long else _AMONG | {"LIKE"}
 
@@ -224,7 +228,7 @@ def _moment(text: str, kind: str) -> Any:
 
 
 def _days(name: str, now: datetime) -> tuple[int, int]:
-    """First moment of the days, in UTC, and the first one after them; in milliseconds."""
+    """Start of the first day and of the day after the last one, in UTC milliseconds."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     starts = {"YESTERDAY": -1, "TODAY": 0, "TOMORROW": 1}
     if name in starts:

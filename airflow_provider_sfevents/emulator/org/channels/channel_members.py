@@ -1,6 +1,6 @@
-"""What channels are told beside their members' names: labels, and for each member the fields it adds and the filter it has.
+"""Settings of channels: labels, and the enriched fields and filters of members. Pure.
 
-Membership itself is the bus's: a channel is a topic that names other topics. Here is what no topic says. Pure.
+Membership itself is on the bus: a channel is a topic that names other topics.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MOST_ENRICHED = 10
-"""Fields that a member may add (Change Data Capture Developer Guide)."""
+"""Most enriched fields of a member (Change Data Capture Developer Guide)."""
 CUSTOM = "__chn"
-"""How the names of an org's own channels end."""
+"""Suffix of custom channel names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelMember:
-    """What a channel carries of one event or object.
+    """Settings of a channel for one event or object.
 
-    :param topic: the member's topic, or the name of its event or object.
-    :param enriched_fields: of an object: what its updates and deletions on this channel carry even where it did not
-        change; a compound by its own name.
-    :param filter: condition an event must meet to be carried, as in SOQL behind WHERE; empty for every event.
-    :param name: full name of the member's record in the Tooling API; made of the other names where it is empty.
+    :param topic: topic of the member, or the name of its event or object.
+    :param enriched_fields: fields of an object that its updates and deletions on this channel carry
+        even if unchanged; a compound by its own name.
+    :param filter: condition that events must meet, as in SOQL after WHERE; empty for every event.
+    :param name: full name of the member's record in the Tooling API; derived from the other names
+        if empty.
     """
 
     topic: str
@@ -39,9 +40,9 @@ class ChannelMember:
 
 @dataclass(slots=True)
 class Channels:
-    """Labels and members' settings of an org's channels.
+    """Labels and member settings of an org's channels.
 
-    Who changes it locks. What is read is never changed in place, so that who publishes need not lock.
+    A writer holds a lock. Published values are replaced, never changed, so readers need no lock.
     """
 
     _labels: dict[str, str] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Channels:
         return self._labels.get(channel) or short_name(channel).removesuffix(CUSTOM)
 
     def members(self, channel: str) -> Mapping[str, ChannelMember]:
-        """Settings by the member's topic; a member without any may be missing."""
+        """Settings by the member's topic; members without settings may be missing."""
         return self._members.get(channel, {})
 
     def member(self, channel: str, topic: str) -> ChannelMember:
@@ -61,11 +62,11 @@ class Channels:
         return found if found.name else named(found, channel)
 
     def of_topic(self, topic: str) -> Mapping[str, ChannelMember]:
-        """Settings that channels have for a topic, by channel."""
+        """Settings of all channels for a topic, by channel."""
         return self._by_topic.get(topic, {})
 
     def to_json(self) -> dict[str, Any]:
-        """Note that says all of it."""
+        """Note with all settings."""
         members = {
             channel: [asdict(one) for one in settings.values()]
             for channel, settings in self._members.items()
@@ -73,7 +74,7 @@ class Channels:
         return {"labels": self._labels, "members": members}
 
     def restore(self, fact: Mapping[str, Any]) -> None:
-        """Take over what a note says."""
+        """Apply a note."""
         self._labels |= fact.get("labels", {})
         for channel, members in fact.get("members", {}).items():
             made = [_restored(one) for one in members]
@@ -90,23 +91,23 @@ def _restored(value: Mapping[str, Any]) -> ChannelMember:
 
 
 def named(member: ChannelMember, channel: str) -> ChannelMember:
-    """Member with the name that Salesforce's guides give such a record: the channel's and the event's."""
+    """Copy of a member with the usual record name: the channel's and the event's."""
     parts = (short_name(channel).removesuffix(CUSTOM), short_name(member.topic).replace("__", "_"))
     return replace(member, name="_".join(parts))
 
 
 def short_name(topic: str) -> str:
-    """`Sales__chn` for `/data/Sales__chn`."""
+    """Last part of a topic name: `Sales__chn` of `/data/Sales__chn`."""
     return topic.rpartition("/")[2]
 
 
 def channel_id(channel: str) -> str:
-    """Id of a channel's record; the same for the same name."""
+    """Record id of a channel, derived from its name."""
     return _id("0YL", channel)
 
 
 def member_id(channel: str, topic: str) -> str:
-    """Id of a member's record; the same for the same names."""
+    """Record id of a member, derived from its names."""
     return _id("0v8", f"{channel} {topic}")
 
 

@@ -1,6 +1,6 @@
-"""Which events a channel carries, by the filters of its members, and which fields it adds for them.
+"""Selection of events for channels by member filters, and the fields that channels add.
 
-Gap events and what cannot be read are carried: a filter drops what it has read and found wanting, nothing else.
+Gap events and unreadable events are carried: a filter drops only an event that it has read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class ChannelSelection:
-    """Applies the settings of an org's channels to what is published. Takes no lock: the bus has its own."""
+    """Applies the settings of an org's channels to published events.
+
+    It takes no lock, because the bus has one.
+    """
 
     def __init__(self, bus: Bus, channels: Channels, clock: EmulatorClock) -> None:
         self._bus = bus
@@ -34,7 +37,7 @@ class ChannelSelection:
         self._clock = clock
 
     def dress(self, topic: str, event: EncodedEvent) -> EncodedEvent:
-        """Event, with the channels noted that leave it out."""
+        """Copy of an event that marks the channels whose filters drop it."""
         settings = self._channels.of_topic(topic).items()
         filtered = {channel: one.filter for channel, one in settings if one.filter}
         if not filtered:
@@ -47,7 +50,10 @@ class ChannelSelection:
         return replace(event, on_channels=carried)
 
     def added(self, topic: str) -> dict[str, set[str]]:
-        """Fields that channels add to a topic's updates and deletions, by channel; compounds by their own names."""
+        """Fields that channels add to a topic's updates and deletions, by channel.
+
+        Compounds are given by their own names.
+        """
         return {
             channel: {*member.enriched_fields, *self._of_filter(topic, member)}
             for channel, member in self._channels.of_topic(topic).items()
@@ -74,14 +80,14 @@ class ChannelSelection:
             return ()
         try:
             return compiled(member.filter, schema).fields
-        except RecordRefusedError:  # the schema has lost a field of it
+        except RecordRefusedError:  # the schema no longer has one of its fields
             return ()
 
 
 @lru_cache(maxsize=256)
 def compiled(text: str, schema_json: str) -> channel_filters.ChannelFilter:
-    """Filter that fits a schema, read once.
+    """Cached filter, checked against a schema.
 
-    :raises RecordRefusedError: when it does not.
+    :raises RecordRefusedError: the filter does not fit the schema.
     """
     return channel_filters.read(text, json.loads(schema_json))

@@ -1,7 +1,7 @@
-"""One field's value: as a client writes it, as a record holds it, as JSON and CSV show it.
+"""Conversions of field values between clients, records, JSON and CSV.
 
-A record holds what a change event would: text, numbers, booleans, and times as milliseconds. An empty text is no value,
-as on the platform.
+A record holds values as change events do: text, numbers, booleans, and times as milliseconds. Empty
+text is no value, as on the platform.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _LARGEST_INT = 2**31 - 1
 
 
 def read(value: Any, field: Field) -> Any:
-    """Value as a record holds it; None for no value.
+    """Parse a value to its form in a record; None for no value.
 
-    :param value: as JSON has it, or a `datetime`, `date`, `time` or `Decimal`.
-    :raises RecordRefusedError: when it is none of the field's type.
+    :param value: JSON value, or a `datetime`, `date`, `time` or `Decimal`.
+    :raises RecordRefusedError: the value does not fit the field's type.
     """
     if value is None or value == "":
         return None
@@ -54,14 +54,14 @@ def read(value: Any, field: Field) -> Any:
 
 
 def as_json(held: Any, kind: str) -> Any:
-    """Value as REST shows it; times in the formats of the REST API guide."""
+    """Value in REST's JSON; times in the formats of the REST API guide."""
     if held is None or kind not in _TEMPORAL:
         return held
     return _moment(held, kind, zone="+0000")
 
 
 def as_csv(held: Any, kind: str) -> str:
-    """Value as a bulk result shows it; nothing for no value."""
+    """Value in a bulk result; empty for no value."""
     match held:
         case None:
             return ""
@@ -71,7 +71,7 @@ def as_csv(held: Any, kind: str) -> str:
 
 
 def as_iso(held: Any, kind: str) -> Any:
-    """Value as the emulator's own verbs show it: times in ISO-8601."""
+    """Value for the emulator's verbs: times as ISO-8601."""
     if held is None or kind not in _TEMPORAL:
         return held
     at = _EPOCH + timedelta(milliseconds=held)

@@ -1,7 +1,7 @@
-"""What an object is: its fields as change events have them, and as REST and SOQL have them.
+"""Object definitions: fields of change events, and fields of REST and SOQL.
 
-A change event has one field `BillingAddress`; REST has `BillingStreet`, `BillingCity` ... beside it. Records hold the
-latter, plain, and this module says which belongs to which.
+A change event has one field `BillingAddress`; REST also has `BillingStreet`, `BillingCity` ...
+Records hold the plain REST fields; this module maps one form to the other.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ STAMPS = {
     "LastModifiedDate": "DateTime",
     "LastModifiedById": "Lookup",
 }
-"""System fields of every object's change events, in the order live orgs have them."""
+"""System fields of every object's change events, in the order of live orgs."""
 PERSON_NAMES = ("PersonName", "Switchable_PersonName")
 _SYSTEM = {"Id": "EntityId", "IsDeleted": "Boolean", "SystemModstamp": "DateTime"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredField:
-    """A field as change events have it.
+    """Field of change events.
 
-    :param number: which of the org's custom fields it is; 0 for a standard one.
+    :param number: number of the custom field in the org; 0 for a standard field.
     """
 
     name: str
@@ -39,11 +39,11 @@ class DeclaredField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field as REST and SOQL have it.
+    """Field of REST and SOQL.
 
-    :param event: the change event's field that carries it; empty where none does.
-    :param member: of that field, where it is a compound.
-    :param read_only: the platform sets it.
+    :param event: field of the change event that carries it; empty if none.
+    :param member: member of that field, if it is a compound.
+    :param read_only: set by the platform only.
     """
 
     name: str
@@ -55,18 +55,18 @@ class Field:
 
     @property
     def path(self) -> str:
-        """As bitmaps name it: `Phone`, `BillingAddress.City`."""
+        """Path of the field in bitmaps: `Phone`, `BillingAddress.City`."""
         return f"{self.event}.{self.member}" if self.member else self.event
 
 
 @dataclass(frozen=True, kw_only=True)
 class SObject:
-    """One object of an org.
+    """Object type of an org.
 
-    :param prefix: three characters that its records' ids begin with.
-    :param declared: its change events' fields behind the header, in their order.
-    :param required: names of fields that a new record must have.
-    :param tracked: whether its changes are published.
+    :param prefix: first three characters of its records' ids.
+    :param declared: fields of its change events after the header, in order.
+    :param required: fields that a new record must have.
+    :param tracked: changes are published.
     """
 
     name: str
@@ -78,14 +78,14 @@ class SObject:
 
     @cached_property
     def fields(self) -> Mapping[str, Field]:
-        """Fields that hold a value of their own, by name, in order."""
+        """Fields with a value of their own, by name, in order."""
         system = [Field(name=name, kind=kind, read_only=True) for name, kind in _SYSTEM.items()]
         own = [field for one in self.declared for field in self._plain(one)]
         return {field.name: field for field in (system[0], *own, *system[1:])}
 
     @cached_property
     def compounds(self) -> Mapping[str, DeclaredField]:
-        """Fields that are made of others: addresses, locations, a person's name."""
+        """Compound fields: addresses, locations, a person's name."""
         return {
             one.name: one
             for one in self.declared
@@ -97,16 +97,16 @@ class SObject:
         return self.name.endswith("__c")
 
     def find(self, name: str) -> Field | DeclaredField:
-        """Field by its name in any case; a compound where the name is that of one and of no plain field.
+        """Field by its name in any case; a plain field takes precedence over a compound.
 
-        :raises RecordRefusedError: when there is none.
+        :raises RecordRefusedError: unknown field.
         """
         if found := self._by_lower_name.get(name.lower()):
             return found
         raise no_such_column(name, self.name)
 
     def of_compound(self, name: str) -> dict[str, Field]:
-        """Plain fields of a compound, by its members' names."""
+        """Plain fields of a compound, by member name."""
         return {
             field.member: field
             for field in self.fields.values()
@@ -174,7 +174,7 @@ class SObject:
 
 
 def flat_name(compound: DeclaredField, member: str) -> str:
-    """Name of a compound's member in REST: `BillingCity`, `FirstName`, `Home__City__s`."""
+    """REST name of a compound's member: `BillingCity`, `FirstName`, `Home__City__s`."""
     if compound.kind in PERSON_NAMES:
         return member
     if compound.name.endswith("__c"):
@@ -183,9 +183,9 @@ def flat_name(compound: DeclaredField, member: str) -> str:
 
 
 def expand(sobject: SObject, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the members of compounds one by one, all of them for None; other fields stay as they are.
+    """Replace compounds by their members; None becomes None for all members.
 
-    :raises RecordRefusedError: for a member the compound does not have.
+    :raises RecordRefusedError: the compound has no such member.
     """
     plain: dict[str, Any] = {}
     for name, value in given.items():

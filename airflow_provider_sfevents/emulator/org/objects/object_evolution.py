@@ -1,4 +1,4 @@
-"""How an object comes to be: a built-in one with more fields, or a custom one. No I/O."""
+"""Definition of objects and changes of their fields. No I/O."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def define(
     known: tuple[SObject, ...],
     knobs: Knobs,
 ) -> SObject:
-    """Object of this name.
+    """Define a built-in object, or a custom one.
 
-    :param fields: types by field name; a built-in object has these behind its own.
-    :param known: objects the org has already; the object's own earlier definition among them keeps its prefix.
-    :raises EmulatorError: for a name that is neither built in nor a custom object's, or an unknown type.
+    :param fields: types by field name; a built-in object has these after its own.
+    :param known: existing objects of the org; an earlier definition keeps its prefix.
+    :raises EmulatorError: the name is neither built in nor a custom object's, or a type is unknown.
     """
     before = next((one for one in known if one.name == name), None)
     if name in STANDARD:
@@ -47,7 +47,8 @@ def define(
         kinds = {"OwnerId": "Lookup", "Name": "Text", **STAMPS, **fields}
     else:
         raise EmulatorError(
-            f"object {name!r} is neither built in ({', '.join(STANDARD)}) nor a custom object, whose name ends in __c"
+            f"object {name!r} is neither built in ({', '.join(STANDARD)}) nor a custom object, "
+            "whose name ends in __c"
         )
     declared = _declared(kinds, before.declared if before else (), known)
     if wrong := set(required) - {of for one in declared for of in _names(one, knobs)}:
@@ -63,7 +64,7 @@ def define(
 
 
 def adopted(name: str, schema: dict[str, Any], known: tuple[SObject, ...], knobs: Knobs) -> SObject:
-    """Object of an entity that has only had change events so far, with the fields of their schema."""
+    """Define an object from the schema of an entity that only had change events."""
     kinds = {field["name"]: _kind(field["doc"]) for field in schema["fields"][1:]}
     standard = STANDARD.get(name)
     made = SObject(
@@ -79,14 +80,16 @@ def adopted(name: str, schema: dict[str, Any], known: tuple[SObject, ...], knobs
 def evolved(
     sobject: SObject, add: Mapping[str, str], remove: Iterable[str], known: tuple[SObject, ...]
 ) -> SObject:
-    """Next version: without some fields, with new ones at the end.
+    """Next version of an object: fields removed, new fields appended.
 
-    :raises EmulatorError: when a field to remove is not there or is the platform's, or one to add is there.
+    :raises EmulatorError: a field to remove is missing or belongs to the platform, or a field to
+        add exists.
     """
     gone, here = set(remove), {one.name for one in sobject.declared}
     if missing := gone - here:
         raise EmulatorError(
-            f"{sobject.name} has no field {min(missing)!r} to remove; it has {', '.join(sorted(here))}"
+            f"{sobject.name} has no field {min(missing)!r} to remove; it has "
+            f"{', '.join(sorted(here))}"
         )
     if kept := gone & {*STAMPS, *sobject.required}:
         raise EmulatorError(f"{sobject.name}: field {min(kept)!r} cannot be removed")
@@ -97,9 +100,9 @@ def evolved(
 
 
 def converted(sobject: SObject, name: str, kind: str) -> SObject:
-    """Version in which a field has another type, in its old place.
+    """Version of an object in which a field has another type, in its old position.
 
-    :raises EmulatorError: for a field that is not there, is a compound, or becomes one.
+    :raises EmulatorError: the field does not exist, or is or becomes a compound.
     """
     kind = avro_types.canonical(name, kind)
     if name not in sobject.fields or name in sobject.compounds:
@@ -114,7 +117,7 @@ def converted(sobject: SObject, name: str, kind: str) -> SObject:
 
 
 def restored(value: dict[str, Any]) -> SObject:
-    """Object as the log has it."""
+    """Object from its journal form."""
     return SObject.from_json(value)
 
 
@@ -128,7 +131,10 @@ def _standard(name: str, knobs: Knobs) -> dict[str, str]:
 def _declared(
     kinds: Mapping[str, str], before: tuple[DeclaredField, ...], known: tuple[SObject, ...]
 ) -> tuple[DeclaredField, ...]:
-    """Fields with their numbers: custom ones are counted through the whole org, and keep theirs."""
+    """Declare fields with their numbers.
+
+    Custom fields are counted in the whole org, and keep their numbers.
+    """
     numbers = {one.name: one.number for one in before}
     last = max((one.number for other in known for one in other.declared), default=0)
     made = []
@@ -141,18 +147,18 @@ def _declared(
 
 
 def _kind(doc: str) -> str:
-    """Type that a schema's hint names."""
+    """Field type from a schema's hint."""
     role, _, rest = doc.partition(":")
     return "Lookup" if role == "ForeignKey" else rest.partition(":")[0]
 
 
 def _names(one: DeclaredField, knobs: Knobs) -> list[str]:
-    """Names a declared field has in REST."""
+    """REST names of a declared field."""
     probe = SObject(name="", prefix="", declared=(one,), state_picklists=knobs.state_picklists)
     return list(probe.fields)
 
 
 def _prefix(known: tuple[SObject, ...]) -> str:
-    """Next free prefix of a custom object: a00, a01 ... as the platform gives them out."""
+    """Next free prefix of a custom object: a00, a01 ... as on the platform."""
     customs = sum(1 for one in known if one.is_custom)
     return f"a{_BASE36[customs // 36]}{_BASE36[customs % 36]}"

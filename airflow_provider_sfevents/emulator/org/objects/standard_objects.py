@@ -1,4 +1,4 @@
-"""Objects every org has: fields that a small sales team fills in, in the order live orgs have them."""
+"""Built-in objects, with common fields in the order of live orgs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from airflow_provider_sfevents.emulator.org.objects.object_definitions import ST
 class StandardObject:
     """A built-in object.
 
-    :param own: fields before the system ones.
-    :param more: fields behind them.
+    :param own: fields before the system fields.
+    :param more: fields after them.
     """
 
     prefix: str
@@ -121,4 +121,7 @@ PERSON_FIELDS = {
     "PersonTitle": "Text",
     "PersonBirthdate": "Birthday",
 }
-"""What an account has besides in an org with person accounts; values of the contact behind it."""
+"""Additional fields of an account in an org with person accounts.
+
+They hold values of the contact behind the account.
+"""

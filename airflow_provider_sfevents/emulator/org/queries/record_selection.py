@@ -1,7 +1,8 @@
-"""Which records a query finds, in which order, and which of their fields it shows. Pure.
+"""Selection of records by a query: filter, order and columns. Pure.
 
-Rules, from the SOQL guide: text is compared without case; a field without a value is found by `= null`, `!=` and `NOT IN` only;
-ids compare in both lengths; no value sorts first unless told otherwise.
+Rules, from the SOQL guide: text is compared case-insensitively; a field without a value is found by
+`= null`, `!=` and `NOT IN` only; ids compare in both lengths; records without a value sort first by
+default.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryResult:
-    """What a query found.
+    """Result of a query.
 
-    :param columns: what it shows of each record; none where it asked for their number only.
+    :param columns: selected columns; none for a count.
     """
 
     sobject: SObject
@@ -60,11 +61,11 @@ class QueryResult:
 def select(
     query: Query, sobject: SObject, records: Sequence[Record], *, deleted: bool
 ) -> QueryResult:
-    """Carry out a query.
+    """Run a query.
 
-    :param records: all of the object's.
-    :param deleted: whether those in the recycle bin are found too.
-    :raises RecordRefusedError: for a field that is not there, or cannot be compared so.
+    :param records: all records of the object.
+    :param deleted: include records in the recycle bin.
+    :raises RecordRefusedError: unknown field, or a comparison that it does not support.
     """
     columns = _columns(query, sobject)
     test = _test(query.where, sobject) if query.where else None
@@ -90,15 +91,17 @@ def _columns(query: Query, sobject: SObject) -> tuple[Column, ...]:
 
 
 def _column(sobject: SObject, name: str) -> Column:
-    """Column by its name, maybe behind the object's own: `Account.Name`."""
+    """Column by its name, with or without the object's name: `Account.Name`."""
     own, _, rest = name.partition(".")
     try:
         return sobject.find(rest if own.lower() == sobject.name.lower() and rest else name)
     except RecordRefusedError as error:
         raise RecordRefusedError(
             "INVALID_FIELD",
-            f"\nNo such column '{name}' on entity '{sobject.name}'. If you are attempting to use a custom field, be sure to "
-            "append the '__c' after the custom field name. Please reference your WSDL or the describe call for the "
+            f"\nNo such column '{name}' on entity '{sobject.name}'. If you are attempting to use a "
+            "custom field, be sure to "
+            "append the '__c' after the custom field name. Please reference your WSDL or the "
+            "describe call for the "
             "appropriate names.",
         ) from error
 
@@ -156,9 +159,9 @@ def _ordered(compare: Callable[[Any, Any], bool], held: Any, limit: Any) -> bool
 
 
 def _operand(one: SoqlLiteral, name: str, kind: str) -> Any:
-    """Value to compare a field with, of the field's own type.
+    """Value to compare, of the field's type.
 
-    :raises RecordRefusedError: where the query writes it as another type.
+    :raises RecordRefusedError: the query writes it as another type.
     """
     if one.value is None:
         return None
@@ -174,7 +177,8 @@ def _operand(one: SoqlLiteral, name: str, kind: str) -> Any:
     if not as_written[one.kind]:
         raise RecordRefusedError(
             "INVALID_FIELD",
-            f"value of filter criterion for field '{name}' must be of type {_spelt(kind)} and should "
+            f"value of filter criterion for field '{name}' must be of type {_spelt(kind)} and "
+            "should "
             f"{'' if _spelt(kind) == 'string' else 'not '}be enclosed in quotes",
         )
     if one.kind != "moment":
@@ -202,7 +206,7 @@ def _key(value: Any) -> Any:
 
 
 def _like(pattern: Any) -> re.Pattern[str]:
-    """Pattern with `%` for any text and `_` for one character."""
+    """Regular expression of a LIKE pattern: `%` for any text, `_` for one character."""
     signs = {"%": ".*", "_": "."}
     return re.compile("".join(signs.get(c, re.escape(c)) for c in str(pattern)), re.DOTALL)
 

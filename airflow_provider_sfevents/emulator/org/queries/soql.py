@@ -1,7 +1,8 @@
-"""What a SOQL query asks for. Pure: text in, a `Query` out.
+"""Parser of SOQL queries and filter conditions. Pure.
 
-Understood: fields, `FIELDS(ALL)`, `COUNT()`; `WHERE` with `= != < > <= >= IN NOT IN LIKE`, `AND`, `OR`, `NOT` and brackets;
-`ORDER BY`; `LIMIT`; `OFFSET`. All else is refused as Salesforce refuses what it cannot read, with MALFORMED_QUERY.
+Supported: fields, `FIELDS(ALL)`, `COUNT()`; `WHERE` with `= != < > <= >= IN NOT IN LIKE`, `AND`,
+`OR`, `NOT` and brackets; `ORDER BY`; `LIMIT`; `OFFSET`. Everything else is refused with
+MALFORMED_QUERY, as Salesforce refuses an unreadable query.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 from airflow_provider_sfevents.emulator.org.record_errors import RecordRefusedError
 
 MOST_BOUNDED = 200
-_DEEPEST = 100  # brackets and NOTs around a condition
 """Largest LIMIT of a query for all fields."""
+_DEEPEST = 100  # brackets and NOTs around a condition
 _TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:\\.|[^'\\])*')
     |(?P<moment>\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d))?(?![\w.]))
@@ -42,10 +43,10 @@ _NOT_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class SoqlLiteral:
-    """A value in a query.
+    """A literal value in a query.
 
-    :param kind: how it is written: in quotes, as a number, as a date or time, as a word (true, false, null); in a channel's
-        filter also as the name of some days (`TODAY`, `LAST_N_DAYS:7`).
+    :param kind: notation: in quotes, as a number, as a date or time, as a word (true, false, null);
+        in a channel's filter also a name of days (`TODAY`, `LAST_N_DAYS:7`).
     """
 
     kind: Literal["text", "number", "moment", "word", "named"]
@@ -54,9 +55,9 @@ class SoqlLiteral:
 
 @dataclass(frozen=True, slots=True)
 class SoqlComparison:
-    """Field, operator in capitals, one value or, with IN and NOT IN, several.
+    """A comparison: field, operator in capitals, and one value, or several for IN and NOT IN.
 
-    :param lower: in a channel's filter, whether it is `LOWER()` of the field.
+    :param lower: in a channel's filter, compare `LOWER()` of the field.
     """
 
     field: str
@@ -67,7 +68,7 @@ class SoqlComparison:
 
 @dataclass(frozen=True, slots=True)
 class CombinedCondition:
-    """Conditions joined by AND, by OR, or one negated by NOT."""
+    """Conditions joined by AND or OR, or one condition negated by NOT."""
 
     how: Literal["AND", "OR", "NOT"]
     parts: tuple[Condition, ...]
@@ -77,7 +78,7 @@ Condition = SoqlComparison | CombinedCondition
 
 
 class SortKey(NamedTuple):
-    """One key to sort by."""
+    """One sort key."""
 
     field: str
     descending: bool = False
@@ -86,9 +87,9 @@ class SortKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query that was understood.
+    """A parsed query.
 
-    :param fields: names as they were written; empty for all fields or a count.
+    :param fields: names as written; empty for all fields or a count.
     :param every: `FIELDS(ALL)`.
     """
 
@@ -109,23 +110,23 @@ class _Token(NamedTuple):
 
 
 def parse(text: str) -> Query:
-    """Read a query.
+    """Parse a query.
 
-    :raises RecordRefusedError: with MALFORMED_QUERY, for what is not SOQL or beyond what is understood here.
+    :raises RecordRefusedError: MALFORMED_QUERY: not SOQL, or not supported.
     """
     return _Parser(text).query()
 
 
 def parse_filter(text: str) -> Condition:
-    """Read the filter of a channel's member: a condition alone, which may use `LOWER()` and name days.
+    """Parse a channel member's filter: a condition that may use `LOWER()` and names of days.
 
-    :raises RecordRefusedError: with MALFORMED_QUERY, for what is none.
+    :raises RecordRefusedError: MALFORMED_QUERY: no valid condition.
     """
     return _Parser(text, filters=True).condition_alone()
 
 
 class _Parser:
-    """Goes through the tokens of one query, or of one filter."""
+    """Recursive descent parser of one query or one filter."""
 
     def __init__(self, text: str, *, filters: bool = False) -> None:
         self._text = text
@@ -182,7 +183,10 @@ class _Parser:
         return tuple(names), False, False
 
     def _condition(self) -> Condition:
-        """Read conditions joined by AND or by OR; both side by side need brackets, as in Salesforce."""
+        """Parse conditions joined by AND or by OR.
+
+        Mixing both requires brackets, as in Salesforce.
+        """
         parts = [self._single()]
         how = self._peek().text.upper()
         if how not in {"AND", "OR"}:
@@ -224,7 +228,7 @@ class _Parser:
         return SoqlComparison(name, "!=" if sign == "<>" else sign, (self._literal(),), lower)
 
     def _compared(self) -> tuple[str, bool]:
-        """Read what is compared: a field, and whether in lower case."""
+        """Parse the compared field; the flag means lower case."""
         if not self._filters or not self._ahead("LOWER", "("):
             return self._name(), False
         self._skip(2)
@@ -336,7 +340,7 @@ class _Parser:
 
 
 def malformed(text: str, at: int, why: str, code: str = "MALFORMED_QUERY") -> RecordRefusedError:
-    """Refusal that shows the place, as Salesforce does."""
+    """Refusal that marks the position of the error, as Salesforce does."""
     shown = text[max(0, at - 40) : at + 20].replace("\n", " ")
     mark = " " * min(at, 40) + "^"
     return RecordRefusedError(code, f"\n{shown}\n{mark}\nERROR at Row:1:Column:{at + 1}\n{why}")

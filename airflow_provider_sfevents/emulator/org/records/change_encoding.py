@@ -1,4 +1,4 @@
-"""From a planned change event to what the bus takes: encoded, too large or not, with what channels add."""
+"""Encoding of planned change events, with size limit and enrichment."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionStamp:
-    """What the changes of one transaction have in common.
+    """Common facts of one transaction's change events.
 
-    :param origin: as change events say it.
-    :param key: of the transaction.
+    :param origin: origin in the change events.
+    :param key: transaction key.
     """
 
     origin: str = DEFAULT_ORIGIN
@@ -39,9 +39,9 @@ class TransactionStamp:
 def encode(
     planned: PlannedEvent, how: TransactionStamp, at: datetime, commit_number: int, bus: Bus
 ) -> tuple[str, EncodedEvent]:
-    """Topic and event; an event above 1 MB becomes a gap event.
+    """Encode a change event and return it with its topic; above 1 MB it becomes a gap event.
 
-    :raises EmulatorError: for an object without change events.
+    :raises EmulatorError: the object has no change events.
     """
     topic = bus.topic(f"/data/{avro_schemas.change_event_name(planned.entity)}")
     if topic is None:
@@ -81,7 +81,7 @@ def _change(
 
 
 def _beside(said: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """What enrichment adds; of a compound that changed in part, the members that did not."""
+    """Values added by enrichment; of a partly changed compound, the unchanged members."""
     return {
         name: {**value, **said[name]}
         if isinstance(value, Mapping) and isinstance(said.get(name), Mapping)

@@ -1,7 +1,8 @@
-"""Which change events a transaction becomes: their order, their numbers, which changes share one.
+"""Order, numbering and grouping of a transaction's change events.
 
-Rules, from the Change Data Capture Developer Guide: the same change of many records in one transaction and second may be one
-event with several record ids; beyond 100,000 changes one overflow event for each object stands for the rest.
+Rules, from the Change Data Capture Developer Guide: the same change of many records in one
+transaction and second may be one event with several record ids; beyond 100,000 changes, one
+overflow event per object replaces the rest.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.org.records.record_edits import ChangeDraft
 
 NO_RECORD = "000000000000000AAA"
-"""What an overflow event has for a record id."""
+"""Record id of an overflow event."""
 
 Enriched = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEvent:
-    """One change event to be published.
+    """A planned change event.
 
     :param enriched: values that channels add to the body, by channel.
     """
@@ -39,11 +40,11 @@ class PlannedEvent:
 def arrange(
     drafts: Sequence[tuple[ChangeDraft, Enriched]], *, most_records: int, most_changes: int
 ) -> list[PlannedEvent]:
-    """Events of one transaction, in order.
+    """Change events of one transaction, in order.
 
-    :param drafts: its changes, with what channels add to each.
-    :param most_records: in one event; 1 gives every record its own.
-    :param most_changes: before the rest becomes an overflow.
+    :param drafts: changes of the transaction, with the values that channels add.
+    :param most_records: most records in one event; 1 disables grouping.
+    :param most_changes: number of changes after which the rest becomes an overflow.
     """
     groups: list[list[tuple[ChangeDraft, Enriched]]] = []
     for one in drafts[:most_changes]:
@@ -80,7 +81,7 @@ def _planned(group: list[tuple[ChangeDraft, Enriched]], number: int) -> PlannedE
 
 
 def _joins(group: list[tuple[ChangeDraft, Enriched]], other: tuple[ChangeDraft, Enriched]) -> bool:
-    """Whether a change is the same as a group's but for its record, which the group must not have yet."""
+    """True if a change equals a group's changes except for a record that is new in the group."""
     (one, its), (two, others) = group[0], other
     if (one.entity, one.change_type, one.user_id) != (two.entity, two.change_type, two.user_id):
         return False

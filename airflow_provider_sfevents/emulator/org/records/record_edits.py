@@ -1,7 +1,8 @@
-"""What becomes of a record that is edited, and what its change event says. No I/O, no clock.
+"""Effect of an edit on a record, and the content of its change event. No I/O, no clock.
 
-Rules, from the Change Data Capture Developer Guide: a creation and an undeletion carry every field that has a value; an
-update carries what changed; a deletion carries nothing. Values of fields that did not change are not in `changedFields`.
+Rules, from the Change Data Capture Developer Guide: a creation and an undeletion carry every field
+that has a value; an update carries the changed fields; a deletion carries none. Unchanged fields
+are not in `changedFields`.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ Kind = Literal["CREATE", "UPDATE", "DELETE", "UNDELETE"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record; never changed, always replaced.
+    """An immutable record.
 
-    :param values: by plain field name, as `values.read` gives them; a field without a value is not there.
-    :param deleted_at: milliseconds since the epoch; None for a record that is not in the recycle bin.
+    :param values: values by plain field name, as from `field_values.read`; fields without a value
+        are missing.
+    :param deleted_at: milliseconds since the epoch; None if not in the recycle bin.
     """
 
     id: str
@@ -35,7 +37,7 @@ class Record:
     deleted_at: int | None = None
 
     def get(self, name: str) -> Any:
-        """Value of a plain field, system fields included."""
+        """Value of a plain field, including system fields."""
         match name:
             case "Id":
                 return self.id
@@ -48,10 +50,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordEdit:
-    """One change that was asked for.
+    """A requested change.
 
     :param given: values by plain field name; None for no value.
-    :param gap: whether the change event only says that something changed.
+    :param gap: publish a gap event, which states only that something changed.
     """
 
     kind: Kind
@@ -64,11 +66,11 @@ class RecordEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeDraft:
-    """What an edit's change event says.
+    """Content of an edit's change event.
 
-    :param fields: its body: a dict for a compound, None for a value that was taken away.
+    :param fields: body: a dict for a compound, None for a removed value.
     :param diffs: names of fields whose value is a diff.
-    :param record: as it is after the edit.
+    :param record: record after the edit.
     """
 
     change_type: str
@@ -81,9 +83,10 @@ class ChangeDraft:
 
 
 def read_given(sobject: SObject, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as records hold them, by the fields' own names.
+    """Convert client values to record values, by plain field name.
 
-    :raises RecordRefusedError: for a field that does not exist or is the platform's, or a value that does not fit.
+    :raises RecordRefusedError: a field is unknown or belongs to the platform, or a value does not
+        fit.
     """
     plain: dict[str, Any] = {}
     for name, value in expand(sobject, given).items():
@@ -91,7 +94,8 @@ def read_given(sobject: SObject, given: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(found, Field) or found.read_only:
             raise RecordRefusedError(
                 "INVALID_FIELD_FOR_INSERT_UPDATE",
-                f"Unable to create/update fields: {found.name}. Please check the security settings of this field and "
+                f"Unable to create/update fields: {found.name}. Please check the security settings "
+                "of this field and "
                 "verify that it is read/write for your profile or permission set.",
                 (found.name,),
             )
@@ -107,11 +111,12 @@ def apply(
     *,
     hashed: text_diffs.Hashed = "own",
 ) -> tuple[Record, ChangeDraft]:
-    """Record after an edit, and what is told of it.
+    """Apply an edit: return the new record and the draft of its change event.
 
-    :param before: the record as it is; None for one that is created.
-    :param at: of the commit, milliseconds since the epoch.
-    :raises RecordRefusedError: when the record is not there, is deleted or is not, or lacks what it must have.
+    :param before: current record; None for a creation.
+    :param at: commit time, in milliseconds since the epoch.
+    :raises RecordRefusedError: the record does not exist, is deleted or not, or lacks required
+        fields.
     """
     fields: Mapping[str, Any] = {}
     diffs: tuple[str, ...] = ()
@@ -139,7 +144,7 @@ def apply(
 
 
 def body(sobject: SObject, record: Record) -> dict[str, Any]:
-    """All fields of a record that have a value, as change events have them."""
+    """Body of a change event with every field that has a value."""
     fields: dict[str, Any] = {}
     for one in sobject.fields.values():
         value = record.values.get(one.name)
@@ -151,7 +156,7 @@ def body(sobject: SObject, record: Record) -> dict[str, Any]:
 def _put(fields: dict[str, Any], one: Field, value: Any) -> None:
     """Add a field's value to a body.
 
-    A name that is text or a record: a person's record has the text too, as the computed name, and the members win.
+    A person's name exists as text and as a record; then the members win.
     """
     if not one.member:
         fields[one.event] = value
@@ -223,7 +228,7 @@ def _alive(edit: RecordEdit, before: Record | None) -> Record:
 def _changes(
     sobject: SObject, before: Record, after: Record, hashed: text_diffs.Hashed
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Body of an update, and names of the fields that are sent as a diff."""
+    """Body of an update, and the names of fields that are sent as a diff."""
     fields: dict[str, Any] = {}
     diffs: list[str] = []
     for one in sobject.fields.values():
@@ -244,7 +249,7 @@ def _patch(one: Field, old: Any, new: Any, hashed: text_diffs.Hashed) -> str | N
 
 
 def _is_person(given: Mapping[str, Any], one: Field) -> bool:
-    """Whether this is the name of an account that is a person: its last name is asked for instead."""
+    """True if the field is the name of a person account, which requires the last name instead."""
     return one.name == "Name" and given.get("LastName") is not None
 
 

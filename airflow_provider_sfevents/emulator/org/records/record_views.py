@@ -1,4 +1,4 @@
-"""A record as its readers see it: REST's JSON, a change event's body, a line of CSV. No I/O."""
+"""Views of a record: REST's JSON, a change event's body, CSV. No I/O."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Column = Field | DeclaredField
 
 
 def every_column(sobject: SObject) -> list[Column]:
-    """All fields: those with a value of their own, and the compounds that REST computes from them."""
+    """All columns: fields with a value of their own, then REST's compounds."""
     compounds = [one for name, one in sobject.compounds.items() if name not in sobject.fields]
     return [*sobject.fields.values(), *compounds]
 
 
 def raw(record: Record, column: Column) -> Any:
-    """Value to compare and sort by; of a person's name the text."""
+    """Value for comparison and sorting; a person's name as text."""
     if isinstance(column, DeclaredField):
         return _full_name(record) if column.kind in PERSON_NAMES else None
     held = record.get(column.name)
@@ -38,28 +38,28 @@ def raw(record: Record, column: Column) -> Any:
 
 
 def as_json(record: Record, column: Column, sobject: SObject) -> Any:
-    """Value as REST shows it."""
+    """Value in REST's JSON."""
     if isinstance(column, DeclaredField) and column.kind not in PERSON_NAMES:
         return _compound(record, column, sobject)
     return field_values.as_json(raw(record, column), kind_of(column))
 
 
 def as_csv(record: Record, column: Column) -> str:
-    """Value as a bulk result shows it."""
+    """Value in a bulk result."""
     return field_values.as_csv(raw(record, column), kind_of(column))
 
 
 def row(
     record: Record, columns: Sequence[Column], sobject: SObject, version: str
 ) -> dict[str, Any]:
-    """Record as REST sends it."""
+    """Record in REST's JSON."""
     url = f"/services/data/v{version}/sobjects/{sobject.name}/{record.id}"
     shown = {column.name: as_json(record, column, sobject) for column in columns}
     return {"attributes": {"type": sobject.name, "url": url}, **shown}
 
 
 def as_event(record: Record, sobject: SObject) -> dict[str, Any]:
-    """Record as its change events have it, with times in ISO-8601; None for no value."""
+    """Body of a record's change event, times in ISO-8601; None for no value."""
     return {one.name: _event_value(record, one, sobject) for one in sobject.declared}
 
 
@@ -88,7 +88,7 @@ def _full_name(record: Record) -> str | None:
 
 
 def _compound(record: Record, one: DeclaredField, sobject: SObject) -> dict[str, Any] | None:
-    """Address or location as REST has it: an object with its members in lower camel case."""
+    """Compound in REST's JSON: an object with members in lower camel case."""
     members = avro_types.members(one.kind, state_picklists=sobject.state_picklists)
     plain = sobject.of_compound(one.name)
     inside = {name: record.get(plain[name].name) for name, _ in members}

@@ -1,8 +1,8 @@
-"""When a long text is sent as a unified diff, and what that diff is.
+"""Unified diffs of long texts in change events.
 
-Source: Change Data Capture Developer Guide, "Change Event Fields", on diffFields. The new value is sent whole where it, or
-the old one, is shorter than 1,000 characters, where the length changed by more than half, where more than a quarter of the
-lines changed, or where the diff is no shorter than the value.
+Source: Change Data Capture Developer Guide, "Change Event Fields", on diffFields. The new value is
+sent whole if it or the old one is shorter than 1,000 characters, if the length changed by more than
+half, if more than a quarter of the lines changed, or if the diff is not shorter than the value.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Hashed = Literal["own", "lf"]
 
 
 def diff(old: str, new: str, *, hashed: Hashed = "own") -> str | None:
-    """Unified diff that turns `old` into `new`; None where the new value is sent whole.
+    """Unified diff from `old` to `new`; None if the new value is sent whole.
 
-    :param hashed: over which line breaks the new value's SHA-256 is taken: its own, or line feeds.
+    :param hashed: line breaks for the new value's SHA-256: its own, or line feeds.
     """
     if min(len(old), len(new)) < SHORTEST or abs(len(new) - len(old)) * 2 > len(old):
         return None
     breaks = set(_BREAK.findall(new))
     before, after = _BREAK.split(old), _BREAK.split(new)
-    # A patch joins lines with one kind of break: a value with both could not be put together again.
+    # A patch joins lines with one kind of line break, so a value with both cannot be restored.
     if len(breaks) > 1 or before == after:
         return None
     groups = list(
@@ -69,5 +69,5 @@ def _hunk(
 
 
 def _span(first: int, last: int) -> str:
-    """Number of the first line and count; an empty span names the line before it."""
+    """First line and count of a hunk; an empty span names the line before it."""
     return f"{first + 1 if last > first else first},{last - first}"
