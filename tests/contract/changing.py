@@ -1,4 +1,7 @@
-"""Change events as tests read them: decoded by their own schema, bitmaps as names, by the documented algorithm alone."""
+"""Change events as tests read them.
+
+Decoded by their own schema, bitmaps as names, by the documented algorithm alone.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ class Change(NamedTuple):
         }
 
     def named(self, bitmaps: str) -> set[str]:
-        """Fields that an array of the header stands for; members of compounds behind their parent's name."""
+        """Fields that an array of the header stands for.
+
+        Members of compounds behind their parent's name.
+        """
         fields, found = self.schema["fields"], set()
         for one in self.header[bitmaps]:
             parent, _, digits = one.rpartition("-")
@@ -119,7 +125,10 @@ class Watch:
 
 @contextmanager
 def watched(org: OrgUnderTest, topic: str) -> Iterator[Watch]:
-    """Watch a topic from now on, with credit for one event at a time: what is not read is not paid for."""
+    """Watch a topic from now on, with credit for one event at a time.
+
+    What is not read is not paid for.
+    """
     with org.client.subscribe(
         topic_name=topic, replay_preset=pb.CUSTOM, replay_id=org.base(), num_requested=1
     ) as stream:

@@ -1,4 +1,7 @@
-"""One suite for the emulator, which it always runs on, and for a real org, with `--org`; see docs/contract.md."""
+"""One suite for the emulator, which it always runs on, and for a real org, with `--org`.
+
+See docs/contract.md.
+"""
 
 from __future__ import annotations
 
@@ -56,6 +59,7 @@ def pytest_terminal_summary(
         if one.emulator is None:
             spent = one.counter
             terminalreporter.write_line(
-                f"{spent.delivered} events were delivered and {spent.published} published; the org counts each"
+                f"{spent.delivered} events were delivered and {spent.published} published; the org "
+                "counts each"
                 " against its allowances"
             )

@@ -1,8 +1,10 @@
 """Where the emulator knowingly does not do what a source says, test by test.
 
-Each is a strict expected failure: the day it passes, it fails the suite and must go from here. All are conflicts between what Salesforce
-documents and what live orgs were seen to do, or between two of its pages; the emulator then follows the live orgs and the newer page, and the
-knobs that make it follow the other source are named. On a real org nothing is expected to fail: that is what it is asked for.
+Each is a strict expected failure: the day it passes, it fails the suite and must go from here. All
+are conflicts between what Salesforce documents and what live orgs were seen to do, or between two
+of its pages; the emulator then follows the live orgs and the newer page, and the knobs that make it
+follow the other source are named. On a real org nothing is expected to fail: that is what it is
+asked for.
 """
 
 from __future__ import annotations

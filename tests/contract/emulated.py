@@ -1,4 +1,7 @@
-"""The emulator's org for the contract suite: what an org must have that somebody points the suite at."""
+"""The emulator's org for the contract suite.
+
+What an org must have that somebody points the suite at.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A managed subscription as tests use it: taken when it is free, read up to now, left with what was read committed."""
+"""A managed subscription as tests use it.
+
+Taken when it is free, read up to now, left with what was read committed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ class Managed:
         self.place = place
 
     def commit(self, replay_id: bytes | None = None, **more: Any) -> str:
-        """Ask for a commit, of the last event unless another place is given; the id of the request."""
+        """Ask for a commit, of the last event unless another place is given.
+
+        The id of the request.
+        """
         request = pb.CommitReplayRequest(
             commit_request_id=str(uuid.uuid4()),
             replay_id=self.place if replay_id is None else replay_id,
@@ -58,8 +64,8 @@ class Managed:
 def managed(org: OrgUnderTest, *, leave: str = "committed") -> Iterator[Managed]:
     """The org's managed subscription, read up to now, its place committed.
 
-    :param leave: `committed`: when the block ends, commit the last place and half-close. `uncommitted`: half-close.
-        `ended`: nothing, for the stream has ended.
+    :param leave: `committed`: when the block ends, commit the last place and half-close.
+        `uncommitted`: half-close. `ended`: nothing, for the stream has ended.
     """
     [now] = org.publish(org.event("managed"))
     with taken(org) as stream:
@@ -81,8 +87,8 @@ def managed(org: OrgUnderTest, *, leave: str = "committed") -> Iterator[Managed]
 def taken(org: OrgUnderTest, client: Client | None = None, **first: Any) -> Iterator[Stream]:
     """Stream that has asked for one event; whoever had the slot before is waited for.
 
-    :param first: fields of the first request, where it is not to ask for one event by the developer name. One that asks for
-        nothing is followed by one that asks for one event.
+    :param first: fields of the first request, where it is not to ask for one event by the developer
+        name. One that asks for nothing is followed by one that asks for one event.
     """
     until = time.monotonic() + org.times.slot_hold + org.times.slack
     name = org.need("managed")

@@ -1,4 +1,7 @@
-"""The org under test: the emulator, or a real one that the environment names. Tests see no difference but in what they may spend."""
+"""The org under test: the emulator, or a real one that the environment names.
+
+Tests see no difference but in what they may spend.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ TEXT = "Marker__c"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """What the documented seconds are where the suite runs: these on a real org, shorter ones on the emulator."""
+    """What the documented seconds are where the suite runs.
+
+    These on a real org, shorter ones on the emulator.
+    """
 
     keepalive: float = 270.0
     idle_close: float = 60.0
@@ -116,7 +122,7 @@ class OrgUnderTest:
     def close(self) -> None:
         self._open.close()
 
-    # --- ways in -----------------------------------------------------------------------------------------------------
+    # --- ways in ----------------------------------------------------------------------------------
 
     @cached_property
     def door(self) -> Door:
@@ -175,7 +181,7 @@ class OrgUnderTest:
         assert answer.status_code == 200, answer.text
         return list(answer.json()["records"])
 
-    # --- events ------------------------------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------------
 
     @cached_property
     def schema_id(self) -> str:
@@ -216,7 +222,10 @@ class OrgUnderTest:
         return [one.replay_id for one in answer.results]
 
     def base(self) -> bytes:
-        """A place after everything that was on the topic: the replay id of an event that no test reads."""
+        """A place after everything that was on the topic.
+
+        The replay id of an event that no test reads.
+        """
         return self.publish(self.event("base"))[0]
 
     def after(self, replay_id: bytes, num_requested: int, **more: Any) -> wire.Stream:
@@ -238,11 +247,13 @@ class OrgUnderTest:
         else:
             assert stream.is_silent(_BEGUN_SECONDS)
 
-    # --- what cannot be had everywhere -------------------------------------------------------------------------------
+    # --- what cannot be had everywhere ------------------------------------------------------------
 
     @contextmanager
     def set_up(self, why_not: str, **knobs: Any) -> Iterator[OrgUnderTest]:
-        """Another org that is set up in a certain way; a real one cannot be, and the test is skipped there.
+        """Another org that is set up in a certain way.
+
+        A real one cannot be, and the test is skipped there.
 
         :param why_not: what it would take there.
         """
@@ -252,7 +263,9 @@ class OrgUnderTest:
             yield other
 
     def staged(self, why_not: str) -> Emulator:
-        """The emulator, to let something happen in its org; a real one cannot be made to, and the test is skipped there.
+        """The emulator, to let something happen in its org.
+
+        A real one cannot be made to, and the test is skipped there.
 
         :param why_not: what it would take there.
         """
@@ -279,7 +292,10 @@ class OrgUnderTest:
             _skip(f"takes {seconds / 60:.0f} minutes; {PATIENT}=1 waits for it")
 
     def by(self, auth: str) -> Door:
-        """Another way into the emulator's org; on a real one the connection's own, or the test is skipped."""
+        """Another way into the emulator's org.
+
+        On a real one the connection's own, or the test is skipped.
+        """
         if self.emulator is not None:
             return Door.of(self.emulator.connection(auth))
         self.need_grant(auth)
@@ -315,7 +331,8 @@ def check_given(environment: Mapping[str, str]) -> None:
     missing = [name for name in (CONNECTION, TOPIC) if not environment.get(name)]
     if missing:
         raise pytest.UsageError(
-            f"{' and '.join(missing)} must be set to run the contract suite on an org; docs/contract.md says how"
+            f"{' and '.join(missing)} must be set to run the contract suite on an org; "
+            "docs/contract.md says how"
         )
     try:
         connection = json.loads(environment[CONNECTION])

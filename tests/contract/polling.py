@@ -86,7 +86,10 @@ class Poller:
 
 @contextmanager
 def polling(org: OrgUnderTest, **more: Any) -> Iterator[Poller]:
-    """A client after handshake and first connect, which leaves properly: an org has few places for such clients."""
+    """A client after handshake and first connect, which leaves properly.
+
+    An org has few places for such clients.
+    """
     client = Poller(org, **more)
     with client.http:
         assert client.handshake()["successful"]

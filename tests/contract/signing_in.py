@@ -1,4 +1,7 @@
-"""Logging in by plain HTTP, from what an Airflow connection of this provider says: grants, userinfo and SOAP, without our client."""
+"""Logging in by plain HTTP, from what an Airflow connection of this provider says.
+
+Grants, userinfo and SOAP, without our client.
+"""
 
 from __future__ import annotations
 

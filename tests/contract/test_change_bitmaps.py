@@ -1,4 +1,7 @@
-"""Bitmaps of compounds, and long texts that come as what differs. On a real org one record is made, changed twice and deleted."""
+"""Bitmaps of compounds, and long texts that come as what differs.
+
+On a real org one record is made, changed twice and deleted.
+"""
 
 from __future__ import annotations
 
@@ -55,13 +58,19 @@ def story(org: OrgUnderTest) -> Story:
 
 
 def test_a_new_compound_comes_whole(story: Story) -> None:
-    """As a record with its members, those without a value null. Source: Event Deserialization Considerations page."""
+    """As a record with its members, those without a value null.
+
+    Source: Event Deserialization Considerations page.
+    """
     address = story.created.record["BillingAddress"]
     assert (address["City"], address["Street"]) == ("Porto", None)
 
 
 def test_members_of_a_compound_have_a_bitmap_of_their_own(story: Story) -> None:
-    """`n-0x...`: n is the compound's place, its own bit is not set. Source: Event Deserialization Considerations page."""
+    """`n-0x...`: n is the compound's place, its own bit is not set.
+
+    Source: Event Deserialization Considerations page.
+    """
     changed = story.moved.header["changedFields"]
     names = [field["name"] for field in story.moved.schema["fields"]]
     [child] = [one for one in changed if "-" in one]
@@ -71,14 +80,20 @@ def test_members_of_a_compound_have_a_bitmap_of_their_own(story: Story) -> None:
 
 
 def test_the_bitmap_of_the_fields_comes_before_those_of_members(story: Story) -> None:
-    """Salesforce's Node client reads an array that begins otherwise as empty. Source: that client, examples of the guide."""
+    """Salesforce's Node client reads an array that begins otherwise as empty.
+
+    Source: That client, examples of the guide.
+    """
     first, *rest = story.moved.header["changedFields"]
     assert first.startswith("0x")
     assert all("-0x" in one for one in rest)
 
 
 def test_a_member_set_to_null_is_named(story: Story) -> None:
-    """By a bitmap of the compound in `nulledFields`. Source: Event Deserialization Considerations page."""
+    """By a bitmap of the compound in `nulledFields`.
+
+    Source: Event Deserialization Considerations page.
+    """
     assert "BillingAddress.City" in story.moved.named("nulledFields")
     assert "BillingAddress.Street" not in story.moved.named("nulledFields")
     assert story.moved.record["BillingAddress"]["Street"] == "Rua 5"
@@ -101,7 +116,10 @@ def test_a_long_text_can_be_made_of_what_came(story: Story) -> None:
 
 
 def test_a_long_text_comes_as_what_differs(org: OrgUnderTest, story: Story) -> None:
-    """One line of forty: `--- `, `+++ ` with the hash, then hunks. Source: Change Data Capture guide, v67."""
+    """One line of forty: `--- `, `+++ ` with the hash, then hunks.
+
+    Source: Change Data Capture guide, v67.
+    """
     org.staged("it may send the text whole too")
     assert story.rewritten.named("diffFields") == {"Description"}
     old, new, hunk, *_ = story.rewritten.record["Description"].splitlines()
@@ -156,7 +174,10 @@ def test_a_text_that_changed_much_comes_whole(
 
 
 def test_a_persons_name_is_a_compound(org: OrgUnderTest) -> None:
-    """Of a contact `Name` is a record, and a changed member has a bit of it. Source: Event Deserialization Considerations page."""
+    """Of a contact `Name` is a record, and a changed member has a bit of it.
+
+    Source: Event Deserialization Considerations page.
+    """
     emulator = org.staged("changes of contacts would have to be captured too")
     emulator.define_object("Contact")
     base = org.base()

@@ -1,4 +1,7 @@
-"""Change events that do not come of one plain change: gaps, overflow, wildcards, undeletion, person accounts."""
+"""Change events that do not come of one plain change.
+
+Gaps, overflow, wildcards, undeletion, person accounts.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ class Gaps(NamedTuple):
 
 @pytest.fixture(scope="module")
 def gaps(org: OrgUnderTest) -> Gaps:
-    """A record is made, changed, deleted and taken back, and each change is a gap; then one is too large for an event."""
+    """A record is made, changed, deleted and taken back, and each change is a gap.
+
+    Then one is too large for an event.
+    """
     emulator = org.staged(NOT_ON_DEMAND)
     base = org.base()
     record = emulator.create("Account", {"Name": "Gap"}, gap=True)
@@ -42,7 +48,10 @@ def _told(org: OrgUnderTest, base: bytes, count: int, topic: str = TOPIC) -> lis
 
 
 def test_each_change_has_its_gap(gaps: Gaps) -> None:
-    """GAP_ and the kind of change, with the record's id. Source: Change Data Capture guide (gap events)."""
+    """GAP_ and the kind of change, with the record's id.
+
+    Source: Change Data Capture guide (gap events).
+    """
     kinds = ("GAP_CREATE", "GAP_UPDATE", "GAP_DELETE", "GAP_UNDELETE")
     assert [one.what for one in gaps.changes[:4]] == [(kind, (gaps.record_id,)) for kind in kinds]
 
@@ -60,7 +69,10 @@ def test_a_gap_says_no_more(gaps: Gaps) -> None:
 
 
 def test_a_gap_has_the_rest_of_the_header(gaps: Gaps) -> None:
-    """Time, user and transaction: the record's LastModifiedDate is compared with the time. Source: Change Data Capture guide."""
+    """Time, user and transaction: the record's LastModifiedDate is compared with the time.
+
+    Source: Change Data Capture guide.
+    """
     for change in gaps.changes:
         header = change.header
         assert header["commitTimestamp"] > 1_600_000_000_000
@@ -70,7 +82,10 @@ def test_a_gap_has_the_rest_of_the_header(gaps: Gaps) -> None:
 
 
 def test_too_many_changes_of_a_transaction_overflow(org: OrgUnderTest) -> None:
-    """The first 100,000 come, and for the rest one event of each object, without a record. Source: Change Data Capture guide."""
+    """The first 100,000 come, and for the rest one event of each object, without a record.
+
+    Source: Change Data Capture guide.
+    """
     with org.set_up(
         "100,000 records would have to change", overflow_changes=2, records_per_event=1
     ) as other:
@@ -92,7 +107,10 @@ def test_too_many_changes_of_a_transaction_overflow(org: OrgUnderTest) -> None:
 
 
 def test_all_records_at_once_are_a_wildcard(org: OrgUnderTest) -> None:
-    """A field's conversion that loses data is one event of `a00*`. Source: Change Data Capture guide (change event header)."""
+    """A field's conversion that loses data is one event of `a00*`.
+
+    Source: Change Data Capture guide (change event header).
+    """
     emulator = org.staged("a field would lose its data")
     topic = emulator.define_object("Converted__c", {"Grade__c": "Text"})
     base = org.base()
@@ -117,7 +135,10 @@ def test_an_undeleted_record_comes_whole(org: OrgUnderTest) -> None:
 
 
 def test_a_person_is_an_account_and_a_contact(org: OrgUnderTest) -> None:
-    """Each has its event, and the account's name is a record then; a company's is text. Source: Change Data Capture guide."""
+    """Each has its event, and the account's name is a record then; a company's is text.
+
+    Source: Change Data Capture guide.
+    """
     with org.set_up("it would need person accounts", person_accounts=True) as other:
         assert other.emulator
         other.emulator.define_object("Contact")

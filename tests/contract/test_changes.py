@@ -1,4 +1,7 @@
-"""Change events: how a change of a record comes over the Pub/Sub API. On a real org one record is made, changed and deleted."""
+"""Change events: how a change of a record comes over the Pub/Sub API.
+
+On a real org one record is made, changed and deleted.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,10 @@ def lived(org: OrgUnderTest) -> Story:
 
 
 def test_the_header_is_the_first_field(story: Story) -> None:
-    """Bit 0 of every bitmap. Source: Event Deserialization Considerations page, schemas of live orgs."""
+    """Bit 0 of every bitmap.
+
+    Source: Event Deserialization Considerations page, schemas of live orgs.
+    """
     assert story.created.schema["fields"][0]["name"] == "ChangeEventHeader"
 
 
@@ -82,14 +88,20 @@ def test_commit_times_are_whole_seconds_in_milliseconds(story: Story) -> None:
 
 
 def test_the_origin_names_api_and_client(story: Story) -> None:
-    """The API with its version, and the client where the request named one. Source: Change Event Header Fields page, live logs."""
+    """The API with its version, and the client where the request named one.
+
+    Source: Change Event Header Fields page, live logs.
+    """
     origin = "com/salesforce/api/rest/62.0"
     assert story.created.header["changeOrigin"] == f"{origin};client=contract"
     assert story.updated.header["changeOrigin"] == origin
 
 
 def test_commit_numbers_may_not_fit_into_a_double(story: Story) -> None:
-    """They have grown beyond 2^53 and are no unique ids; a later commit has a greater one. Source: live logs since 2025."""
+    """They have grown beyond 2^53 and are no unique ids; a later commit has a greater one.
+
+    Source: Live logs since 2025.
+    """
     numbers = [one.header["commitNumber"] for one in story[1:]]
     assert numbers == sorted(numbers)
     assert numbers[0] > 2**53
@@ -108,7 +120,10 @@ def test_a_new_record_comes_whole(story: Story) -> None:
 
 
 def test_an_update_has_a_bitmap(story: Story) -> None:
-    """Upper-case hex of whole bytes; bits are fields of its own schema. Source: Event Deserialization Considerations page."""
+    """Upper-case hex of whole bytes; bits are fields of its own schema.
+
+    Source: Event Deserialization Considerations page.
+    """
     [bitmap, *_] = story.updated.header["changedFields"]
     digits = bitmap.removeprefix("0x")
     assert (bitmap[:2], digits, len(digits) % 2) == ("0x", digits.upper(), 0)
@@ -125,7 +140,10 @@ def test_the_header_is_never_in_a_bitmap(story: Story) -> None:
 
 
 def test_a_field_set_to_null_is_named(story: Story) -> None:
-    """In `nulledFields`: its value alone would not tell it from one that did not change. Source: Change Event Header Fields page."""
+    """In `nulledFields`: its value alone would not tell it from one that did not change.
+
+    Source: Change Event Header Fields page.
+    """
     assert story.emptied.record["Phone"] is None
     assert story.emptied.named("nulledFields") == {"Phone"}
 
@@ -145,7 +163,10 @@ def test_a_deleted_record_comes_without_fields(story: Story) -> None:
 
 
 def test_kinds_of_change(story: Story) -> None:
-    """The enumeration begins with nine symbols. Source: Change Event Header Fields page, schemas of live orgs."""
+    """The enumeration begins with nine symbols.
+
+    Source: Change Event Header Fields page, schemas of live orgs.
+    """
     assert _symbols(story)[:9] == [*_KINDS, *_GAPS]
 
 

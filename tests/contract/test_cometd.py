@@ -1,4 +1,7 @@
-"""The Streaming API on the same bus: sessions, and what is delivered in which shape. On a real org some ten deliveries."""
+"""The Streaming API on the same bus: sessions, and what is delivered in which shape.
+
+On a real org some ten deliveries.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,14 @@ if TYPE_CHECKING:
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"
 
 
-# --- sessions --------------------------------------------------------------------------------------------------------
+# --- sessions -------------------------------------------------------------------------------------
 
 
 def test_a_handshake_gives_a_client_id(org: OrgUnderTest) -> None:
-    """With the extension for replay, and without advice. Source: Streaming API guide (handshake), messages of live orgs."""
+    """With the extension for replay, and without advice.
+
+    Source: Streaming API guide (handshake), messages of live orgs.
+    """
     client = Poller(org)
     with client.http:
         answer = client.handshake()
@@ -33,7 +39,10 @@ def test_a_handshake_gives_a_client_id(org: OrgUnderTest) -> None:
 
 
 def test_the_first_connect_is_answered_at_once(org: OrgUnderTest) -> None:
-    """With the advice to poll again, for up to 110 s each. Source: Streaming API guide (clients and timeouts), messages of live orgs."""
+    """With the advice to poll again, for up to 110 s each.
+
+    Source: Streaming API guide (clients and timeouts), messages of live orgs.
+    """
     client = Poller(org)
     with client.http:
         client.handshake()
@@ -72,7 +81,10 @@ def test_a_token_may_be_called_oauth(org: OrgUnderTest) -> None:
 
 
 def test_who_disconnects_is_unknown_then(org: OrgUnderTest) -> None:
-    """The session is gone at once; the advice is to shake hands. Source: Bayeux protocol, messages of live orgs."""
+    """The session is gone at once; the advice is to shake hands.
+
+    Source: Bayeux protocol, messages of live orgs.
+    """
     with polling(org) as client:
         [answer] = client.say("/meta/disconnect")
         assert answer["successful"]
@@ -83,11 +95,14 @@ def test_who_disconnects_is_unknown_then(org: OrgUnderTest) -> None:
         client.handshake()
 
 
-# --- delivery --------------------------------------------------------------------------------------------------------
+# --- delivery -------------------------------------------------------------------------------------
 
 
 def test_an_event_comes_as_json(org: OrgUnderTest) -> None:
-    """Its schema, its payload with times as text, and beside it UUID and replay id. Source: Platform Events guide, messages of live orgs."""
+    """Its schema, its payload with times as text, and beside it UUID and replay id.
+
+    Source: Platform Events guide, messages of live orgs.
+    """
     event = org.event("by CometD")
     with polling(org) as client:
         answer = client.subscribe(org.topic)
@@ -104,7 +119,10 @@ def test_an_event_comes_as_json(org: OrgUnderTest) -> None:
 
 
 def test_a_place_of_the_one_api_is_one_of_the_other(org: OrgUnderTest) -> None:
-    """Strictly after a replay id, as a number. Source: Streaming API guide (durability), messages of live orgs."""
+    """Strictly after a replay id, as a number.
+
+    Source: Streaming API guide (durability), messages of live orgs.
+    """
     base, event = org.base(), org.event()
     org.publish(event)
     with polling(org) as client:
@@ -151,7 +169,10 @@ def test_what_is_unsubscribed_from_comes_no_more(org: OrgUnderTest) -> None:
 
 
 def test_a_channels_events_say_which_they_are(org: OrgUnderTest) -> None:
-    """In `EventApiName`; on the event's own channel there is none. Source: Platform Events guide (custom channels)."""
+    """In `EventApiName`; on the event's own channel there is none.
+
+    Source: Platform Events guide (custom channels).
+    """
     channel = org.need("channel")
     with polling(org) as client:
         client.subscribe(channel)
@@ -162,7 +183,10 @@ def test_a_channels_events_say_which_they_are(org: OrgUnderTest) -> None:
 
 
 def test_a_change_comes_with_names(org: OrgUnderTest) -> None:
-    """Instead of bitmaps; what did not change is not there. Source: Change Data Capture guide, messages of live orgs."""
+    """Instead of bitmaps; what did not change is not there.
+
+    Source: Change Data Capture guide, messages of live orgs.
+    """
     entity = org.need("entity")
     made = org.rest("POST", f"sobjects/{entity}", {"Name": f"Contract {uuid.uuid4()}"}).json()
     path = f"sobjects/{entity}/{made['id']}"

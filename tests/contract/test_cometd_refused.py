@@ -36,7 +36,10 @@ def _denied(org: OrgUnderTest, **more: Any) -> str:
 def test_a_handshake_needs_a_good_token(
     org: OrgUnderTest, headers: dict[str, str], why: str
 ) -> None:
-    """The reason is in the answer's extension. Source: Streaming API guide (error codes), messages of live orgs."""
+    """The reason is in the answer's extension.
+
+    Source: Streaming API guide (error codes), messages of live orgs.
+    """
     assert _denied(org, headers=headers) == why
 
 
@@ -131,7 +134,8 @@ def test_a_replay_map_for_another_channel(org: OrgUnderTest) -> None:
             "/meta/subscribe", subscription=org.topic, ext={"replay": {"/event/Other__e": -1}}
         )
     assert answer["error"].startswith(
-        f"400::The replayId for channel {{{org.topic}}} wasn't found using the provided replay ID map"
+        f"400::The replayId for channel {{{org.topic}}} wasn't found using the provided replay ID "
+        "map"
     )
 
 
@@ -150,7 +154,10 @@ def test_a_request_has_32768_bytes_at_most(org: OrgUnderTest) -> None:
 
 
 def test_a_revoked_token_ends_a_session(org: OrgUnderTest) -> None:
-    """The next connect is refused, with the advice not to try again. Source: Streaming API guide, messages of live orgs."""
+    """The next connect is refused, with the advice not to try again.
+
+    Source: Streaming API guide, messages of live orgs.
+    """
     with org.set_up("a token would have to be revoked") as other:
         assert other.emulator
         client = Poller(other)
@@ -163,7 +170,10 @@ def test_a_revoked_token_ends_a_session(org: OrgUnderTest) -> None:
 
 
 def test_clients_and_deliveries_have_their_limits(org: OrgUnderTest) -> None:
-    """Both are 403, and what gRPC has used of the allowance is gone here too. Source: Streaming API guide (error codes), Allocations page."""
+    """Both are 403, and what gRPC has used of the allowance is gone here too.
+
+    Source: Streaming API guide (error codes), Allocations page.
+    """
     with org.set_up(
         "its allowances would have to be used up", cometd_max_clients=1, delivery_allocation=1
     ) as other:
@@ -180,7 +190,10 @@ def test_clients_and_deliveries_have_their_limits(org: OrgUnderTest) -> None:
 
 
 def test_who_stays_away_loses_the_session(org: OrgUnderTest) -> None:
-    """After 40 s without a connect, and its subscriptions with it. Source: Streaming API guide (clients and timeouts)."""
+    """After 40 s without a connect, and its subscriptions with it.
+
+    Source: Streaming API guide (clients and timeouts).
+    """
     with org.set_up("it takes minutes", cometd_time_scale=0.005) as other:
         assert other.emulator
         client = Poller(other)

@@ -1,4 +1,7 @@
-"""Where two sources disagree, a knob makes the emulator follow the other one: with it, it passes the test that it fails otherwise."""
+"""Where two sources disagree, a knob makes the emulator follow the other one.
+
+With it, it passes the test that it fails otherwise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Error codes that no other module of this suite meets: each row of the Handle Errors page has its status, its trailers, its cause."""
+"""Error codes that no other module of this suite meets.
+
+Each row of the Handle Errors page has its status, its trailers, its cause.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,10 @@ def test_an_event_that_may_not_be_read_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_an_event_that_may_not_be_published_is_refused(org: OrgUnderTest) -> None:
-    """GetTopic tells beforehand; the code is not documented. Source: Publish RPC page, GetTopic RPC page."""
+    """GetTopic tells beforehand; the code is not documented.
+
+    Source: Publish RPC page, GetTopic RPC page.
+    """
     topic = org.staged("it takes an event the user may not create").define_event(
         "Foreign__e", {}, can_publish=False
     )
@@ -66,7 +72,10 @@ def test_an_event_that_may_not_be_published_is_refused(org: OrgUnderTest) -> Non
 
 
 def test_a_new_token_in_a_stream_must_be_good(org: OrgUnderTest) -> None:
-    """The field is the service's own affair; a token nobody gave out is refused. Source: Handle Errors page."""
+    """The field is the service's own affair; a token nobody gave out is refused.
+
+    Source: Handle Errors page.
+    """
     with org.after(org.base(), 1) as stream:
         stream.ask(auth_refresh="wrong")
         assert stream.end().code == "service.auth.refresh.invalid"
@@ -117,7 +126,10 @@ def test_too_many_calls_are_refused(org: OrgUnderTest) -> None:
 
 
 def test_too_many_clients_at_once_are_refused(org: OrgUnderTest) -> None:
-    """Streams of an org, of all topics; the number is not documented. Source: Handle Errors page."""
+    """Streams of an org, of all topics; the number is not documented.
+
+    Source: Handle Errors page.
+    """
     with org.set_up("nobody knows how many are too many", max_clients=1) as other:
         base, event = other.base(), other.event()
         other.publish(event)
@@ -129,7 +141,10 @@ def test_too_many_clients_at_once_are_refused(org: OrgUnderTest) -> None:
 
 
 def test_replay_ids_of_before_a_move_are_refused(org: OrgUnderTest) -> None:
-    """The org was moved, or its sandbox refreshed; the code is that of an id that has aged out. Source: event message durability page."""
+    """The org was moved, or its sandbox refreshed; the code is that of an id that has aged out.
+
+    Source: event message durability page.
+    """
     with org.set_up("it would have to be moved") as other:
         assert other.emulator
         old = other.base()

@@ -97,7 +97,10 @@ DEFAULTS = {
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_the_emulators_defaults_are_the_documented_ones(name: str) -> None:
-    """Times are shortened in this suite, and some limits lowered: what they are otherwise is held here."""
+    """Times are shortened in this suite, and some limits lowered.
+
+    What they are otherwise is held here.
+    """
     assert getattr(Knobs(), name) == DEFAULTS[name]
 
 

@@ -44,7 +44,10 @@ def _stream(org: OrgUnderTest, rpc: str, client: Client) -> Refused:
 @pytest.mark.parametrize("missing", ["accesstoken", "instanceurl", "tenantid"])
 @pytest.mark.parametrize("rpc", RPCS)
 def test_a_missing_header_is_refused(org: OrgUnderTest, rpc: str, missing: str) -> None:
-    """Each RPC needs `accesstoken`, `instanceurl` and `tenantid`. Source: .proto, Handle Errors page."""
+    """Each RPC needs `accesstoken`, `instanceurl` and `tenantid`.
+
+    Source: .proto, Handle Errors page.
+    """
     headers = {name: value for name, value in org.headers.items() if name != missing}
     found = call(org, rpc, org.client.with_headers(headers))
     assert found.what == ("UNAUTHENTICATED", "service.auth.headers.invalid")
@@ -52,14 +55,20 @@ def test_a_missing_header_is_refused(org: OrgUnderTest, rpc: str, missing: str) 
 
 @pytest.mark.parametrize("blank", ["accesstoken", "instanceurl", "tenantid"])
 def test_a_blank_header_is_refused(org: OrgUnderTest, blank: str) -> None:
-    """A header that is there and blank is refused like one that is missing. Source: Handle Errors page."""
+    """A header that is there and blank is refused like one that is missing.
+
+    Source: Handle Errors page.
+    """
     found = call(org, "GetTopic", org.client.with_headers({**org.headers, blank: " "}))
     assert found.what == ("UNAUTHENTICATED", "service.auth.headers.invalid")
 
 
 @pytest.mark.parametrize("rpc", RPCS)
 def test_a_wrong_token_is_refused(org: OrgUnderTest, rpc: str) -> None:
-    """A token nobody has given out is an authentication error on each RPC. Source: Handle Errors page, live logs."""
+    """A token nobody has given out is an authentication error on each RPC.
+
+    Source: Handle Errors page, live logs.
+    """
     wrong = f"{org.headers['tenantid'][:15]}!AQEAQwrong.token"
     found = call(org, rpc, org.client.with_headers({**org.headers, "accesstoken": wrong}))
     assert found.what == ("UNAUTHENTICATED", "service.auth.error")
@@ -72,7 +81,10 @@ def test_a_wrong_token_is_refused(org: OrgUnderTest, rpc: str) -> None:
     ids=["org", "instance"],
 )
 def test_a_token_goes_with_its_org_and_instance(org: OrgUnderTest, changed: dict[str, str]) -> None:
-    """Org and instance URL must be those of the session. Source: Use gRPC APIs page (headers), live logs."""
+    """Org and instance URL must be those of the session.
+
+    Source: Use gRPC APIs page (headers), live logs.
+    """
     found = call(org, "GetTopic", org.client.with_headers({**org.headers, **changed}))
     assert found.status == "UNAUTHENTICATED"
 
@@ -84,14 +96,20 @@ def test_an_org_id_of_15_characters_will_do(org: OrgUnderTest) -> None:
 
 
 def test_a_client_trace_id_is_allowed(org: OrgUnderTest) -> None:
-    """A UUID of the client's own may come in `x-client-trace-id`. Source: Salesforce's Java sample."""
+    """A UUID of the client's own may come in `x-client-trace-id`.
+
+    Source: Salesforce's Java sample.
+    """
     client = org.client.with_headers({**org.headers, "x-client-trace-id": str(uuid.uuid4())})
     assert client.get_topic(org.topic).topic_name == org.topic
 
 
 @pytest.mark.parametrize("rpc", RPCS)
 def test_a_refusal_has_its_trailers(org: OrgUnderTest, rpc: str) -> None:
-    """`error-code` with Salesforce's prefix, `rpc-id`, and in `type` the RPC. Source: Handle Errors page, live logs."""
+    """`error-code` with Salesforce's prefix, `rpc-id`, and in `type` the RPC.
+
+    Source: Handle Errors page, live logs.
+    """
     found = call(org, rpc, org.client.with_headers({**org.headers, "accesstoken": "wrong"}))
     assert found.trailers["error-code"].startswith(PREFIX)
     assert re.fullmatch(UUID, found.trailers["rpc-id"])
@@ -99,7 +117,10 @@ def test_a_refusal_has_its_trailers(org: OrgUnderTest, rpc: str) -> None:
 
 
 def test_a_refusals_message_ends_with_the_rpc_id(org: OrgUnderTest) -> None:
-    """The text ends with ` rpcId: ` and the id, which support asks for. Source: Handle Errors page, live logs."""
+    """The text ends with ` rpcId: ` and the id, which support asks for.
+
+    Source: Handle Errors page, live logs.
+    """
     found = refused(org.client.get_topic, "/event/No_Such__e")
     assert re.search(rf" rpcId: {UUID}$", found.message)
 

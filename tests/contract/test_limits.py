@@ -27,7 +27,10 @@ MORE = [
 
 
 def test_limits_tell_what_is_left(org: OrgUnderTest) -> None:
-    """Most and remaining, of deliveries in a day and publishing in an hour. Source: Limits resource page, Allocations page."""
+    """Most and remaining, of deliveries in a day and publishing in an hour.
+
+    Source: Limits resource page, Allocations page.
+    """
     body = org.rest("GET", "limits").json()
     assert set(body) >= KEYS
     for name in KEYS:
@@ -65,7 +68,10 @@ def test_publishing_counts(org: OrgUnderTest) -> None:
 
 
 def test_each_subscriber_is_counted(org: OrgUnderTest) -> None:
-    """Two that get an event are two deliveries, a managed one like any other. Source: Allocations page, Managed Subscription page."""
+    """Two that get an event are two deliveries, a managed one like any other.
+
+    Source: Allocations page, Managed Subscription page.
+    """
     with org.set_up("its count comes late") as other, managed(other) as one:
         base = other.base()
         before = _left(other, "DailyDeliveredPlatformEvents")
@@ -81,7 +87,10 @@ def _left(org: OrgUnderTest, name: str) -> int:
 
 
 def test_deliveries_end_with_their_allowance(org: OrgUnderTest) -> None:
-    """The stream ends, and a new one does too; events stay on the bus. Source: Allocations page, Handle Errors page."""
+    """The stream ends, and a new one does too; events stay on the bus.
+
+    Source: Allocations page, Handle Errors page.
+    """
     with org.set_up(SPENT, delivery_allocation=3) as other:
         base = other.base()
         other.publish(*(other.event() for _ in range(5)))
@@ -111,7 +120,10 @@ def test_an_allowance_is_of_the_last_24_hours(org: OrgUnderTest) -> None:
 
 
 def test_publishing_ends_with_its_allowance(org: OrgUnderTest) -> None:
-    """LIMIT_EXCEEDED, for the events above it. How it is told is not documented. Source: Allocations page."""
+    """LIMIT_EXCEEDED, for the events above it. How it is told is not documented.
+
+    Source: Allocations page.
+    """
     with org.set_up(SPENT, publish_allocation=2) as other:
         first, second, third = other.client.publish(
             other.topic, *(other.event() for _ in range(3))

@@ -40,7 +40,10 @@ def _said(answer: httpx.Response) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_each_grant_gives_a_token(org: OrgUnderTest, auth: str) -> None:
-    """With the keys of the flow's own page; `expires_in` is never among them. Source: OAuth flow pages of Salesforce Help."""
+    """With the keys of the flow's own page; `expires_in` is never among them.
+
+    Source: OAuth flow pages of Salesforce Help.
+    """
     answer = _login(org, auth)
     assert answer.status_code == 200
     body = answer.json()
@@ -64,7 +67,10 @@ def test_the_token_begins_with_the_org(org: OrgUnderTest, auth: str) -> None:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_the_id_url_names_org_and_user(org: OrgUnderTest, auth: str) -> None:
-    """`https://login.salesforce.com/id/<org>/<user>`, of a sandbox `test`; 18 characters each. Source: Identity URLs page."""
+    """`https://login.salesforce.com/id/<org>/<user>`, of a sandbox `test`; 18 characters each.
+
+    Source: Identity URLs page.
+    """
     host, _, rest = _login(org, auth).json()["id"].partition("/id/")
     org_id, user_id = rest.split("/")
     assert host in {"https://login.salesforce.com", "https://test.salesforce.com"}
@@ -75,7 +81,10 @@ def test_the_id_url_names_org_and_user(org: OrgUnderTest, auth: str) -> None:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_the_instance_url_has_no_path(org: OrgUnderTest, auth: str) -> None:
-    """It is the My Domain URL, as the header `instanceurl` wants it. Source: OAuth flow pages of Salesforce Help."""
+    """It is the My Domain URL, as the header `instanceurl` wants it.
+
+    Source: OAuth flow pages of Salesforce Help.
+    """
     url = urlsplit(_login(org, auth).json()["instance_url"])
     assert (bool(url.scheme), bool(url.netloc), url.path) == (True, True, "")
 
@@ -225,7 +234,7 @@ def _bearer(org: OrgUnderTest, door: Door, assertion: str) -> httpx.Response:
     return token(org.http, door.host, {"grant_type": JWT_GRANT, "assertion": assertion})
 
 
-# --- what a token opens ----------------------------------------------------------------------------------------------
+# --- what a token opens ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["login", "instance"])
@@ -241,7 +250,10 @@ def test_userinfo_names_org_and_user(org: OrgUnderTest, host: str) -> None:
 
 
 def test_userinfo_tells_where_things_are(org: OrgUnderTest) -> None:
-    """By URLs with a place for the version; `sub` is the URL of the identity. Source: User Info endpoint page, known clients."""
+    """By URLs with a place for the version; `sub` is the URL of the identity.
+
+    Source: User Info endpoint page, known clients.
+    """
     url = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
     body = org.http.get(url, headers=org.bearer).json()
     assert body["urls"]["rest"].endswith("/services/data/v{version}/")
@@ -257,7 +269,10 @@ def test_the_token_may_be_an_argument(org: OrgUnderTest) -> None:
 
 
 def test_the_identity_can_be_asked_for(org: OrgUnderTest) -> None:
-    """By the path of the `id` URL; a bad token is told as by userinfo. Source: Identity URLs page, answers of live orgs."""
+    """By the path of the `id` URL; a bad token is told as by userinfo.
+
+    Source: Identity URLs page, answers of live orgs.
+    """
     base = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
     path = "/id/" + org.http.get(base, headers=org.bearer).json()["sub"].rpartition("/id/")[2]
     url = f"{org.headers['instanceurl']}{path}"

@@ -21,7 +21,7 @@ def _refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
     return found.status, found.code.removeprefix(PREFIX)
 
 
-# --- the first request -----------------------------------------------------------------------------------------------
+# --- the first request ----------------------------------------------------------------------------
 
 
 def test_it_must_say_which_subscription(org: OrgUnderTest) -> None:
@@ -78,11 +78,14 @@ def test_it_may_not_refresh_the_token(org: OrgUnderTest) -> None:
     assert found == ("INVALID_ARGUMENT", "fetch.request.auth.request.restricted")
 
 
-# --- delivery --------------------------------------------------------------------------------------------------------
+# --- delivery -------------------------------------------------------------------------------------
 
 
 def test_what_is_published_is_delivered(org: OrgUnderTest) -> None:
-    """Events come as by Subscribe, with credit counted the same. Source: ManagedSubscribe RPC page."""
+    """Events come as by Subscribe, with credit counted the same.
+
+    Source: ManagedSubscribe RPC page.
+    """
     event = org.event("managed")
     with managed(org) as one:
         org.publish(event)
@@ -109,7 +112,10 @@ def test_what_was_not_committed_comes_again(org: OrgUnderTest) -> None:
 
 
 def test_one_client_at_a_time(org: OrgUnderTest) -> None:
-    """A second one is told that the subscription is active. Source: Handle Errors page, live logs."""
+    """A second one is told that the subscription is active.
+
+    Source: Handle Errors page, live logs.
+    """
     name = org.need("managed")
     with managed(org), org.client.managed(developer_name=name, num_requested=1) as second:
         found = second.end()
@@ -127,11 +133,14 @@ def test_who_leaves_lets_the_next_one_in(org: OrgUnderTest) -> None:
         assert one.place
 
 
-# --- commits ---------------------------------------------------------------------------------------------------------
+# --- commits --------------------------------------------------------------------------------------
 
 
 def test_a_commit_is_answered(org: OrgUnderTest) -> None:
-    """By a response of its own: without events, with the request's id, the place and the time. Source: .proto, live logs."""
+    """By a response of its own: without events, with the request's id, the place and the time.
+
+    Source: .proto, live logs.
+    """
     with managed(org) as one:
         request_id = one.commit()
         response = one.answer()
@@ -143,7 +152,10 @@ def test_a_commit_is_answered(org: OrgUnderTest) -> None:
 
 
 def test_an_answer_to_a_commit_has_what_every_response_has(org: OrgUnderTest) -> None:
-    """A replay id and the true number outstanding: Salesforce's own clients read them. Source: Salesforce's Java and Node clients."""
+    """A replay id and the true number outstanding: Salesforce's own clients read them.
+
+    Source: Salesforce's Java and Node clients.
+    """
     with managed(org) as one:
         one.commit(num_requested=3)
         response = one.answer()

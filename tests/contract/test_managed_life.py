@@ -1,4 +1,7 @@
-"""ManagedSubscribe over time: silence, deadlines, and what becomes of a subscription whose setup changes."""
+"""ManagedSubscribe over time.
+
+Silence, deadlines, and what becomes of a subscription whose setup changes.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
 
 
 def test_a_keepalives_place_can_be_committed(org: OrgUnderTest) -> None:
-    """So a topic without events does not lose its place. Source: ManagedSubscribe RPC page, Salesforce's Java client."""
+    """So a topic without events does not lose its place.
+
+    Source: ManagedSubscribe RPC page, Salesforce's Java client.
+    """
     org.wait_long(org.times.keepalive)
     with managed(org) as one:
         one.stream.ask(num_requested=1)
@@ -83,11 +89,14 @@ def test_a_half_closed_stream_ends_with_ok(org: OrgUnderTest) -> None:
         assert one.stream.end(org.times.half_close + org.times.slack).status == "OK"
 
 
-# --- setup -----------------------------------------------------------------------------------------------------------
+# --- setup ----------------------------------------------------------------------------------------
 
 
 def test_its_setup_can_be_queried(org: OrgUnderTest) -> None:
-    """By the Tooling API, with what Salesforce's Node client needs. Source: that client, Tooling API guide."""
+    """By the Tooling API, with what Salesforce's Node client needs.
+
+    Source: That client, Tooling API guide.
+    """
     name = org.need("managed")
     query = "SELECT+Id,+DeveloperName,+Metadata+FROM+ManagedEventSubscription"
     where = f"+WHERE+DeveloperName='{name}'+LIMIT+1"
@@ -125,7 +134,10 @@ def test_stopping_forgets_what_was_committed(org: OrgUnderTest) -> None:
     ("replay", "again"), [("EARLIEST", True), ("LATEST", False)], ids=["earliest", "latest"]
 )
 def test_a_committed_place_that_has_aged_out(org: OrgUnderTest, replay: str, again: bool) -> None:
-    """The stream starts where `errorRecoveryReplay` says, without an error. Source: Managed Subscription page."""
+    """The stream starts where `errorRecoveryReplay` says, without an error.
+
+    Source: Managed Subscription page.
+    """
     with org.set_up("it takes three days") as other:
         assert other.emulator
         other.emulator.set_managed_subscription("Contract", error_recovery_replay=replay)
@@ -139,7 +151,10 @@ def test_a_committed_place_that_has_aged_out(org: OrgUnderTest, replay: str, aga
 
 
 def test_a_deleted_subscription_is_refused(org: OrgUnderTest) -> None:
-    """By one of two codes, as one that never was or as one that is gone. Source: Handle Errors page."""
+    """By one of two codes, as one that never was or as one that is gone.
+
+    Source: Handle Errors page.
+    """
     with org.set_up("it would have to be deleted") as other:
         assert other.emulator
         other.emulator.delete_managed_subscription("Contract")

@@ -24,7 +24,10 @@ def subscription_id(org: OrgUnderTest) -> str:
 
 @pytest.mark.parametrize("length", [18, 15])
 def test_it_can_be_named_by_its_id(org: OrgUnderTest, subscription_id: str, length: int) -> None:
-    """Of either length, and later requests may repeat it, as Salesforce's Node client does. Source: .proto, Handle Errors page."""
+    """Of either length, and later requests may repeat it, as Salesforce's Node client does.
+
+    Source: .proto, Handle Errors page.
+    """
     name = subscription_id[:length]
     org.publish(org.event(), org.event())
     with taken(org, subscription_id=name) as stream:
@@ -51,7 +54,10 @@ def test_the_first_request_may_ask_for_nothing(org: OrgUnderTest) -> None:
 
 
 def test_more_than_100_outstanding_is_treated_as_100(org: OrgUnderTest) -> None:
-    """As by Subscribe. Source: ManagedSubscribe RPC page, Pull Subscription and Flow Control page."""
+    """As by Subscribe.
+
+    Source: ManagedSubscribe RPC page, Pull Subscription and Flow Control page.
+    """
     with managed(org) as one:
         org.publish(org.event())
         one.stream.ask(num_requested=150)
@@ -61,7 +67,10 @@ def test_more_than_100_outstanding_is_treated_as_100(org: OrgUnderTest) -> None:
 
 
 def test_it_starts_with_what_comes_next_unless_set_otherwise(org: OrgUnderTest) -> None:
-    """`defaultReplay` is LATEST, as long as nothing is committed. Source: Managed Subscription page."""
+    """`defaultReplay` is LATEST, as long as nothing is committed.
+
+    Source: Managed Subscription page.
+    """
     emulator = org.staged("another subscription would be left behind")
     emulator.define_managed_subscription("Latest", org.topic)
     org.publish(org.event("before"))
@@ -73,7 +82,10 @@ def test_it_starts_with_what_comes_next_unless_set_otherwise(org: OrgUnderTest) 
 
 
 def test_each_subscription_has_a_slot_of_its_own(org: OrgUnderTest) -> None:
-    """Two to one topic do not stand in each other's way, and each gets every event. Source: Managed Subscription page."""
+    """Two to one topic do not stand in each other's way, and each gets every event.
+
+    Source: Managed Subscription page.
+    """
     emulator = org.staged("another subscription would be left behind")
     emulator.define_managed_subscription("Second", org.topic)
     with org.client.managed(developer_name="Second", num_requested=1) as second:

@@ -33,7 +33,10 @@ def publish(org: OrgUnderTest, way: str, *events: pb.ProducerEvent) -> Any:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_event_has_its_result_in_order(org: OrgUnderTest, way: str) -> None:
-    """The correlation key is the event's id, and there is a replay id. Source: .proto, Publish RPC page."""
+    """The correlation key is the event's id, and there is a replay id.
+
+    Source: .proto, Publish RPC page.
+    """
     events = [org.event(str(number)) for number in range(3)]
     answer = publish(org, way, *events)
     assert [one.correlation_key for one in answer.results] == [one.id for one in events]
@@ -50,7 +53,10 @@ def test_the_answer_names_schema_and_call(org: OrgUnderTest, way: str) -> None:
 
 
 def test_an_event_without_an_id_is_given_one(org: OrgUnderTest) -> None:
-    """It is the correlation key, a UUID, and subscribers see it. Source: .proto, event message durability page."""
+    """It is the correlation key, a UUID, and subscribers see it.
+
+    Source: .proto, event message durability page.
+    """
     base = org.base()
     [result] = org.client.publish(org.topic, org.event(id="")).results
     assert str(uuid.UUID(result.correlation_key)) == result.correlation_key
@@ -66,7 +72,10 @@ def test_the_created_date_is_not_checked(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_too_large_an_event_fails_alone(org: OrgUnderTest, way: str) -> None:
-    """Above 1 MB it has an error in its result, and the others are published. Source: Publish RPC page, Allocations page."""
+    """Above 1 MB it has an error in its result, and the others are published.
+
+    Source: Publish RPC page, Allocations page.
+    """
     small, large = org.event(), org.event(size=MEGABYTE + 1)
     first, second = publish(org, way, large, small).results
     assert (first.error.code, bool(first.error.msg)) == (pb.PUBLISH, True)
@@ -76,7 +85,10 @@ def test_too_large_an_event_fails_alone(org: OrgUnderTest, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_request_above_four_megabytes_is_refused(org: OrgUnderTest, way: str) -> None:
-    """The status is UNAVAILABLE, without an error code: what stands before the service says it. Source: Allocations page, live logs."""
+    """The status is UNAVAILABLE, without an error code: what stands before the service says it.
+
+    Source: Allocations page, live logs.
+    """
     events = [org.event(size=MEGABYTE - 1000) for _ in range(5)]
     if way == "Publish":
         assert refused(org.client.publish, org.topic, *events).what == ("UNAVAILABLE", "")
@@ -106,16 +118,22 @@ def test_an_unknown_topic_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_an_unknown_schema_fails_its_event(org: OrgUnderTest) -> None:
-    """What cannot be read is not published; how it is said is not documented. Source: Publish RPC page."""
+    """What cannot be read is not published; how it is said is not documented.
+
+    Source: Publish RPC page.
+    """
     [result] = org.client.publish(org.topic, org.event(schema_id="A" * 22)).results
     assert result.HasField("error")
 
 
-# --- PublishStream ---------------------------------------------------------------------------------------------------
+# --- PublishStream --------------------------------------------------------------------------------
 
 
 def test_a_stream_publishes_again_and_again(org: OrgUnderTest) -> None:
-    """Later requests may omit the topic, and each has its answer. Source: PublishStream RPC page."""
+    """Later requests may omit the topic, and each has its answer.
+
+    Source: PublishStream RPC page.
+    """
     events = [org.event(str(number)) for number in range(3)]
     base = org.base()
     org.counter.published += 3

@@ -24,14 +24,20 @@ def test_custom_starts_strictly_after(org: OrgUnderTest) -> None:
 
 
 def test_eight_bytes_of_a_replay_id_will_do(org: OrgUnderTest) -> None:
-    """Clients that cut the two zero bytes off start at the same place. Source: Salesforce's Node client, live logs."""
+    """Clients that cut the two zero bytes off start at the same place.
+
+    Source: Salesforce's Node client, live logs.
+    """
     first, second = org.publish(org.event(), org.event())
     with org.after(first[:8], 1) as stream:
         assert [one.replay_id for one in stream.take(1)] == [second]
 
 
 def test_earliest_begins_with_the_oldest_event(org: OrgUnderTest) -> None:
-    """Something of what is kept comes first, not what was published last. Source: Subscribe RPC page."""
+    """Something of what is kept comes first, not what was published last.
+
+    Source: Subscribe RPC page.
+    """
     first, last = org.publish(org.event(), org.event())
     with org.client.subscribe(
         topic_name=org.topic, replay_preset=pb.EARLIEST, num_requested=1
@@ -80,7 +86,10 @@ def test_a_replay_id_nobody_gave_out_is_refused(org: OrgUnderTest, replay_id: by
 
 
 def test_a_replay_id_of_before_retention_is_refused(org: OrgUnderTest) -> None:
-    """After 72 hours it is no place any more; the code is that of a malformed one. Source: event message durability page."""
+    """After 72 hours it is no place any more; the code is that of a malformed one.
+
+    Source: Event message durability page.
+    """
     with org.set_up("it takes a replay id of four days ago") as other:
         assert other.emulator
         old = other.base()
@@ -115,7 +124,10 @@ def test_a_place_of_another_topic_is_a_place(org: OrgUnderTest) -> None:
 
 
 def test_one_event_under_two_replay_ids(org: OrgUnderTest) -> None:
-    """A publisher that tries again puts the event on the bus twice, with one id. Source: event message durability page."""
+    """A publisher that tries again puts the event on the bus twice, with one id.
+
+    Source: Event message durability page.
+    """
     base, event = org.base(), org.event()
     first, second = org.publish(event), org.publish(event)
     with org.after(base, 2) as stream:

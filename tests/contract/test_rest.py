@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def test_rest_gives_the_schema_by_its_id(org: OrgUnderTest) -> None:
-    """The record of GetSchema with its id beside it, as `uuid`. Source: Platform Event Schema by Schema ID page."""
+    """The record of GetSchema with its id beside it, as `uuid`.
+
+    Source: Platform Event Schema by Schema ID page.
+    """
     body = org.rest("GET", f"event/eventSchema/{org.schema_id}?payloadFormat=COMPACT").json()
     assert body.pop("uuid") == org.schema_id
     assert body == org.schema
@@ -29,7 +32,10 @@ def test_rest_gives_the_schema_by_the_events_name(org: OrgUnderTest) -> None:
 
 
 def test_a_schema_is_expanded_unless_asked_otherwise(org: OrgUnderTest) -> None:
-    """A record of data and channel, as the Streaming API has events. Source: Platform Event Schema pages."""
+    """A record of data and channel, as the Streaming API has events.
+
+    Source: Platform Event Schema pages.
+    """
     body = org.rest("GET", f"event/eventSchema/{org.schema_id}").json()
     data, channel = body["fields"]
     assert (data["name"], channel["name"]) == ("data", "channel")
@@ -37,7 +43,10 @@ def test_a_schema_is_expanded_unless_asked_otherwise(org: OrgUnderTest) -> None:
 
 
 def test_an_event_published_as_a_record_is_delivered(org: OrgUnderTest) -> None:
-    """REST answers with the event's UUID, which subscribers see. Source: Platform Events guide, known clients."""
+    """REST answers with the event's UUID, which subscribers see.
+
+    Source: Platform Events guide, known clients.
+    """
     base = org.base()
     name = org.topic.rpartition("/")[2]
     answer = org.rest("POST", f"sobjects/{name}", {TEXT: "by REST"})

@@ -85,11 +85,14 @@ def _record(field: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
-# --- platform events -------------------------------------------------------------------------------------------------
+# --- platform events ------------------------------------------------------------------------------
 
 
 def test_a_schema_has_these_keys_in_this_order(org: OrgUnderTest) -> None:
-    """Of the record, and of its optional fields; no `uuid`, which REST adds. Source: schemas of live orgs."""
+    """Of the record, and of its optional fields; no `uuid`, which REST adds.
+
+    Source: Schemas of live orgs.
+    """
     assert list(org.schema) == ["type", "name", "namespace", "fields"]
     assert [list(field) for field in org.schema["fields"][2:]] == [
         ["name", "type", "doc", "default"] for _ in org.schema["fields"][2:]
@@ -101,11 +104,14 @@ def test_there_are_no_logical_types(org: OrgUnderTest) -> None:
     assert "logicalType" not in json.dumps(org.schema)
 
 
-# --- change events ---------------------------------------------------------------------------------------------------
+# --- change events --------------------------------------------------------------------------------
 
 
 def test_a_change_events_schema_id_is_its_fingerprint_too(changes: dict[str, Any]) -> None:
-    """The enumeration is in it without the namespace. Source: Event Schemas page, of platform events."""
+    """The enumeration is in it without the namespace.
+
+    Source: Event Schemas page, of platform events.
+    """
     assert changes["fields"]  # the fixture has compared
 
 
@@ -156,7 +162,10 @@ def test_an_accounts_fields_keep_their_order(org: OrgUnderTest, changes: dict[st
 
 
 def test_an_address_is_a_record(org: OrgUnderTest, changes: dict[str, Any]) -> None:
-    """Of these members, all optional; codes of state and country may stand among them. Source: schemas of live orgs."""
+    """Of these members, all optional; codes of state and country may stand among them.
+
+    Source: Schemas of live orgs.
+    """
     _need_account(org)
     [field] = [one for one in changes["fields"] if one["name"] == "BillingAddress"]
     assert (field["type"][0], field["doc"]) == ("null", "Data:Address")
@@ -178,7 +187,7 @@ def _need_account(org: OrgUnderTest) -> None:
         pytest.skip(f"{org.entity} has other fields than Account")
 
 
-# --- every type ------------------------------------------------------------------------------------------------------
+# --- every type -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +211,10 @@ def custom(org: OrgUnderTest) -> Any:
 def test_a_field_of_each_type(
     custom: Any, kind: str, avro: str, doc: str, _given: Any, got: Any
 ) -> None:
-    """Numbers are doubles, times milliseconds: of UTC, of midnight, since midnight. Source: schemas of live orgs, CDC guide."""
+    """Numbers are doubles, times milliseconds: of UTC, of midnight, since midnight.
+
+    Source: Schemas of live orgs, CDC guide.
+    """
     [field] = [one for one in custom.schema["fields"] if one["name"] == f"{kind}__c"]
     assert field["type"] == ["null", avro]
     assert field["doc"].split(":")[:2] == ["Data", doc]
@@ -223,7 +235,7 @@ def test_a_custom_objects_change_event_is_named_so(custom: Any) -> None:
     assert custom.schema["name"] == "Every__ChangeEvent"
 
 
-# --- fields that change ----------------------------------------------------------------------------------------------
+# --- fields that change ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -242,7 +254,10 @@ def evolving(org: OrgUnderTest) -> Emulator:
 def test_another_field_is_another_schema(
     org: OrgUnderTest, evolving: Emulator, add: dict[str, str], remove: list[str]
 ) -> None:
-    """Each version has an id of its own, and the older ones are still answered. Source: Event Schemas page."""
+    """Each version has an id of its own, and the older ones are still answered.
+
+    Source: Event Schemas page.
+    """
     before = evolving.schema_id("Evolving__e")
     if remove == ["B__c"] and '"B__c"' not in org.client.get_schema(before).schema_json:
         before = evolving.evolve("Evolving__e", {"B__c": "Text"})
@@ -256,7 +271,10 @@ def test_another_field_is_another_schema(
 def test_events_keep_the_schema_they_were_published_with(
     org: OrgUnderTest, evolving: Emulator
 ) -> None:
-    """Those of before and after a change stand on the topic side by side. Source: Event Schemas page."""
+    """Those of before and after a change stand on the topic side by side.
+
+    Source: Event Schemas page.
+    """
     topic = evolving.define_event("Kept__e", {"A__c": "Text"})
     base = org.base()
     evolving.publish(topic, [{"A__c": "before"}])
@@ -272,7 +290,10 @@ def test_events_keep_the_schema_they_were_published_with(
 def test_the_same_fields_have_the_same_id_in_every_org(
     org: OrgUnderTest, evolving: Emulator
 ) -> None:
-    """Hints and defaults are not part of what the id is made of. Source: Event Schemas page, Avro specification."""
+    """Hints and defaults are not part of what the id is made of.
+
+    Source: Event Schemas page, Avro specification.
+    """
     elsewhere = evolving.add_org()
     elsewhere.define_event("Padding__e", {"X__c": "Text"})
     one, other = (

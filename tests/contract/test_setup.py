@@ -1,4 +1,7 @@
-"""Setup over the Tooling API: managed subscriptions, channels, their members with filters and enriched fields."""
+"""Setup over the Tooling API.
+
+Managed subscriptions, channels, their members with filters and enriched fields.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,15 @@ def _made(org: OrgUnderTest, kind: str, name: str, **metadata: Any) -> Any:
     return org.rest("POST", kind, {"FullName": name, "Metadata": metadata})
 
 
-# --- managed subscriptions -------------------------------------------------------------------------------------------
+# --- managed subscriptions ------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("emulator")
 def test_a_managed_subscription_is_latest_unless_set_otherwise(org: OrgUnderTest) -> None:
-    """Where nothing is committed, and where what is committed is of no use. Source: Tooling API guide (ManagedEventSubscription)."""
+    """Where nothing is committed, and where what is committed is of no use.
+
+    Source: Tooling API guide (ManagedEventSubscription).
+    """
     answer = _made(org, MANAGED, "Plain", label="Plain", topicName=org.topic, state="RUN")
     assert answer.status_code == 201
     record = org.rest("GET", f"{MANAGED}/{answer.json()['id']}").json()
@@ -45,7 +51,10 @@ def test_a_managed_subscription_is_latest_unless_set_otherwise(org: OrgUnderTest
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("name", ["1st", "Two__In_A_Row", "With Space"])
 def test_developer_names_have_rules(org: OrgUnderTest, name: str) -> None:
-    """A letter first, then letters, digits and single underscores. Source: Tooling API guide (ManagedEventSubscription)."""
+    """A letter first, then letters, digits and single underscores.
+
+    Source: Tooling API guide (ManagedEventSubscription).
+    """
     answer = _made(org, MANAGED, name, label="X", topicName=org.topic, state="RUN")
     assert answer.status_code == 400
 
@@ -62,7 +71,10 @@ def test_the_topic_of_a_managed_subscription_is_fixed(
 
 @pytest.mark.usefixtures("emulator")
 def test_managed_subscriptions_came_with_version_60(org: OrgUnderTest) -> None:
-    """Older versions of the API do not have the object. Source: Tooling API guide (ManagedEventSubscription)."""
+    """Older versions of the API do not have the object.
+
+    Source: Tooling API guide (ManagedEventSubscription).
+    """
     url = f"{org.headers['instanceurl']}/services/data/v59.0/{MANAGED}"
     body = {"FullName": "Old", "Metadata": {}}
     assert org.http.post(url, json=body, headers=org.bearer).status_code == 404
@@ -79,11 +91,14 @@ def test_an_org_has_200_managed_subscriptions(org: OrgUnderTest) -> None:
     assert "LIMIT_EXCEEDED" in answers[1].text
 
 
-# --- channels --------------------------------------------------------------------------------------------------------
+# --- channels -------------------------------------------------------------------------------------
 
 
 def test_a_channel_and_its_members_can_be_queried(org: OrgUnderTest) -> None:
-    """`X__chn` is the channel `X`; each member names the event it stands for. Source: Tooling API guide (PlatformEventChannel)."""
+    """`X__chn` is the channel `X`; each member names the event it stands for.
+
+    Source: Tooling API guide (PlatformEventChannel).
+    """
     channel = org.need("channel").rpartition("/")[2]
     name = channel.removesuffix("__chn")
     [found] = org.query(
@@ -114,7 +129,9 @@ def sales(org: OrgUnderTest) -> str:
 
 
 def test_what_a_channel_adds_and_leaves_out(org: OrgUnderTest, sales: str) -> None:
-    """Enriched fields and those of the filter are on updates and deletions, not named as changed; what is filtered out never comes.
+    """Enriched fields and those of the filter are on updates and deletions, not named as changed.
+
+    What is filtered out never comes.
 
     Source: Change Data Capture guide (enrich, filter).
     """
@@ -179,7 +196,10 @@ FILTERS = [
 def test_filters_have_a_grammar(
     org: OrgUnderTest, emulator: Emulator, text: str, taken: bool
 ) -> None:
-    """A condition of SOQL without WHERE, with operators by the field's type. Source: Change Data Capture guide (filter), Salesforce's own tools."""
+    """A condition of SOQL without WHERE, with operators by the field's type.
+
+    Source: Change Data Capture guide (filter), Salesforce's own tools.
+    """
     emulator.define_channel("/data/Filter__chn", ())
     answer = _made(
         org,

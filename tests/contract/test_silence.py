@@ -1,4 +1,7 @@
-"""What happens while nothing happens: keepalives, the end of streams that ask for nothing, half-close."""
+"""What happens while nothing happens.
+
+Keepalives, the end of streams that ask for nothing, half-close.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
-    """Within 270 s an empty response with a replay id, the credit untouched. Source: Subscribe RPC page."""
+    """Within 270 s an empty response with a replay id, the credit untouched.
+
+    Source: Subscribe RPC page.
+    """
     org.wait_long(org.times.keepalive)
     with org.after(org.base(), 7) as stream:
         response = stream.read(org.times.keepalive + org.times.slack)
@@ -37,7 +43,10 @@ def test_a_keepalives_replay_id_is_a_start(org: OrgUnderTest) -> None:
 
 @pytest.mark.full
 def test_keepalives_hold_a_stream_open(org: OrgUnderTest) -> None:
-    """As long as something is outstanding, the stream outlives the 60 s. Source: Subscribe RPC page."""
+    """As long as something is outstanding, the stream outlives the 60 s.
+
+    Source: Subscribe RPC page.
+    """
     org.wait_long(3 * org.times.keepalive)
     with org.after(org.base(), 1) as stream:
         for _ in range(3):
@@ -53,7 +62,10 @@ def test_latest_says_nothing_before_the_first_keepalive(org: OrgUnderTest) -> No
 
 
 def test_a_stream_without_credit_is_closed(org: OrgUnderTest) -> None:
-    """60 s after the last response, unless more is asked for. How it ends is not documented. Source: Subscribe RPC page."""
+    """60 s after the last response, unless more is asked for. How it ends is not documented.
+
+    Source: Subscribe RPC page.
+    """
     org.wait_long(org.times.idle_close)
     base = org.base()
     org.publish(org.event())

@@ -46,7 +46,10 @@ def _name(node: Any) -> str:
 
 
 def test_the_answer_has_its_children_in_order(org: OrgUnderTest) -> None:
-    """Clients count them: no Header, the result first, session id fifth. Source: Salesforce's Python sample, answers of live orgs."""
+    """Clients count them: no Header, the result first, session id fifth.
+
+    Source: Salesforce's Python sample, answers of live orgs.
+    """
     result = _result(org)
     assert [_name(child) for child in result] == RESULT
 
@@ -59,7 +62,10 @@ def test_the_user_info_has_its_children_in_order(org: OrgUnderTest) -> None:
 
 
 def test_the_session_opens_the_api(org: OrgUnderTest) -> None:
-    """Its id is a token, and the instance is that of `serverUrl`. Source: Salesforce's Python sample."""
+    """Its id is a token, and the instance is that of `serverUrl`.
+
+    Source: Salesforce's Python sample.
+    """
     result = _result(org)
     headers = {
         "accesstoken": result[4].text,
@@ -77,20 +83,29 @@ def test_children_are_found_by_plain_tags(org: OrgUnderTest) -> None:
 
 
 def test_the_session_lasts_as_long_as_is_said(org: OrgUnderTest) -> None:
-    """`sessionSecondsValid`: two hours, unless the org is set otherwise. Source: answers of live orgs."""
+    """`sessionSecondsValid`: two hours, unless the org is set otherwise.
+
+    Source: Answers of live orgs.
+    """
     assert 900 <= int(_result(org)[6][13].text) <= 86_400
 
 
 @pytest.mark.parametrize("version", ["31.0", "43.0", "64.0"])
 def test_versions_that_have_it(org: OrgUnderTest, version: str) -> None:
-    """From 31.0 to 64.0; the answer's URLs are of the version that was asked. Source: Salesforce Help, article 005132110."""
+    """From 31.0 to 64.0; the answer's URLs are of the version that was asked.
+
+    Source: Salesforce Help, article 005132110.
+    """
     answer = _login(org, version=version)
     assert answer.status_code == 200
     assert f"/services/Soap/u/{version}/{org.headers['tenantid'][:15]}</serverUrl>" in answer.text
 
 
 def test_another_clients_envelope_will_do(org: OrgUnderTest) -> None:
-    """That of jsforce: other prefixes, an empty Header, no slash at the end, an empty SOAPAction. Source: jsforce."""
+    """That of jsforce: other prefixes, an empty Header, no slash at the end, an empty SOAPAction.
+
+    Source: jsforce.
+    """
     door = org.by("soap")
     password = door.values["password"] + door.values.get("security_token", "")
     body = (
@@ -129,7 +144,10 @@ def test_a_wrong_password_is_a_fault(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("version", ["65.0", "30.0"])
 def test_other_versions_do_not_have_it(org: OrgUnderTest, version: str) -> None:
-    """Those from 65.0 on and before 31.0. The code is not documented for the first. Source: Salesforce Help, article 005132110."""
+    """Those from 65.0 on and before 31.0. The code is not documented for the first.
+
+    Source: Salesforce Help, article 005132110.
+    """
     answer = _login(org, version=version)
     assert answer.status_code == 500
     assert "Fault>" in answer.text

@@ -22,7 +22,10 @@ def _ids(events: list[Any]) -> list[str]:
 
 
 def test_what_is_published_is_delivered(org: OrgUnderTest) -> None:
-    """An event comes with its id, its schema, its bytes and the replay id that publishing it gave. Source: Subscribe RPC page."""
+    """An event comes with its id, its schema, its bytes and the replay id that publishing it gave.
+
+    Source: Subscribe RPC page.
+    """
     base, event = org.base(), org.event("delivered")
     [replay_id] = org.publish(event)
     with org.after(base, 1) as stream:
@@ -41,7 +44,10 @@ def test_events_come_in_the_order_of_their_request(org: OrgUnderTest) -> None:
 
 
 def test_replay_ids_grow(org: OrgUnderTest) -> None:
-    """Within a stream each replay id is above the one before. Source: Subscribe RPC page, live logs (ten bytes, big-endian)."""
+    """Within a stream each replay id is above the one before.
+
+    Source: Subscribe RPC page, live logs (ten bytes, big-endian).
+    """
     base = org.base()
     org.publish(*(org.event() for _ in range(5)))
     with org.after(base, 5) as stream:
@@ -50,13 +56,19 @@ def test_replay_ids_grow(org: OrgUnderTest) -> None:
 
 
 def test_a_replay_id_has_ten_bytes(org: OrgUnderTest) -> None:
-    """A 64-bit number and two zero bytes; nobody may rely on it. Source: live logs since September 2022."""
+    """A 64-bit number and two zero bytes; nobody may rely on it.
+
+    Source: Live logs since September 2022.
+    """
     replay_id = org.base()
     assert (len(replay_id), replay_id[-2:]) == (10, b"\0\0")
 
 
 def test_no_more_comes_than_was_asked_for(org: OrgUnderTest) -> None:
-    """Two asked for, two delivered, nothing outstanding then. Source: Pull Subscription and Flow Control page."""
+    """Two asked for, two delivered, nothing outstanding then.
+
+    Source: Pull Subscription and Flow Control page.
+    """
     base = org.base()
     org.publish(*(org.event() for _ in range(4)))
     with org.after(base, 2) as stream:
@@ -81,7 +93,10 @@ def test_each_response_tells_what_is_outstanding(org: OrgUnderTest) -> None:
 
 
 def test_requests_add_up(org: OrgUnderTest) -> None:
-    """What a later request asks for is added to what is outstanding. Source: Pull Subscription and Flow Control page."""
+    """What a later request asks for is added to what is outstanding.
+
+    Source: Pull Subscription and Flow Control page.
+    """
     base = org.base()
     with org.after(base, 3) as stream:
         stream.ask(topic_name=org.topic, num_requested=4)
@@ -115,7 +130,10 @@ def test_requests_add_up_to_100(org: OrgUnderTest) -> None:
 
 
 def test_more_than_100_outstanding_is_refused(org: OrgUnderTest) -> None:
-    """The code is that of a client that asks for more than it drains. Source: comment of a client in production."""
+    """The code is that of a client that asks for more than it drains.
+
+    Source: Comment of a client in production.
+    """
     with org.after(org.base(), 101) as stream:
         org.publish(org.event())
         with pytest.raises(StreamError, match=CODE + "overflow"):
@@ -170,7 +188,10 @@ def test_another_topic_in_a_stream_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_replay_arguments_count_in_the_first_request_alone(org: OrgUnderTest) -> None:
-    """Later ones may repeat them without effect, as Salesforce's Python sample does. Source: .proto."""
+    """Later ones may repeat them without effect, as Salesforce's Python sample does.
+
+    Source: .proto.
+    """
     base = org.base()
     first, second = org.publish(org.event(), org.event())
     with org.after(base, 1) as stream:
@@ -208,7 +229,10 @@ def test_each_of_two_streams_gets_every_event(org: OrgUnderTest) -> None:
 
 
 def test_a_channel_carries_its_members_events(org: OrgUnderTest) -> None:
-    """With the same replay id as on the event's own topic, and a schema id on each. Source: custom channels page, live logs."""
+    """With the same replay id as on the event's own topic, and a schema id on each.
+
+    Source: Custom channels page, live logs.
+    """
     channel, base, event = org.need("channel"), org.base(), org.event()
     [replay_id] = org.publish(event)
     with org.after(base, 1, topic=channel) as stream:

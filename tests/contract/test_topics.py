@@ -18,7 +18,10 @@ NOBODY = "/event/No_Such_Event__e"
 
 
 def test_a_platform_event_can_be_published_and_subscribed_to(org: OrgUnderTest) -> None:
-    """GetTopic names the topic, its schema and what may be done with it. Source: GetTopic RPC page."""
+    """GetTopic names the topic, its schema and what may be done with it.
+
+    Source: GetTopic RPC page.
+    """
     info = org.client.get_topic(org.topic)
     assert (info.topic_name, info.can_publish, info.can_subscribe) == (org.topic, True, True)
     assert info.schema_id
@@ -38,13 +41,19 @@ def test_change_events_cannot_be_published(org: OrgUnderTest) -> None:
 
 
 def test_publishing_a_change_event_is_refused(org: OrgUnderTest) -> None:
-    """Only platform events can be published. The code is not documented. Source: Publish RPC page."""
+    """Only platform events can be published. The code is not documented.
+
+    Source: Publish RPC page.
+    """
     topic = f"/data/{org.need('entity')}ChangeEvent"
     assert refused(org.client.publish, topic, org.event()).status != "OK"
 
 
 def test_an_unknown_topic_is_refused(org: OrgUnderTest) -> None:
-    """GetTopic of what is not there has one of two codes. Source: Handle Errors page and live logs, which differ."""
+    """GetTopic of what is not there has one of two codes.
+
+    Source: Handle Errors page and live logs, which differ.
+    """
     assert refused(org.client.get_topic, NOBODY).what in {
         ("NOT_FOUND", "topic.not.found"),
         ("PERMISSION_DENIED", "topic.meta.permission"),
@@ -72,13 +81,19 @@ def test_a_topic_without_a_name_is_refused(org: OrgUnderTest, name: str) -> None
 
 
 def test_a_channel_can_be_subscribed_to(org: OrgUnderTest) -> None:
-    """GetTopic knows it by its name; which schema it has is documented nowhere. Source: Subscribe to custom channels page."""
+    """GetTopic knows it by its name; which schema it has is documented nowhere.
+
+    Source: Subscribe to custom channels page.
+    """
     info = org.client.get_topic(org.need("channel"))
     assert (info.topic_name, info.can_subscribe) == (org.channel, True)
 
 
 def test_names_of_topics_are_case_sensitive(org: OrgUnderTest) -> None:
-    """Another case is another topic, which is not there. Source: Subscribe to custom channels page."""
+    """Another case is another topic, which is not there.
+
+    Source: Subscribe to custom channels page.
+    """
     assert refused(org.client.get_topic, org.topic.upper()).status != "OK"
 
 
@@ -91,7 +106,10 @@ def test_a_schema_comes_under_its_id(org: OrgUnderTest) -> None:
 
 
 def test_a_schema_id_is_the_fingerprint(org: OrgUnderTest) -> None:
-    """MD5 of the parsing canonical form, in base64 for URLs without padding. Source: Event Schemas page."""
+    """MD5 of the parsing canonical form, in base64 for URLs without padding.
+
+    Source: Event Schemas page.
+    """
     assert fingerprint(org.client.get_schema(org.schema_id).schema_json) == org.schema_id
 
 
@@ -101,7 +119,10 @@ def test_the_namespace_is_the_event_bus(org: OrgUnderTest) -> None:
 
 
 def test_created_fields_come_first_and_are_required(org: OrgUnderTest) -> None:
-    """CreatedDate is a long and CreatedById a string, without null. Source: schemas of live orgs."""
+    """CreatedDate is a long and CreatedById a string, without null.
+
+    Source: Schemas of live orgs.
+    """
     assert [(field["name"], field["type"]) for field in org.schema["fields"][:2]] == [
         ("CreatedDate", "long"),
         ("CreatedById", "string"),
@@ -109,13 +130,19 @@ def test_created_fields_come_first_and_are_required(org: OrgUnderTest) -> None:
 
 
 def test_custom_fields_may_be_null(org: OrgUnderTest) -> None:
-    """A custom field is a union with null first, and null is its default. Source: schemas of live orgs."""
+    """A custom field is a union with null first, and null is its default.
+
+    Source: Schemas of live orgs.
+    """
     [field] = [one for one in org.schema["fields"] if one["name"] == TEXT]
     assert (field["type"], field["default"]) == (["null", "string"], None)
 
 
 def test_a_fields_doc_has_its_role_and_type(org: OrgUnderTest) -> None:
-    """Such as `Data:Text:00N...`, with the first 15 characters of the field's id. Source: schemas of live orgs."""
+    """Such as `Data:Text:00N...`, with the first 15 characters of the field's id.
+
+    Source: Schemas of live orgs.
+    """
     [field] = [one for one in org.schema["fields"] if one["name"] == TEXT]
     role, kind, field_id = field["doc"].split(":")
     assert (role, kind, field_id[:3], len(field_id)) == ("Data", "Text", "00N", 15)

@@ -1,4 +1,7 @@
-"""Several changes in one transaction, on the channel of all selected objects. On a real org two records live and go: up to six deliveries."""
+"""Several changes in one transaction, on the channel of all selected objects.
+
+On a real org two records live and go: up to six deliveries.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,10 @@ def _of(changes: list[Change], kind: str) -> list[Change]:
 
 
 def test_the_channel_of_all_carries_each_object(org: OrgUnderTest, changes: list[Change]) -> None:
-    """`/data/ChangeEvents`: events of every selected object, with their own schemas. Source: Change Data Capture guide."""
+    """`/data/ChangeEvents`: events of every selected object, with their own schemas.
+
+    Source: Change Data Capture guide.
+    """
     assert {one.schema["name"] for one in changes} == {f"{org.entity}ChangeEvent"}
 
 
@@ -59,7 +65,10 @@ def test_a_transaction_has_one_key_and_counts_its_changes(changes: list[Change],
 
 
 def test_what_differs_has_events_of_its_own(changes: list[Change]) -> None:
-    """Two new records with different values are two events. Source: Change Event Header Fields page."""
+    """Two new records with different values are two events.
+
+    Source: Change Event Header Fields page.
+    """
     created = _of(changes, "CREATE")
     assert [len(one.what[1]) for one in created] == [1, 1]
     assert len({one.record["Name"] for one in created}) == 2
@@ -69,7 +78,10 @@ def test_what_differs_has_events_of_its_own(changes: list[Change]) -> None:
 def test_the_same_change_of_several_records_may_be_one_event(
     changes: list[Change], kind: str
 ) -> None:
-    """With the ids of all of them, each once in whichever event. Source: Change Event Header Fields page, live logs."""
+    """With the ids of all of them, each once in whichever event.
+
+    Source: Change Event Header Fields page, live logs.
+    """
     records = [record for one in _of(changes, kind) for record in one.what[1]]
     created = [one.what[1][0] for one in _of(changes, "CREATE")]
     assert sorted(records) == sorted(created)

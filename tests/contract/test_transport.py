@@ -51,7 +51,10 @@ def test_many_streams_share_a_connection(org: OrgUnderTest) -> None:
 
 
 def test_a_response_keeps_below_three_megabytes(org: OrgUnderTest) -> None:
-    """However much waits: four events of 0.9 MB come in two responses at least. Source: Allocations page."""
+    """However much waits: four events of 0.9 MB come in two responses at least.
+
+    Source: Allocations page.
+    """
     org.staged("the event's field takes 255 characters")
     base = org.base()
     for _ in range(4):
@@ -66,7 +69,10 @@ def test_a_response_keeps_below_three_megabytes(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("how", ["rst_stream", "reset", "goaway"])
 def test_what_the_network_cuts_has_no_error_code(org: OrgUnderTest, how: str) -> None:
-    """A status of gRPC's own, by library and version; a new stream goes on where the old one was. Source: live logs."""
+    """A status of gRPC's own, by library and version; a new stream goes on where the old one was.
+
+    Source: live logs.
+    """
     emulator = org.staged("the network would have to fail")
     base, events = org.base(), [org.event(), org.event()]
     org.publish(events[0])

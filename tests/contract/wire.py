@@ -1,4 +1,7 @@
-"""A bare client: generated stubs and three headers over blocking gRPC, and plain HTTP. Nothing of ours, so that a misreading cannot hide."""
+"""A bare client: generated stubs and three headers over blocking gRPC, and plain HTTP.
+
+Nothing of ours, so that a misreading cannot hide.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ class Refused(NamedTuple):
 
 
 class Counter:
-    """Events that were delivered to this suite: Salesforce counts each against the org's daily allowance."""
+    """Events that were delivered to this suite.
+
+    Salesforce counts each against the org's daily allowance.
+    """
 
     def __init__(self) -> None:
         self.delivered = 0

@@ -46,7 +46,10 @@ def topic(bus: Emulator) -> str:
 
 @pytest.fixture
 def start(bus: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Starts a client that trusts the emulator; where the client cannot be had the test fails, and says why."""
+    """Starts a client that trusts the emulator.
+
+    Where the client cannot be had the test fails, and says why.
+    """
     started: list[ForeignClient] = []
 
     def begin(program: Callable[..., Program], driver: str, **options: Any) -> ForeignClient:

@@ -65,7 +65,10 @@ def test_a_dead_session_is_an_error_of_the_stream(bus: Emulator, topic: str, npm
 def test_a_client_that_does_not_trust_the_certificate(
     bus: Emulator, topic: str, start: Start
 ) -> None:
-    """Its own bundle is what counts for gRPC: without the certificate there it is refused, unless verification is switched off."""
+    """Its own bundle is what counts for gRPC.
+
+    Without the certificate there it is refused, unless verification is switched off.
+    """
     client = start(node_program, "npm_client.mjs", trusted=False)
     config = npm_config(bus, "oauth-client-credentials")
     client.order("connect", config=config)

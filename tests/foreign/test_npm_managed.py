@@ -29,7 +29,10 @@ def committed(bus: Emulator, name: str) -> int | None:
 
 
 def test_the_bus_remembers_what_was_committed(bus: Emulator, topic: str, npm: Start) -> None:
-    """By developer name, then by id: a client that commits and comes back is delivered what it had not committed."""
+    """By developer name, then by id.
+
+    A client that commits and comes back is delivered what it had not committed.
+    """
     managed = bus.define_managed_subscription("Orders", topic, default_replay="EARLIEST")
     published = publish(bus, topic, 1, 4)
     first = npm()
@@ -55,7 +58,10 @@ def test_the_bus_remembers_what_was_committed(bus: Emulator, topic: str, npm: St
 
 
 def test_past_a_hundred_events(bus: Emulator, topic: str, npm: Start) -> None:
-    """Without a number the client asks for a hundred, and for more when it is told to; commits on the way do not disturb it."""
+    """Without a number the client asks for a hundred, and for more when it is told to.
+
+    Commits on the way do not disturb it.
+    """
     managed = bus.define_managed_subscription("Many", topic, default_replay="EARLIEST")
     published = publish(bus, topic, 1, 120)
     client = npm()

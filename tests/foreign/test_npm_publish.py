@@ -40,7 +40,10 @@ def test_publish(bus: Emulator, topic: str, npm: Start) -> None:
 
 
 def test_publish_in_batches(bus: Emulator, topic: str, npm: Start) -> None:
-    """Two batches through one stream: a result for each event, in order, and keepalives while nothing is published."""
+    """Two batches through one stream.
+
+    A result for each event, in order, and keepalives while nothing is published.
+    """
     client = npm()
     names = [f"A-{n}" for n in range(7)]
     for batch in (names[:5], names[5:]):

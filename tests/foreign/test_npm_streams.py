@@ -28,7 +28,10 @@ def replay_ids(client: ForeignClient, count: int) -> list[int]:
 
 
 def test_bounded_from_earliest(bus: Emulator, topic: str, npm: Start) -> None:
-    """As many as were asked for, oldest first, then more of them on the same stream; never one beyond."""
+    """As many as were asked for, oldest first, then more of them on the same stream.
+
+    Never one beyond.
+    """
     published = publish(bus, topic, 1, 8)
     client = npm()
     client.order("subscribeFromEarliest", topic=topic, count=3)
@@ -42,7 +45,10 @@ def test_bounded_from_earliest(bus: Emulator, topic: str, npm: Start) -> None:
 
 @pytest.mark.parametrize(("order", "skipped"), [("subscribe", 3), ("subscribeFromEarliest", 0)])
 def test_endless(bus: Emulator, topic: str, npm: Start, order: str, skipped: int) -> None:
-    """From latest without what was there before, from earliest with it: past the hundred that the client asks for at a time, in order and once."""
+    """From latest without what was there before, from earliest with it.
+
+    Past the hundred that the client asks for at a time, in order and once.
+    """
     published = publish(bus, topic, 0, 3)
     client = npm()
     client.order(order, topic=topic)
@@ -58,7 +64,10 @@ def test_endless(bus: Emulator, topic: str, npm: Start, order: str, skipped: int
 
 
 def test_after_a_replay_id(bus: Emulator, topic: str, npm: Start) -> None:
-    """The client's eight bytes of a replay id name the place: what follows strictly after it is delivered."""
+    """The client's eight bytes of a replay id name the place.
+
+    What follows strictly after it is delivered.
+    """
     published = publish(bus, topic, 1, 5)
     client = npm()
     client.order("subscribeFromReplayId", topic=topic, count=3, replayId=published[1])
@@ -121,7 +130,10 @@ def test_a_stream_that_breaks_off(bus: Emulator, topic: str, npm: Start) -> None
 
 
 def test_several_schemas_on_a_channel(bus: Emulator, topic: str, npm: Start) -> None:
-    """Two event types on a custom channel, one of them in two versions: the client reads each event by its own schema."""
+    """Two event types on a custom channel, one of them in two versions.
+
+    The client reads each event by its own schema.
+    """
     name, other = topic.rpartition("/")[2], bus.define_event("Other__e", {"Note__c": "Text"})
     channel = bus.define_channel("/event/Both__chn", [name, "Other__e"])
     publish(bus, topic, 1, 1)

@@ -84,7 +84,10 @@ def test_a_topic_nobody_has(either: ForeignClient) -> None:
 
 
 def test_pysfpubsub_publishes(bus: Emulator, topic: str, pysf: ForeignClient) -> None:
-    """Its events are on the bus, under the replay ids that it was told; `CreatedDate` in seconds, as its examples have it."""
+    """Its events are on the bus, under the replay ids that it was told.
+
+    `CreatedDate` in seconds, as its examples have it.
+    """
     results = pysf.order("publish", topic=topic, payloads=[payload("A-1"), payload("A-2")])
     events = bus.events(topic)
     assert [result["replay_id"] for result in results] == [one["replay_id"] for one in events]

@@ -60,7 +60,10 @@ def _numbers(client: ForeignClient, count: int) -> list[Any]:
 
 
 def test_what_is_there_and_what_comes(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """A replay id that nobody gave out is refused, so the client falls back on all there is; its markers are the bus's replay ids."""
+    """A replay id that nobody gave out is refused, so the client falls back on all there is.
+
+    Its markers are the bus's replay ids.
+    """
     places = _publish(bus, topic, "1", "2")
     client.order("open", config=_config(bus), replay_ids={topic: 82})
     client.order("subscribe", topic=topic)
@@ -90,7 +93,10 @@ def test_a_token_that_is_revoked(bus: Emulator, topic: str, client: ForeignClien
 
 
 def test_a_session_that_is_lost(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """The client shakes hands again and subscribes after the last event it had; nothing is lost and nothing comes twice."""
+    """The client shakes hands again and subscribes after the last event it had.
+
+    Nothing is lost and nothing comes twice.
+    """
     client.order("open", config=_config(bus), replay_ids={})
     client.order("subscribe", topic=topic)
     _publish(bus, topic, "1")

@@ -39,7 +39,10 @@ def test_what_they_publish_lands(
     repository: Path,
     tmp_path: Path,
 ) -> None:
-    """Events of three ways to publish, through the example's DAG into its table: each once, with the id, replay id and values it was given."""
+    """Events of three ways to publish, through the example's DAG into its table.
+
+    Each once, with the id, replay id and values it was given.
+    """
     bus.define_event("Order__e", {"Number__c": "Text", "Amount__c": "Double"})
     node = npm()
     single = node.order("publish", topic=ORDERS, payload=for_npm("one", 12.5), key="key-1")
@@ -104,7 +107,10 @@ def values(payload: dict[str, Any]) -> tuple[str | None, float | None]:
 def test_a_managed_subscription_changes_hands(
     bus: Emulator, topic: str, npm: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bus keeps one place for whoever comes: our hook goes on behind what the Node client committed, and that one behind our commit."""
+    """The bus keeps one place for whoever comes.
+
+    Our hook goes on behind what the Node client committed, and that one behind our commit.
+    """
     monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps(bus.connection("jwt_bearer")))
     earliest = {"default_replay": "EARLIEST", "error_recovery_replay": "EARLIEST"}
     managed = bus.define_managed_subscription("Shared", topic, **earliest)
@@ -126,7 +132,10 @@ def test_a_managed_subscription_changes_hands(
 
 
 async def read_and_commit(subscription: str, topic: str, count: int) -> list[str]:
-    """The next events of a managed subscription by our hook, so many of them committed; their replay ids."""
+    """The next events of a managed subscription by our hook, so many of them committed.
+
+    Their replay ids.
+    """
     read: list[str] = []
     async with SfEventsHook("sf_test").managed_subscribe(subscription, topic) as managed:
         async with aclosing(managed.deliveries()) as deliveries:

@@ -1,4 +1,7 @@
-"""Drives `aiosfstream-ng`: orders on standard input, what the client says on standard output, a line of JSON each."""
+"""Drives `aiosfstream-ng`.
+
+Orders on standard input, what the client says on standard output, a line of JSON each.
+"""
 
 from __future__ import annotations
 

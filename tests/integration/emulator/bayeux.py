@@ -1,4 +1,4 @@
-"""A bare client of the Streaming API: JSON over httpx with a cookie jar, nothing of ours."""
+"""A minimal client of the Streaming API: JSON over httpx with a cookie jar, no package code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNKNOWN = "403::Unknown client"
 
 
 class Cometd:
-    """Talks to one org with a good token, or with the headers given."""
+    """Client of one org with a valid token, or with the given headers."""
 
     def __init__(
         self, bus: Emulator, *, org: Org | None = None, headers: dict[str, str] | None = None
@@ -40,14 +40,14 @@ class Cometd:
         return self.http.post(self.path, json=list(messages))
 
     def say(self, *messages: Message) -> list[Message]:
-        """Send messages; all messages of the answer."""
+        """Send messages and return all messages of the answer."""
         answer = self.post(*messages)
         assert answer.status_code == 200, answer.text
         assert answer.headers["content-type"] == "application/json;charset=UTF-8"
         return list(answer.json())
 
     def message(self, channel: str, **more: Any) -> Message:
-        """A message of this client's session, with an id of its own."""
+        """Build a message of this client's session, with an id of its own."""
         return {"channel": channel, "clientId": self.client_id, "id": str(next(self._ids)), **more}
 
     def handshake(self) -> Message:
@@ -70,11 +70,11 @@ class Cometd:
         return self.message("/meta/connect", **{"connectionType": "long-polling", **changed})
 
     def begin_connect(self) -> Future[list[Message]]:
-        """Connect, and do not wait for it."""
+        """Send a connect without waiting for its answer."""
         return self._threads.submit(self.connect)
 
     def wait_held(self, bus: Emulator, *, held: bool = True) -> None:
-        """Wait until a connect of this client is held, or none is: a server sees that a moment after the client."""
+        """Wait until the server holds a connect of this client, or none."""
         deadline = datetime.now(UTC) + timedelta(seconds=10)
         while True:
             found = bus._state.cometd.find(self.client_id, bus.org.org_id, 0.0)
@@ -89,13 +89,13 @@ class Cometd:
         return answer
 
     def open(self) -> Cometd:
-        """Handshake and the first connect."""
+        """Send a handshake and the first connect."""
         assert self.handshake()["successful"]
         assert self.connect()[-1]["successful"]
         return self
 
     def take(self, count: int) -> list[Message]:
-        """Connect until so many events came."""
+        """Connect until `count` events have come."""
         events: list[Message] = []
         while len(events) < count:
             *found, last = self.connect()
@@ -110,7 +110,7 @@ class Cometd:
 
 @contextmanager
 def opened(bus: Emulator, org: Org | None = None) -> Iterator[Cometd]:
-    """A client after its handshake and first connect."""
+    """Client after its handshake and first connect."""
     client = Cometd(bus, org=org)
     try:
         yield client.open()
@@ -119,5 +119,5 @@ def opened(bus: Emulator, org: Org | None = None) -> Iterator[Cometd]:
 
 
 def values(events: list[Message], field: str) -> list[Any]:
-    """A field of each event."""
+    """Values of one field of all events."""
     return [event["data"]["payload"][field] for event in events]

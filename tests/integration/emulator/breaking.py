@@ -1,4 +1,4 @@
-"""What clients of the emulator do while the network between them breaks, and comes back."""
+"""Steps of clients while the network breaks and returns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def publish(bus: Emulator, count: int, size: int = 0) -> list[bytes]:
 
 
 async def cut_off(client: Any) -> tuple[list[bytes], Any]:
-    """A stream that is read until it breaks: replay ids of what came, and how it ended."""
+    """Read a stream until it breaks; return its replay ids and its end."""
     stream = await client.subscribe(TOPIC)
     taken: list[bytes] = []
 
@@ -42,7 +42,7 @@ async def to_the_end(stream: Any) -> None:
 
 
 async def turned_away(client: Any) -> None:
-    """GetTopic until it meets the closed port: what is asked before may still end with the broken connection."""
+    """Call GetTopic until the port is closed; earlier calls may end with the broken connection."""
     async with asyncio.timeout(100):
         while True:
             refused = await client.refused(client.get_topic(TOPIC))
@@ -52,7 +52,7 @@ async def turned_away(client: Any) -> None:
 
 
 async def served(client: Any) -> Any:
-    """GetTopic, as soon as the server is reached again: a client learns of a broken connection a moment later."""
+    """Call GetTopic until the server is reached again, which a client notices a moment later."""
     async with asyncio.timeout(100):
         while True:
             try:

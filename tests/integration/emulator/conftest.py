@@ -1,4 +1,4 @@
-"""A bare gRPC client: generated stubs and three headers, nothing of ours. What it sees, any client sees."""
+"""A minimal gRPC client: generated stubs and three headers, without package code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PREFIX = "sfdc.platform.eventbus.grpc."
 
 
 class Refused(NamedTuple):
-    """How an RPC failed: status, error code without its prefix, message, trailers."""
+    """Failure of an RPC: status, error code without its prefix, message, trailers."""
 
     status: str
     code: str
@@ -53,7 +53,7 @@ class Stream(EventCall):
 
 
 class Client:
-    """One channel with one set of headers."""
+    """One gRPC connection with one set of headers."""
 
     def __init__(self, channel: aio.Channel, headers: dict[str, str]) -> None:
         self.stub: Any = rpc.PubSubStub(channel)  # type: ignore[no-untyped-call]
@@ -80,7 +80,7 @@ class Client:
         return stream
 
     async def take_again(self, topic: str, count: int, **start: Any) -> list[Any]:
-        """The first events of a stream that is opened after a cut; gRPC may offer the dead connection once more."""
+        """First events of a stream after a cut; gRPC may try the dead connection once more."""
         async with asyncio.timeout(100):
             while True:
                 try:
@@ -91,7 +91,7 @@ class Client:
 
     @staticmethod
     async def refused(work: Awaitable[Any]) -> Refused:
-        """Await what must fail."""
+        """Await a call that must fail and return its failure."""
         with pytest.raises(aio.AioRpcError) as error:
             await work
         trailers = {key: str(value) for key, value in error.value.trailing_metadata() or ()}
@@ -130,7 +130,7 @@ async def opened(bus: Emulator, headers: dict[str, str]) -> AsyncIterator[Client
 
 @pytest.fixture(scope="session", autouse=True)
 def token_in_environment() -> Iterator[str]:
-    """Every emulator of these tests takes this token, and so does the command line with `--url`."""
+    """Set one admin token for every emulator and every command line of these tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(TOKEN_VARIABLE, "t0ken-of-the-tests")
         yield "t0ken-of-the-tests"
@@ -138,7 +138,7 @@ def token_in_environment() -> Iterator[str]:
 
 @pytest.fixture
 def talk() -> Callable[..., Any]:
-    """Let a client with good headers, or with those given, go through a scenario with an emulator."""
+    """Run a scenario of a client with an emulator, with valid headers or the given ones."""
 
     def run(
         bus: Emulator,
@@ -159,7 +159,7 @@ def talk() -> Callable[..., Any]:
 
 
 class Answer(NamedTuple):
-    """An HTTP answer; `body` is parsed where it is JSON."""
+    """HTTP answer; `body` is parsed if it is JSON."""
 
     status: int
     body: Any
@@ -168,7 +168,7 @@ class Answer(NamedTuple):
 
 @pytest.fixture
 def http() -> Callable[..., Answer]:
-    """Ask over HTTP: GET, or POST of a form."""
+    """Send a GET, or a POST of a form."""
 
     def ask(
         url: str,

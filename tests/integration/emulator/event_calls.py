@@ -1,4 +1,4 @@
-"""A bare call that delivers events, whichever RPC it is of: generated messages, nothing of ours."""
+"""A minimal call that delivers events, for any RPC: generated messages, without package code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from grpc import aio
 
 
 class EventCall:
-    """What is read of a call, and how it ends."""
+    """A call that delivers events."""
 
     def __init__(self, call: Any) -> None:
         self.call = call
@@ -18,7 +18,7 @@ class EventCall:
         return await asyncio.wait_for(self.call.read(), 100)
 
     async def take(self, count: int) -> list[Any]:
-        """Read until so many events came."""
+        """Read until `count` events have come."""
         events: list[Any] = []
         while len(events) < count:
             response = await self.read()
@@ -27,7 +27,7 @@ class EventCall:
         return events
 
     async def end(self) -> str:
-        """Half-close, read to the end; the status."""
+        """Half-close, read to the end and return the status."""
         await self.call.done_writing()
         while await self.read() is not aio.EOF:
             pass

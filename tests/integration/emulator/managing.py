@@ -1,4 +1,4 @@
-"""A bare ManagedSubscribe call: generated messages, nothing of ours."""
+"""A minimal ManagedSubscribe call: generated messages, without package code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ManagedCall(EventCall):
 
     @classmethod
     async def opened(cls, client: Any, num: int = 100, **first: Any) -> ManagedCall:
-        """Begin a stream; `developer_name=` or `subscription_id=` says which."""
+        """Begin a stream, by `developer_name=` or `subscription_id=`."""
         made = cls(client.stub.ManagedSubscribe(metadata=client.headers))
         await made.ask(num, **first)
         return made
@@ -24,12 +24,12 @@ class ManagedCall(EventCall):
         await self.call.write(pb.ManagedFetchRequest(num_requested=num, **fields))
 
     async def commit(self, replay_id: bytes, request_id: str = "one") -> None:
-        """Ask for a commit alone: no id, no name, no events."""
+        """Request a commit only: no id, no name, no events."""
         asked = pb.CommitReplayRequest(commit_request_id=request_id, replay_id=replay_id)
         await self.ask(0, commit_replay_id_request=asked)
 
     async def answer(self) -> Any:
-        """Next response that is about a commit."""
+        """Next response with a commit result."""
         while True:
             response = await self.read()
             assert response is not aio.EOF, await self.call.code()
@@ -38,7 +38,7 @@ class ManagedCall(EventCall):
 
 
 async def refused(client: Any, num: int = 1, **first: Any) -> Any:
-    """How a stream that begins so is refused."""
+    """Failure of a stream with this first request."""
     call = await ManagedCall.opened(client, num, **first)
     return await client.refused(call.read())
 

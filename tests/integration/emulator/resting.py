@@ -1,4 +1,4 @@
-"""A bare REST client: a token, JSON both ways, nothing of ours."""
+"""A minimal REST client: a token, JSON both ways, without package code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DATA = "/services/data/v64.0"
 
 
 class Said(NamedTuple):
-    """An answer; `body` is parsed where it is JSON, None where there is none."""
+    """HTTP answer; `body` is parsed if it is JSON, None if it is empty."""
 
     status: int
     body: Any
@@ -30,7 +30,7 @@ class Said(NamedTuple):
 
 
 class Rest:
-    """Asks one org with a good token."""
+    """Client of one org with a valid token."""
 
     def __init__(self, bus: Emulator, org: Org | None = None) -> None:
         extra = bus.connection("session", org)["extra"]
@@ -38,7 +38,7 @@ class Rest:
         self.headers = {"Authorization": f"Bearer {extra['session_token']}"}
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Said:
-        """Ask; `path` is below `/services/data/v64.0`, or whole where it begins with /services."""
+        """Send a request; `path` is below `/services/data/v64.0` or begins with /services."""
         whole = path if path.startswith("/services") else DATA + path
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         more = {name.replace("_", "-"): value for name, value in headers.items()}

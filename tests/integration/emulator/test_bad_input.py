@@ -1,4 +1,4 @@
-"""Whatever comes over HTTP or gRPC, the answer is a refusal and the emulator goes on: nothing of it is an error of the emulator's own."""
+"""Any bad input over HTTP or gRPC is refused and causes no error of the emulator."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ BODIES = {
 
 @pytest.fixture(scope="module")
 def bus() -> Iterator[Emulator]:
-    """One emulator for all of it; what it meets must not be an error of its own."""
+    """One emulator for all tests, checked for errors of its own at the end."""
     with Emulator() as emulator:
         emulator.define_event("A__e", {"N__c": "Double"})
         emulator.define_channel("/event/All__chn", [])
@@ -70,7 +70,7 @@ def http(bus: Emulator) -> Iterator[httpx.Client]:
 
 @pytest.mark.parametrize("route", BODIES)
 def test_bodies_that_nobody_can_read(bus: Emulator, http: httpx.Client, route: str) -> None:
-    """Malformed, nested without end, of another shape, with numbers and characters that JSON has not: HTTP 400 each time."""
+    """Malformed, too deep, wrongly shaped and non-standard JSON is refused with HTTP 400."""
     method, path = route.split()
     # Faces that read JSON read it by one function, so that one of them has to see all that is none.
     more = NO_JSON if path.endswith("/Account") else NO_JSON[-2:] if "oauth2" not in path else []
@@ -85,7 +85,7 @@ def test_bodies_that_nobody_can_read(bus: Emulator, http: httpx.Client, route: s
 
 
 def test_records_that_cannot_be_named(bus: Emulator, http: httpx.Client) -> None:
-    """Among others, such a record fails alone."""
+    """An invalid record id fails only its own record."""
     for method, record in (("POST", {"attributes": "x"}), ("PATCH", {"id": [1]})):
         answer = http.request(method, f"{DATA}/composite/sobjects", json={"records": [record]})
         assert [one["success"] for one in answer.json()] == [False]
@@ -103,13 +103,13 @@ def test_records_that_cannot_be_named(bus: Emulator, http: httpx.Client) -> None
     ids=["empty", "brackets", "NOT", "no date"],
 )
 def test_queries_that_nobody_can_read(bus: Emulator, http: httpx.Client, query: str) -> None:
-    """A condition without end is malformed like any other."""
+    """A condition without end is malformed."""
     assert http.get(f"{DATA}/query", params={"q": query}).status_code == 400
     bus.check()
 
 
 def test_times_beyond_all_calendars(bus: Emulator, http: httpx.Client) -> None:
-    """A time that another zone would move out of the calendar is no date."""
+    """A time that its zone moves out of the calendar is refused."""
     window = {"start": "0001-01-01T00:00:00", "end": "9999-12-31T23:59:59-14:00"}
     answer = http.get(f"{DATA}/sobjects/Account/updated/", params=window)
     assert answer.json()[0]["errorCode"] == "INVALID_REPLICATION_DATE"
@@ -127,7 +127,7 @@ def test_times_beyond_all_calendars(bus: Emulator, http: httpx.Client) -> None:
     ids=["empty", "other", "deep", "file"],
 )
 def test_envelopes_that_nobody_can_read(bus: Emulator, http: httpx.Client, envelope: bytes) -> None:
-    """XML without end and entities that name files are the client's fault, and nothing is read for them."""
+    """Broken XML and external entities are the client's fault, and no file is read."""
     answer = http.post("/services/Soap/u/57.0", content=envelope)
     assert (answer.status_code, "<faultcode>soapenv:Client" in answer.text) == (500, True)
     assert len(answer.text) < 500
@@ -135,7 +135,7 @@ def test_envelopes_that_nobody_can_read(bus: Emulator, http: httpx.Client, envel
 
 
 def test_bodies_without_end(bus: Emulator, http: httpx.Client) -> None:
-    """Refused as soon as there is too much, whether or not the client said how much it would be."""
+    """A body over the limit is refused early, with or without its announced length."""
 
     def chunks() -> Iterator[bytes]:
         for _ in range(MOST_BYTES // 2**20 + 2):
@@ -164,7 +164,7 @@ def test_bodies_without_end(bus: Emulator, http: httpx.Client) -> None:
 def test_connects_that_nobody_can_serve(
     bus: Emulator, http: httpx.Client, asked: dict[str, Any]
 ) -> None:
-    """Answered, whatever a connect holds."""
+    """A connect with any content is answered."""
     [shaken] = http.post("/cometd/64.0", json=[{"channel": "/meta/handshake"}]).json()
     message = {
         "channel": "/meta/connect",
@@ -177,7 +177,7 @@ def test_connects_that_nobody_can_serve(
 
 
 def test_requests_that_no_proto_has(talk: Talk, bus: Emulator) -> None:
-    """A replay preset that has no name is refused as a start that is not there."""
+    """An unknown replay preset is refused as a missing start."""
 
     async def scenario(client: Any) -> None:
         stream = await client.subscribe("/event/A__e", preset=7)

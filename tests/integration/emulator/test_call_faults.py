@@ -1,4 +1,4 @@
-"""Calls and streams that fail on demand, by count and by time."""
+"""Calls and streams fail on order, by count and by time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _published(bus: Emulator, count: int) -> str:
 
 
 def test_a_stream_ends_politely_after_so_many_events(talk: Talk) -> None:
-    """Status OK on Subscribe: the events come, then the end of the stream with OK and without trailers."""
+    """Status OK ends Subscribe after the ordered events, without trailers."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 9)
         bus.fail_next("Subscribe", status="OK", after=4)
@@ -41,7 +41,7 @@ def test_a_stream_ends_politely_after_so_many_events(talk: Talk) -> None:
 
 
 def test_a_stream_fails_by_time(talk: Talk) -> None:
-    """In mid-stream, with credit and nothing to send; not before its time, and with the code's trailers."""
+    """An idle stream with credit fails at its time, with the code's trailers."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 3)
         bus.fail_next("Subscribe", error_code="service.auth.error", after_seconds=0.2)
@@ -61,7 +61,7 @@ def test_a_stream_fails_by_time(talk: Talk) -> None:
 
 
 def test_of_count_and_time_the_first_counts(talk: Talk) -> None:
-    """With both given, a stream that is quick fails by count."""
+    """A fast stream with both limits fails by count."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 5)
         bus.fail_next("Subscribe", after=2, after_seconds=60)
@@ -75,7 +75,7 @@ def test_of_count_and_time_the_first_counts(talk: Talk) -> None:
 
 
 def test_a_fault_that_did_not_come_is_left_for_the_next_stream(talk: Talk) -> None:
-    """A stream that ends before its failure is due has used none up; what waits can be listed and cleared."""
+    """An unused fault is left to the next stream and can be listed and cleared."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 5)
         bus.fail_next("Subscribe", error_code="topic.not.found", after=4, times=2)
@@ -105,7 +105,7 @@ def test_a_fault_that_did_not_come_is_left_for_the_next_stream(talk: Talk) -> No
 
 
 def test_calls_and_logins_fail_late(talk: Talk, http: Http) -> None:
-    """`after_seconds` lets a call or a login hang before it fails."""
+    """`after_seconds` delays the failure of a call or a login."""
     with Emulator() as bus:
         topic = _published(bus, 0)
         bus.fail_next("GetTopic", status="DEADLINE_EXCEEDED", after_seconds=0.1)
@@ -124,7 +124,7 @@ def test_calls_and_logins_fail_late(talk: Talk, http: Http) -> None:
 
 
 def test_what_did_not_come_can_be_asked_after_the_end() -> None:
-    """A test may look for faults that were never met when the emulator has stopped."""
+    """Unused faults can be listed after the emulator has stopped."""
     with Emulator() as bus:
         bus.fail_next("Publish")
     assert [fault.rpc for fault in bus.faults()] == ["Publish"]
@@ -135,7 +135,7 @@ def test_what_did_not_come_can_be_asked_after_the_end() -> None:
 @pytest.mark.parametrize("in_stream", [True, False])
 @pytest.mark.parametrize("knob", [True, False])
 def test_tokens_expire_in_mid_stream_or_not(talk: Talk, *, in_stream: bool, knob: bool) -> None:
-    """Said explicitly, it does not matter what the knob says; the next call is refused either way."""
+    """An explicit argument overrides the knob; the next call is refused either way."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, expiry_ends_streams=knob)) as bus:
         topic = _published(bus, 1)
 
@@ -166,7 +166,7 @@ def test_tokens_expire_in_mid_stream_or_not(talk: Talk, *, in_stream: bool, knob
     ],
 )
 def test_mistakes_are_named(rpc: str, more: dict[str, Any], why: str) -> None:
-    """A failure that could never happen is refused when it is ordered, and leaves nothing behind."""
+    """An impossible fault is refused and leaves nothing behind."""
     with Emulator() as bus:
         with pytest.raises(EmulatorError, match=why):
             bus.fail_next(rpc, **more)

@@ -1,4 +1,4 @@
-"""Channels whose members filter and enrich: what is left out, what is added, and what it costs."""
+"""Channels filter and enrich events; filtered events do not count."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def bus() -> Iterator[Emulator]:
 
 
 def _said(bus: Emulator, channel: str = SALES) -> list[tuple[str, dict[str, Any]]]:
-    """Type and values of each change event on a channel, but for the stamps."""
+    """Type and values of each change event on a channel, without system fields."""
     found = []
     for event in bus.events(channel):
         fields = dict(event["fields"])
@@ -34,7 +34,7 @@ def _said(bus: Emulator, channel: str = SALES) -> list[tuple[str, dict[str, Any]
 
 
 def test_what_is_filtered_out_is_not_delivered(bus: Emulator, talk: Callable[..., Any]) -> None:
-    """The channel leaves it out and it does not count; on its own topic the same event is there."""
+    """A filtered event is neither delivered nor counted, and stays on its own topic."""
     topic = bus.define_event("Order__e", {"Amount__c": "Double"})
     channel = bus.define_channel(
         "/event/Big__chn", [ChannelMember(topic="Order__e", filter="Amount__c > 10")]
@@ -51,7 +51,7 @@ def test_what_is_filtered_out_is_not_delivered(bus: Emulator, talk: Callable[...
 
 
 def test_updates_and_deletions_are_filtered_by_the_whole_record(bus: Emulator) -> None:
-    """Fields of the filter are added to them, so that it can be applied; they are not said to have changed."""
+    """Filter fields are added to updates and deletions, not as changed."""
     bus.define_object("Account")
     bus.define_channel(
         SALES,
@@ -81,7 +81,7 @@ def test_updates_and_deletions_are_filtered_by_the_whole_record(bus: Emulator) -
 
 
 def test_gap_events_pass_every_filter(bus: Emulator) -> None:
-    """They have no values, and whoever misses one would never know that something changed."""
+    """Gap events pass every filter, because they have no values."""
     bus.define_object("Account")
     bus.define_channel(SALES, [ChannelMember(topic="Account", filter="Industry = 'Steel'")])
     account = bus.create("Account", {"Name": "Sul", "Industry": "Wood"})
@@ -90,7 +90,7 @@ def test_gap_events_pass_every_filter(bus: Emulator) -> None:
 
 
 def test_what_cannot_be_read_is_carried(bus: Emulator) -> None:
-    """A filter drops what it has read and found wanting, nothing else."""
+    """An event that does not decode passes every filter."""
     topic = bus.define_event("Order__e", {"Amount__c": "Double"})
     channel = bus.define_channel(
         "/event/Big__chn", [ChannelMember(topic=topic, filter="Amount__c > 10")]
@@ -100,7 +100,7 @@ def test_what_cannot_be_read_is_carried(bus: Emulator) -> None:
 
 
 def test_a_filter_counts_from_its_definition_on(bus: Emulator) -> None:
-    """Events of before stay on the channel, and what was left out stays away when the filter goes."""
+    """A filter applies to later events only, and its drops outlive it."""
     bus.define_event("Order__e", {"Amount__c": "Double"})
     channel = bus.define_channel("/event/Big__chn", ["Order__e"])
     bus.publish("Order__e", [{"Amount__c": 1}])
@@ -134,7 +134,7 @@ def test_a_filter_counts_from_its_definition_on(bus: Emulator) -> None:
     ],
 )
 def test_members_that_cannot_be(bus: Emulator, name: str, member: ChannelMember, why: str) -> None:
-    """The message names what is wrong, and no channel is made."""
+    """An impossible member is refused with its name, and no channel is created."""
     bus.define_object("Account")
     bus.define_event("Order__e", {"Amount__c": "Double"})
     with pytest.raises(EmulatorError, match=why):

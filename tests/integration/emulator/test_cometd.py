@@ -1,4 +1,4 @@
-"""The Streaming API over a real socket: handshake, cookies, long polls, and how a session ends."""
+"""The Streaming API over a real socket: handshake, cookies, long polls and ends of sessions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def topic(sfevents_emulator: Emulator) -> str:
 
 @pytest.fixture
 def client(sfevents_emulator: Emulator) -> Iterator[Cometd]:
-    """A client that has not shaken hands."""
+    """A client before its handshake."""
     with closing(Cometd(sfevents_emulator)) as client:
         yield client
 
 
 def test_handshake(client: Cometd) -> None:
-    """A client id, the extensions, no advice; and two cookies, of which one lives for three hours."""
+    """A handshake returns a client id, the extensions, no advice, and two cookies."""
     answer = client.post({"channel": "/meta/handshake", "id": "1", "version": "1.0"})
     [said] = answer.json()
     assert said["clientId"].isalnum()
@@ -71,7 +71,7 @@ def test_handshake(client: Cometd) -> None:
     ids=["live", "scaled", "several"],
 )
 def test_first_connect(knobs: Knobs, advice: dict[str, Any]) -> None:
-    """It is answered at once, with advice by the knobs."""
+    """The first connect is answered at once, with the knobs' advice."""
     with Emulator(knobs=knobs) as bus, closing(Cometd(bus)) as client:
         client.handshake()
         [said] = client.connect()
@@ -80,7 +80,7 @@ def test_first_connect(knobs: Knobs, advice: dict[str, Any]) -> None:
 
 
 def test_later_connects_are_held() -> None:
-    """Until their time is up, which is longer than a client may stay away; the answer has no advice, the session lives on."""
+    """A later connect is held for its full time, without advice, and keeps the session."""
     with Emulator(knobs=QUICK) as bus, opened(bus) as client:
         topic = bus.define_event("Order__e", {})
         [said] = client.connect()
@@ -94,7 +94,7 @@ def test_later_connects_are_held() -> None:
 
 
 def test_an_event_ends_a_connect_that_is_held(sfevents_emulator: Emulator, topic: str) -> None:
-    """What is published meanwhile comes at once, in the answer to that connect, before it."""
+    """A published event ends a held connect and precedes its answer."""
     with opened(sfevents_emulator) as client:
         client.subscribe(topic)
         held = client.begin_connect()
@@ -108,7 +108,7 @@ def test_an_event_ends_a_connect_that_is_held(sfevents_emulator: Emulator, topic
 def test_a_subscription_ends_a_connect_that_is_held(
     sfevents_emulator: Emulator, topic: str
 ) -> None:
-    """What is on the bus already comes with the connect that was there before the subscription."""
+    """A subscription with retained events ends a held connect."""
     sfevents_emulator.publish(topic, [{"N__c": 1}])
     with opened(sfevents_emulator) as client:
         held = client.begin_connect()
@@ -118,7 +118,7 @@ def test_a_subscription_ends_a_connect_that_is_held(
 
 
 def test_connect_with_other_messages(sfevents_emulator: Emulator, topic: str) -> None:
-    """Each message has its answer, in order; a connect is not held then."""
+    """Each message of a request is answered in order, and a connect among them is not held."""
     with opened(sfevents_emulator) as client:
         answers = client.say(
             client.message("/meta/subscribe", subscription=topic), client.connecting()
@@ -130,7 +130,7 @@ def test_connect_with_other_messages(sfevents_emulator: Emulator, topic: str) ->
 
 
 def test_a_newer_connect_takes_over(sfevents_emulator: Emulator, topic: str) -> None:
-    """The one that is held is answered without events, which go to the newer one."""
+    """A newer connect ends the held one without events and receives them."""
     with opened(sfevents_emulator) as client:
         client.subscribe(topic)
         both = {client.begin_connect(), client.begin_connect()}
@@ -142,7 +142,7 @@ def test_a_newer_connect_takes_over(sfevents_emulator: Emulator, topic: str) -> 
 
 @pytest.mark.parametrize("word", ["", "/", "/handshake", "/connect", "/any/thing"])
 def test_messages_find_their_way_by_channel(client: Cometd, word: str) -> None:
-    """Clients append words of their own to the URL."""
+    """Messages are dispatched by channel, whatever a client appends to the URL."""
     client.path = f"/cometd/45.0{word}"
     assert client.handshake()["successful"]
 
@@ -153,12 +153,13 @@ def test_messages_find_their_way_by_channel(client: Cometd, word: str) -> None:
         ("/cometd", "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"),
         (
             "/cometd/replay/22.0",
-            "400::Unsupported API version. Only API versions '37.0' and later are supported. URI format: '/cometd/66.0'",
+            "400::Unsupported API version. Only API versions '37.0' and later are supported. URI "
+            "format: '/cometd/66.0'",
         ),
     ],
 )
 def test_versions(client: Cometd, path: str, error: str) -> None:
-    """The URL must name a version that is served."""
+    """The URL must name a served version."""
     client.path = path
     said = client.handshake()
     assert (said["error"], said["ext"]["sfdc"]["failureReason"]) == (
@@ -169,14 +170,14 @@ def test_versions(client: Cometd, path: str, error: str) -> None:
 
 @pytest.mark.parametrize(("lowest", "served"), [(23.0, True), (37.0, False)])
 def test_lowest_version_by_knob(lowest: float, served: bool) -> None:
-    """Versions that are not supported any more are routed to the newest, or refused."""
+    """Unsupported versions are routed to the newest one or refused, by knob."""
     with Emulator(knobs=Knobs(cometd_min_version=lowest)) as bus, closing(Cometd(bus)) as client:
         client.path = "/cometd/36.0"
         assert client.handshake()["successful"] is served
 
 
 def test_whose_token_is_good(sfevents_emulator: Emulator) -> None:
-    """Bearer, OAuth or no scheme; otherwise the handshake says why it is denied."""
+    """A token may have the scheme Bearer, OAuth or none; a denied handshake states why."""
     bus = sfevents_emulator
     token, other = (
         bus.connection("session", org)["extra"]["session_token"] for org in (bus.org, bus.add_org())
@@ -201,13 +202,14 @@ def test_whose_token_is_good(sfevents_emulator: Emulator) -> None:
 
 
 def test_cookies_are_required(sfevents_emulator: Emulator) -> None:
-    """Without any the client is told which is missing; without the one that leads to its server it is unknown."""
+    """A missing cookie is named; without the routing cookie the client is unknown."""
     with opened(sfevents_emulator) as client:
         browser = client.http.cookies["BAYEUX_BROWSER"]
         client.http.cookies.clear()
         [said] = client.connect()
         assert said["error"] == (
-            f"400::Client {client.client_id} has established a session, but no BAYEUX_BROWSER cookie present"
+            f"400::Client {client.client_id} has established a session, but no BAYEUX_BROWSER "
+            "cookie present"
         )
         client.http.cookies.set("BAYEUX_BROWSER", browser)
         [said] = client.connect()
@@ -221,7 +223,7 @@ def test_cookies_are_required(sfevents_emulator: Emulator) -> None:
 
 
 def test_several_clients_in_one_browser(sfevents_emulator: Emulator) -> None:
-    """They share their cookies, and each has its session."""
+    """Clients of one browser share cookies and have sessions of their own."""
     with opened(sfevents_emulator) as client:
         first = client.client_id
         answer = client.post({"channel": "/meta/handshake", "id": "1", "version": "1.0"})
@@ -233,14 +235,14 @@ def test_several_clients_in_one_browser(sfevents_emulator: Emulator) -> None:
 
 
 def test_a_cookie_that_expires() -> None:
-    """A client's jar drops it, and the client is unknown."""
+    """A client whose cookie has expired is unknown."""
     with Emulator(knobs=Knobs(cometd_cookie_hours=0)) as bus, closing(Cometd(bus)) as client:
         client.handshake()
         assert client.connect()[0]["error"] == UNKNOWN
 
 
 def test_who_does_not_come_back_is_lost() -> None:
-    """The session ends, and with it its subscriptions; a new handshake begins without them."""
+    """A lost session loses its subscriptions; a new handshake starts without them."""
     with Emulator(knobs=QUICK) as bus, opened(bus) as client:
         topic = bus.define_event("Order__e", {})
         client.subscribe(topic)
@@ -254,7 +256,7 @@ def test_who_does_not_come_back_is_lost() -> None:
 
 
 def test_events_of_a_client_that_hangs_up_are_kept(sfevents_emulator: Emulator, topic: str) -> None:
-    """An answer nobody waits for carries no events."""
+    """Events are kept for a client that closed its connection."""
     bus = sfevents_emulator
     with opened(bus) as client:
         client.subscribe(topic)
@@ -266,7 +268,7 @@ def test_events_of_a_client_that_hangs_up_are_kept(sfevents_emulator: Emulator, 
 
 
 def test_unsubscribe(sfevents_emulator: Emulator, topic: str) -> None:
-    """Events of the channel come no more; the others' do."""
+    """After an unsubscribe only the other channels' events come."""
     bus = sfevents_emulator
     other = bus.define_event("Other__e", {"N__c": "Double"})
     with opened(bus) as client:
@@ -281,7 +283,7 @@ def test_unsubscribe(sfevents_emulator: Emulator, topic: str) -> None:
 
 
 def test_subscribing_again(sfevents_emulator: Emulator, topic: str) -> None:
-    """It begins anew, from where it says; the book has a page for each."""
+    """A repeated subscription starts anew and has an entry of its own in the call log."""
     bus = sfevents_emulator
     bus.publish(topic, [{"N__c": 1}])
     with opened(bus) as client:
@@ -293,7 +295,7 @@ def test_subscribing_again(sfevents_emulator: Emulator, topic: str) -> None:
 
 
 def test_disconnect(sfevents_emulator: Emulator, topic: str) -> None:
-    """The connect that is held is answered, the session is gone."""
+    """A disconnect answers the held connect and ends the session."""
     with opened(sfevents_emulator) as client:
         client.subscribe(topic)
         held = client.begin_connect()
@@ -306,7 +308,7 @@ def test_disconnect(sfevents_emulator: Emulator, topic: str) -> None:
 
 
 def test_stopping_answers_what_is_held() -> None:
-    """A client that waits is not left hanging."""
+    """A stop of the emulator answers held connects."""
     bus = Emulator().start()
     with opened(bus) as client:
         held = client.begin_connect()
@@ -316,7 +318,7 @@ def test_stopping_answers_what_is_held() -> None:
 
 
 def test_sizes_and_bodies(client: Cometd) -> None:
-    """Up to 32,768 bytes; what is no array of messages is refused as a whole."""
+    """Bodies have at most 32,768 bytes; invalid ones are refused as a whole."""
     for size, status in ((32_768, 200), (32_769, 413)):
         body = b'[{"channel":"/meta/handshake","pad":"%s"}]'
         padded = body % (b"x" * (size - len(body) + 2))
@@ -328,7 +330,7 @@ def test_sizes_and_bodies(client: Cometd) -> None:
 
 
 def test_messages_that_make_no_sense(sfevents_emulator: Emulator, topic: str) -> None:
-    """Each has its error."""
+    """Each invalid message has its own error."""
     with opened(sfevents_emulator) as client:
         assert client.connect(connectionType="websocket")[0]["error"] == (
             "400::Invalid connection type {websocket}"
@@ -342,7 +344,7 @@ def test_messages_that_make_no_sense(sfevents_emulator: Emulator, topic: str) ->
 
 
 def test_concurrent_clients_are_limited() -> None:
-    """An org's limit denies the handshake, not another org's; a place is free when a client leaves."""
+    """An org's limit denies further handshakes until a client leaves."""
     with (
         Emulator(knobs=Knobs(cometd_max_clients=1)) as bus,
         opened(bus) as client,
@@ -358,7 +360,7 @@ def test_concurrent_clients_are_limited() -> None:
 
 
 def test_requests_are_recorded(sfevents_emulator: Emulator) -> None:
-    """Each with its messages and the names of its headers."""
+    """Each request is recorded with its messages and header names."""
     with opened(sfevents_emulator):
         calls = sfevents_emulator.requests
     assert [(one.rpc, one.subject) for one in calls] == [

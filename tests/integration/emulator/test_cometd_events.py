@@ -1,4 +1,4 @@
-"""What the Streaming API delivers: from where, in which order and shape, how much of it, and how it is counted."""
+"""Events over the Streaming API: start, order, form, limits and counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAILY = "403::Organization total events daily limit exceeded"
 
 
 def _place(replay_id: bytes) -> int:
-    """A replay id of the Pub/Sub API as CometD shows it."""
+    """Replay id of the Pub/Sub API as CometD shows it."""
     return int.from_bytes(replay_id[:8], "big")
 
 
@@ -35,7 +35,7 @@ def _published(bus: Emulator, count: int, name: str = "Order__e") -> tuple[str, 
 def test_where_a_subscription_begins(
     sfevents_emulator: Emulator, replay: int | str | None, expected: list[int]
 ) -> None:
-    """At all there is, after a replay id, or at what comes; ids are those of the Pub/Sub API, as numbers."""
+    """A subscription starts at all events, after a replay id, or at new ones."""
     bus = sfevents_emulator
     topic, places = _published(bus, 4)
     with opened(bus) as client:
@@ -51,12 +51,13 @@ def test_where_a_subscription_begins(
 
 
 def test_replay_ids_that_are_refused(sfevents_emulator: Emulator) -> None:
-    """Never given out, or older than 72 hours; a subscription that was refused delivers nothing, and all of it can still be had."""
+    """Unknown and expired replay ids are refused and deliver nothing."""
     bus = sfevents_emulator
     topic, places = _published(bus, 2)
     with opened(bus) as client:
         wrong = (
-            "400::The replayId {%d} you provided was invalid.  Please provide a valid ID, -2 to replay all events, or -1 to "
+            "400::The replayId {%d} you provided was invalid.  Please provide a valid ID, -2 to "
+            "replay all events, or -1 to "
             "replay only new events."
         )
         for replay in (0, 82, places[1] + 1000):
@@ -70,7 +71,7 @@ def test_replay_ids_that_are_refused(sfevents_emulator: Emulator) -> None:
 
 
 def test_one_space_by_knob() -> None:
-    """As the documentation writes it."""
+    """The knob gives the documented spacing of the refusal."""
     with Emulator(knobs=Knobs(cometd_replay_error_spaces=1)) as bus, opened(bus) as client:
         topic, _ = _published(bus, 0)
         error = client.subscribe(topic, 82)["error"]
@@ -78,13 +79,14 @@ def test_one_space_by_knob() -> None:
 
 
 def test_a_map_for_another_channel(sfevents_emulator: Emulator) -> None:
-    """The name must be the subscription's, in the same case."""
+    """The replay map's key must equal the subscription, including case."""
     topic, _ = _published(sfevents_emulator, 1)
     with opened(sfevents_emulator) as client:
         ext = {"replay": {topic.lower(): -2}}
         [said] = client.say(client.message("/meta/subscribe", subscription=topic, ext=ext))
         assert said["error"].startswith(
-            "400::The replayId for channel {/event/Order__e} wasn't found using the provided replay ID map "
+            "400::The replayId for channel {/event/Order__e} wasn't found using the provided "
+            "replay ID map "
             "{{/event/order__e=-2}}."
         )
 
@@ -101,7 +103,7 @@ def test_a_map_for_another_channel(sfevents_emulator: Emulator) -> None:
     ],
 )
 def test_channels_that_are_refused(sfevents_emulator: Emulator, channel: str, error: str) -> None:
-    """The answer names the subscription and why there is none."""
+    """A refused subscription is named with its reason."""
     sfevents_emulator.define_event("Secret__e", {}, can_subscribe=False)
     with opened(sfevents_emulator) as client:
         said = client.subscribe(channel, -2)
@@ -109,7 +111,7 @@ def test_channels_that_are_refused(sfevents_emulator: Emulator, channel: str, er
 
 
 def test_several_events_in_a_response() -> None:
-    """As many as the knob says, of all channels in the order of the bus."""
+    """A response has up to the knob's number of events, in bus order."""
     with Emulator(knobs=Knobs(cometd_batch_events=2)) as bus, opened(bus) as client:
         topics = [_published(bus, 0, name)[0] for name in ("A__e", "B__e")]
         for n in range(5):
@@ -124,7 +126,7 @@ def test_several_events_in_a_response() -> None:
 
 
 def test_change_events(sfevents_emulator: Emulator) -> None:
-    """Of records of the org: names instead of bitmaps, members of compounds nested, an emptied field as null."""
+    """Change events have names for bitmaps, nested compounds, and null for emptied fields."""
     bus = sfevents_emulator
     bus.define_object("Account")
     with opened(bus) as client:
@@ -142,7 +144,7 @@ def test_change_events(sfevents_emulator: Emulator) -> None:
 
 
 def test_a_custom_channel(sfevents_emulator: Emulator) -> None:
-    """Its events say which they are, under the channel's own name."""
+    """Events of a custom channel state their type under the channel's name."""
     bus = sfevents_emulator
     topic, _ = _published(bus, 1)
     channel = bus.define_channel("/event/All__chn", [topic])
@@ -153,7 +155,7 @@ def test_a_custom_channel(sfevents_emulator: Emulator) -> None:
 
 
 def test_what_cannot_be_decoded_is_passed_over(sfevents_emulator: Emulator) -> None:
-    """There is no JSON of it; it is not counted, and what follows comes."""
+    """An event that does not decode is skipped and not counted."""
     bus = sfevents_emulator
     topic, _ = _published(bus, 1)
     bus.publish_raw(topic, b"\xff\xff\xff")
@@ -165,7 +167,7 @@ def test_what_cannot_be_decoded_is_passed_over(sfevents_emulator: Emulator) -> N
 
 
 def test_deliveries_are_in_the_book(sfevents_emulator: Emulator, talk: Talk) -> None:
-    """Each client's count, beside those of the Pub/Sub API."""
+    """Each client's deliveries are counted, together with the Pub/Sub API's."""
     bus = sfevents_emulator
     topic, places = _published(bus, 3)
 
@@ -184,7 +186,7 @@ def test_deliveries_are_in_the_book(sfevents_emulator: Emulator, talk: Talk) -> 
 
 
 def test_the_allocation_is_shared(talk: Talk) -> None:
-    """What gRPC has used up is not left for CometD; who is over the limit is disconnected, and again at the next first connect."""
+    """GRPC and CometD share the allocation; a client beyond it is disconnected."""
     with Emulator(knobs=Knobs(delivery_allocation=5)) as bus:
         topic, _ = _published(bus, 3)
 
@@ -208,7 +210,7 @@ def test_the_allocation_is_shared(talk: Talk) -> None:
 
 
 def test_real_time_monitoring_is_exempt() -> None:
-    """Its events are delivered where nothing is left, and use nothing up; a channel that counts beside it ends that."""
+    """Real-time monitoring is exempt from the allocation unless a counted channel is added."""
     with Emulator(knobs=Knobs(delivery_allocation=2)) as bus:
         topic, _ = _published(bus, 3)
         watched, _ = _published(bus, 3, "LoginEventStream")

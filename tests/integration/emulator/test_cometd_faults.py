@@ -1,4 +1,4 @@
-"""What goes wrong on the Streaming API when it is told to: tokens, sessions, a server that is too busy, an org that moves."""
+"""Ordered faults of the Streaming API: tokens, sessions, a busy server, a moved org."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _reason(message: Message) -> Any:
 
 
 def test_a_token_is_revoked_while_a_connect_is_held(sfevents_emulator: Emulator) -> None:
-    """It is answered at once; with another token of the same user the session goes on, and loses nothing."""
+    """A revoked token ends a held connect; another token continues without loss."""
     bus = sfevents_emulator
     topic = bus.define_event("Order__e", {"N__c": "Double"})
     with opened(bus) as client:
@@ -49,7 +49,7 @@ def test_a_token_is_revoked_while_a_connect_is_held(sfevents_emulator: Emulator)
 
 
 def test_a_session_does_not_expire_while_connected(sfevents_emulator: Emulator) -> None:
-    """The token that would be too old for anybody else stays good for who is connected."""
+    """A connected client's token does not expire."""
     bus = sfevents_emulator
     topic = bus.define_event("Order__e", {"N__c": "Double"})
     with opened(bus) as client:
@@ -62,7 +62,7 @@ def test_a_session_does_not_expire_while_connected(sfevents_emulator: Emulator) 
 
 
 def test_a_token_expires_before_the_handshake(sfevents_emulator: Emulator) -> None:
-    """Who is not connected has no session that would keep it."""
+    """A token without a connected client expires."""
     with opened(sfevents_emulator) as client:
         client.say(client.message("/meta/disconnect"))
         sfevents_emulator.clock.advance(hours=30)
@@ -78,8 +78,10 @@ def test_a_token_expires_before_the_handshake(sfevents_emulator: Emulator) -> No
         (
             "RESOURCE_EXHAUSTED",
             "403::Organization total events daily limit exceeded",
-            "403::To protect all customers from excessive use and Denial of Service attacks, we limit the number of "
-            "simultaneous connections per server. Your request has been denied because this limit has been exceeded. "
+            "403::To protect all customers from excessive use and Denial of Service attacks, we "
+            "limit the number of "
+            "simultaneous connections per server. Your request has been denied because this limit "
+            "has been exceeded. "
             "Please try your request again later.",
         ),
     ],
@@ -87,7 +89,7 @@ def test_a_token_expires_before_the_handshake(sfevents_emulator: Emulator) -> No
 def test_requests_that_fail_by_order(
     sfevents_emulator: Emulator, status: str, error: str, reason: str
 ) -> None:
-    """After so many that went well, a connect and a handshake fail, each in its own way."""
+    """After the ordered successes, a connect and a handshake fail in their own forms."""
     bus = sfevents_emulator
     bus.fail_next("cometd", status=status, after=2)
     with opened(bus) as client:
@@ -100,7 +102,7 @@ def test_requests_that_fail_by_order(
 
 
 def test_a_session_is_lost_by_order(sfevents_emulator: Emulator) -> None:
-    """It stays lost, and so do its subscriptions."""
+    """A session lost by order stays lost with its subscriptions."""
     bus = sfevents_emulator
     topic = bus.define_event("Order__e", {"N__c": "Double"})
     with opened(bus) as client:
@@ -112,7 +114,7 @@ def test_a_session_is_lost_by_order(sfevents_emulator: Emulator) -> None:
 
 
 def test_a_busy_server_says_why(sfevents_emulator: Emulator) -> None:
-    """Beside the error the reason stands in `ext`; the session lives on. It is what an order without a status brings."""
+    """A busy server states its reason in `ext`, and the session continues."""
     bus = sfevents_emulator
     with opened(bus) as client:
         bus.fail_next("cometd")
@@ -123,13 +125,13 @@ def test_a_busy_server_says_why(sfevents_emulator: Emulator) -> None:
 
 
 def test_connections_are_not_cut(sfevents_emulator: Emulator) -> None:
-    """The Streaming API is HTTP, where only answers are ordered."""
+    """An order to cut a connection is refused for the Streaming API."""
     with pytest.raises(EmulatorError, match="cometd is HTTP"):
         sfevents_emulator.fail_next("cometd", how="reset")
 
 
 def test_an_org_that_moves(sfevents_emulator: Emulator) -> None:
-    """A connect that is held ends with the session, whose places are no longer those of the bus."""
+    """A move of the org ends the session and its held connect."""
     bus = sfevents_emulator
     topic = bus.define_event("Order__e", {"N__c": "Double"})
     [before] = bus.publish(topic, [{"N__c": 1}])

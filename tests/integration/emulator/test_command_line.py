@@ -1,4 +1,4 @@
-"""The command line starts an emulator and talks to it, from another process and from this one."""
+"""The command line starts an emulator and talks to it, across processes and within one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def says(capsys: pytest.CaptureFixture[str]) -> Says:
-    """Run a command here: its exit code, output and errors."""
+    """Run a command in this process: its exit code, output and errors."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = main(list(arguments))
@@ -36,7 +36,7 @@ def says(capsys: pytest.CaptureFixture[str]) -> Says:
 
 
 def test_start_says_where_it_is_and_stops_cleanly(tmp_path: Path, says: Says) -> None:
-    """A started emulator prints its addresses and connection, is found by its folder, and ends on SIGTERM with 0."""
+    """A start prints the addresses, and SIGTERM ends it with 0."""
     command = [
         sys.executable,
         "-m",
@@ -73,7 +73,7 @@ def test_start_says_where_it_is_and_stops_cleanly(tmp_path: Path, says: Says) ->
 
 
 def test_the_state_file_has_the_token(tmp_path: Path, says: Says) -> None:
-    """The commands find emulator and token by it; with a URL alone they need the token besides."""
+    """Commands find the emulator and its token in the state file; a URL needs the token."""
     with Emulator() as bus:
         bus.token = "another"
     with bus:
@@ -81,7 +81,7 @@ def test_the_state_file_has_the_token(tmp_path: Path, says: Says) -> None:
         bus.address.write(state)
         assert says("look", "--state", str(state))[0] == 0
         code, _, err = says("look", "--url", bus.my_domain_url)
-        assert (code, "the emulator wants its token" in err) == (2, True)
+        assert (code, "the admin API requires its token" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_state_file_has_the_token(tmp_path: Path, says: Says) -> None:
     ids=["rebound name", "a web page", "wrong token", "no token"],
 )
 def test_a_web_page_gets_nothing(headers: dict[str, str], status: int) -> None:
-    """Neither secrets nor a definition, on any org's port; a request without a fault gets both."""
+    """A web page's request gets neither secrets nor changes; a proper one gets both."""
     with Emulator() as bus:
         for url in (bus.my_domain_url, bus.add_org().instance_url):
             good = {"Authorization": f"Bearer {bus.token}"}
@@ -111,7 +111,7 @@ def test_a_web_page_gets_nothing(headers: dict[str, str], status: int) -> None:
 
 
 def test_port_in_use_is_one_line(says: Says, tmp_path: Path) -> None:
-    """A taken port ends with 2 and one line."""
+    """A port in use ends the command with 2 and one line."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -126,7 +126,7 @@ def test_port_in_use_is_one_line(says: Says, tmp_path: Path) -> None:
 def test_publish_look_change_define(
     says: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events from an argument, a file and standard input are on the bus; changes and definitions too; look shows them."""
+    """Events, changes and definitions reach the bus, and `look` shows them."""
     with Emulator() as bus:
         at = ("--url", bus.my_domain_url)
         assert (
@@ -184,7 +184,7 @@ def test_publish_look_change_define(
 
 
 def test_look_lists_topics_and_subscribers(says: Says) -> None:
-    """Without a topic, look says what there is and who has read how much."""
+    """Without a topic, `look` lists topics and subscribers."""
     with Emulator(sample=True) as bus:
         says("publish", "--sample", "5", "--url", bus.my_domain_url)
         code, out, _ = says("look", "--url", bus.my_domain_url)
@@ -213,7 +213,7 @@ def test_look_lists_topics_and_subscribers(says: Says) -> None:
     ],
 )
 def test_mistakes_are_one_line(says: Says, arguments: tuple[str, ...], why: str) -> None:
-    """Whatever is wrong, one line names it, and the exit code is 2."""
+    """Each mistake is one line and the exit code 2."""
     with Emulator(sample=True) as bus:
         code, out, err = says(*arguments, "--url", bus.my_domain_url)
         assert (code, out) == (2, "")
@@ -222,7 +222,7 @@ def test_mistakes_are_one_line(says: Says, arguments: tuple[str, ...], why: str)
 
 
 def test_a_bad_line_is_named(says: Says, tmp_path: Path) -> None:
-    """A line that is no JSON is named by its number."""
+    """A line that is not JSON is named by its number."""
     lines = tmp_path / "lines.jsonl"
     lines.write_text('{}\n{"a":\n')
     with Emulator(sample=True) as bus:
@@ -233,7 +233,7 @@ def test_a_bad_line_is_named(says: Says, tmp_path: Path) -> None:
 
 
 def test_no_emulator_there(says: Says, tmp_path: Path) -> None:
-    """A missing state file, a foreign one and a dead address are each told with the remedy."""
+    """A missing or foreign state file and a dead address are reported with the remedy."""
     foreign = tmp_path / "foreign.json"
     foreign.write_text("{}")
     assert "start one, or say where it is" in says("look", "--folder", str(tmp_path))[2]

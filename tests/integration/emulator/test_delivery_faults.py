@@ -1,4 +1,4 @@
-"""Events twice, out of order and again; large ones; streams without keepalives."""
+"""Repeated, reordered and resent events; large ones; streams without keepalives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _ids(events: list[Any]) -> list[bytes]:
 
 @pytest.mark.parametrize("credit", [1, 100])
 def test_events_come_twice(talk: Talk, credit: int) -> None:
-    """The next events are doubled, each copy takes credit and is counted; those after them come once."""
+    """Repeated events use credit and are counted; later events come once."""
     with Emulator(knobs=QUICK) as bus:
         topic, ids = _published(bus, 5)
         bus.repeat_next(2)
@@ -52,7 +52,7 @@ def test_events_come_twice(talk: Talk, credit: int) -> None:
 
 
 def test_events_come_out_of_order(talk: Talk) -> None:
-    """The next events come in reverse, however small the responses; the others follow in order."""
+    """The ordered events come in reverse, whatever the response size; others in order."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, response_events=2)) as bus:
         topic, ids = _published(bus, 6)
         bus.reorder_next(3)
@@ -66,7 +66,7 @@ def test_events_come_out_of_order(talk: Talk) -> None:
 
 
 def test_a_reconnect_gets_some_again(talk: Talk) -> None:
-    """The next stream after a replay id begins earlier; a start at EARLIEST and the stream after it do not."""
+    """Only the next stream after a replay id starts earlier."""
     with Emulator(knobs=QUICK) as bus:
         topic, ids = _published(bus, 6)
         bus.resend_on_reconnect(2)
@@ -81,7 +81,7 @@ def test_a_reconnect_gets_some_again(talk: Talk) -> None:
 
 
 def test_a_publishers_retry_is_another_event_with_the_same_id(talk: Talk) -> None:
-    """One event id, two replay ids: both are delivered."""
+    """A publisher's retry delivers one event id under two replay ids."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", ORDER)
         first, second = bus.publish(topic, [{}, {}], ids=["same", "same"])
@@ -98,7 +98,7 @@ def test_a_publishers_retry_is_another_event_with_the_same_id(talk: Talk) -> Non
     ("limit", "count"), [(3 * MEGABYTE, 2), (2 * MEGABYTE, 1), (6 * MEGABYTE, 5)]
 )
 def test_large_events_fill_responses_to_their_limit(talk: Talk, limit: int, count: int) -> None:
-    """Events of almost 1 MB: as many as fit below `max_response_bytes`, also beyond gRPC's own 4 MB for who takes that."""
+    """Large events fill a response up to `max_response_bytes`."""
     from grpc import aio
 
     from tests.integration.emulator.conftest import Client, headers_of
@@ -120,7 +120,7 @@ def test_large_events_fill_responses_to_their_limit(talk: Talk, limit: int, coun
 
 
 def test_a_response_beyond_the_clients_own_limit_ends_its_stream(talk: Talk) -> None:
-    """A client that left gRPC's 4 MB as it was cannot take a larger response."""
+    """A response above a client's own 4 MB limit ends its stream."""
     knobs = Knobs(half_close_seconds=0.01, max_response_bytes=8 * MEGABYTE, response_events=6)
     with Emulator(knobs=knobs) as bus:
         topic, _ = _published(bus, 6, size=MEGABYTE - 100)
@@ -134,7 +134,7 @@ def test_a_response_beyond_the_clients_own_limit_ends_its_stream(talk: Talk) -> 
 
 
 def test_keepalives_pause(talk: Talk) -> None:
-    """No keepalive comes while they are paused, events do; when they are resumed one comes at once."""
+    """Paused keepalives do not stop events; one comes at once on resume."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.05)) as bus:
         topic, _ = _published(bus, 1)
         bus.pause_keepalives()
@@ -153,7 +153,7 @@ def test_keepalives_pause(talk: Talk) -> None:
 
 
 def test_mistakes_are_named() -> None:
-    """Numbers that mean nothing are refused."""
+    """Invalid numbers are refused."""
     with Emulator() as bus:
         for verb in (bus.repeat_next, bus.resend_on_reconnect):
             with pytest.raises(EmulatorError, match="at least one event"):

@@ -1,4 +1,4 @@
-"""What an org says of itself: versions, limits, the events there are, their fields and schemas."""
+"""Discovery of an org: versions, limits, events, fields and schemas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rest(bus: Emulator) -> Rest:
 
 
 def test_versions_have_the_names_of_their_releases(rest: Rest) -> None:
-    """Nobody has to log in to see them, with or without a slash."""
+    """Versions are listed without a login, with or without a slash."""
     rest.headers = {}
     found = rest.ask("GET", "/services/data/").body
     assert rest.ask("GET", "/services/data").body == found
@@ -38,7 +38,7 @@ def test_versions_have_the_names_of_their_releases(rest: Rest) -> None:
 
 
 def test_schemas_of_events_are_there(bus: Emulator, rest: Rest) -> None:
-    """By name and by id, with the id in it, as gRPC's have none."""
+    """Schemas are found by name and by id, and include the id."""
     bus.define_event("Order__e", {"Amount__c": "Double"})
     schema_id = bus.schema_id("Order__e")
     by_name = rest.ask("GET", "/sobjects/Order__e/eventSchema?payloadFormat=COMPACT").body
@@ -52,7 +52,7 @@ def test_schemas_of_events_are_there(bus: Emulator, rest: Rest) -> None:
 
 
 def test_the_expanded_schema(bus: Emulator, rest: Rest) -> None:
-    """The usual form is that of CometD's messages, where times are text; before version 43.0 there is no choice."""
+    """The default schema form is CometD's; before version 43.0 there is no choice."""
     bus.define_event("Order__e", {"Amount__c": "Double", "At__c": "DateTime"})
     path = "/sobjects/Order__e/eventSchema"
     usual = rest.ask("GET", path).body
@@ -79,7 +79,7 @@ def test_the_expanded_schema(bus: Emulator, rest: Rest) -> None:
 
 
 def test_events_are_among_the_objects(bus: Emulator, rest: Rest) -> None:
-    """Platform events and change events are listed with what can be done to them."""
+    """Platform and change events are listed with their capabilities."""
     bus.define_event("Order__e", {"Amount__c": "Currency", "At__c": "DateTime"})
     bus.define_event("LoginEventStream", {"Username": "Text"}, can_publish=False)
     bus.define_object("Parcel__c")
@@ -115,7 +115,7 @@ def test_events_are_among_the_objects(bus: Emulator, rest: Rest) -> None:
 def test_limits_count_what_was_delivered_and_published(
     bus: Emulator, rest: Rest, talk: Callable[..., Any]
 ) -> None:
-    """Deliveries by every subscriber, publications by every client; both come back in time."""
+    """Deliveries and publications of all clients count, and expire in time."""
     topic = bus.define_event("Order__e", {"Amount__c": "Double"})
     for _ in range(3):
         rest.ask("POST", "/sobjects/Order__e", {"Amount__c": 1.0})
@@ -133,7 +133,7 @@ def test_limits_count_what_was_delivered_and_published(
 
 
 def test_monitoring_is_exempt(talk: Callable[..., Any]) -> None:
-    """Events of real-time event monitoring use up no allowance, and are delivered when there is none."""
+    """Real-time monitoring uses no allowance and is delivered without any."""
     with Emulator(knobs=Knobs(delivery_allocation=1)) as bus:
         topic = bus.define_event("LoginEventStream", {"Username": "Text"}, can_publish=False)
         bus.publish(topic, [{"Username": name} for name in "abc"])
@@ -155,7 +155,7 @@ def _left(rest: Rest) -> tuple[int, int]:
 
 
 def test_publishing_beyond_the_allowance() -> None:
-    """One event too many in an hour is refused; one that is no event at all does not count."""
+    """An event beyond the hourly allowance is refused; invalid events do not count."""
     with Emulator(knobs=Knobs(publish_allocation=2)) as bus:
         bus.define_event("Order__e", {"Amount__c": "Double"})
         rest = Rest(bus)

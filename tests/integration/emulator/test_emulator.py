@@ -1,4 +1,4 @@
-"""The emulator starts, stops, remembers, fails on demand and reports its own defects."""
+"""The emulator starts, stops, restores its folder, fails on order and reports its own defects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDER = {"Number__c": "Text"}
 
 
 def test_a_restart_changes_nothing(talk: Talk, tmp_path: Path) -> None:
-    """With a folder, org, secrets, addresses, schemas, events and ids are the same after a restart."""
+    """With a folder, org, secrets, URLs, schemas, events and ids survive a restart."""
     with Emulator(folder=tmp_path, knobs=QUICK, tls=True) as bus:
         topic = bus.define_event("Order__e", ORDER)
         first_id = bus.publish(topic, [{"Number__c": "1"}])[0]
@@ -46,7 +46,7 @@ def test_a_restart_changes_nothing(talk: Talk, tmp_path: Path) -> None:
 
 
 def test_a_folder_has_one_emulator_at_a_time(tmp_path: Path) -> None:
-    """A second emulator is kept off a folder, and gets it when the first has stopped."""
+    """A folder admits a second emulator after the first has stopped."""
     with (
         Emulator(folder=tmp_path),
         pytest.raises(EmulatorError, match="in use by another emulator"),
@@ -57,13 +57,13 @@ def test_a_folder_has_one_emulator_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_none_is_said() -> None:
-    """One clear error, and nothing runs."""
+    """An invalid port is one clear error, and nothing runs."""
     with pytest.raises(EmulatorError, match="gRPC port 70000 is no port"):
         Emulator(grpc_port=70_000).start()
 
 
 def test_started_again_without_a_folder_it_is_another_org() -> None:
-    """Nothing is left of an emulator that kept nothing."""
+    """Without a folder a restart is a new org."""
     bus = Emulator()
     ids = []
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_started_again_without_a_folder_it_is_another_org() -> None:
 
 
 def test_counts_are_there_after_the_end(talk: Talk) -> None:
-    """A test may ask what happened when the emulator has stopped; stopping closes what is open."""
+    """Counts can be read after a stop, which closes all streams."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", ORDER)
         bus.publish(topic, [{"Number__c": "1"}])
@@ -89,7 +89,7 @@ def test_counts_are_there_after_the_end(talk: Talk) -> None:
 
 @pytest.mark.parametrize("which", ["grpc_port", "http_port", "login_port"])
 def test_a_port_in_use_is_named(which: str) -> None:
-    """A taken port is one clear error, and nothing is left running."""
+    """A port in use is one clear error, and nothing keeps running."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -102,7 +102,7 @@ def test_a_port_in_use_is_named(which: str) -> None:
 
 
 def test_misuse_is_told() -> None:
-    """An emulator that does not run says so, and one that runs does not start twice."""
+    """A stopped emulator reports that, and a running one does not start twice."""
     bus = Emulator()
     with pytest.raises(EmulatorError, match="never started"):
         bus.publish("/event/X__e", [{}])
@@ -125,7 +125,7 @@ def test_misuse_is_told() -> None:
 
 
 def test_connections_of_every_kind() -> None:
-    """Each way to log in has what its client needs, and nothing of the others."""
+    """Each login's connection has what its client needs and nothing else."""
     with Emulator() as bus:
         plain = bus.connection()
         assert (plain["conn_type"], plain["host"]) == ("sfevents", bus.my_domain_url)
@@ -149,7 +149,7 @@ def test_connections_of_every_kind() -> None:
 
 
 def test_a_stream_fails_after_so_many_events(talk: Talk) -> None:
-    """Just so many events are delivered, then the error comes; the next stream is well."""
+    """A stream fails after exactly the ordered events; the next one works."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", ORDER)
         bus.publish(topic, [{"Number__c": str(n)} for n in range(50)])
@@ -172,7 +172,7 @@ def test_a_stream_fails_after_so_many_events(talk: Talk) -> None:
 
 
 def test_unary_calls_and_logins_fail_on_demand(talk: Talk, http: Http) -> None:
-    """The next call fails with the code or the bare status asked for, the one after is answered."""
+    """The next call fails with the ordered code or status; the one after it works."""
     with Emulator() as bus:
         topic = bus.define_event("Order__e", ORDER)
         bus.fail_next("GetTopic", error_code="topic.api.unavailable")
@@ -197,7 +197,7 @@ def test_unary_calls_and_logins_fail_on_demand(talk: Talk, http: Http) -> None:
 
 
 def test_a_defect_of_the_emulator_fails_the_test(talk: Talk, http: Http) -> None:
-    """An error inside a servicer or an HTTP handler is not just a status to the client: check() raises it."""
+    """check() raises an error inside a servicer or an HTTP handler."""
     with Emulator() as bus:
         topic = bus.define_event("Order__e", ORDER)
         bus.publish(topic, [{}])
@@ -218,7 +218,7 @@ def test_a_defect_of_the_emulator_fails_the_test(talk: Talk, http: Http) -> None
 
 
 def test_the_book_is_a_copy(talk: Talk) -> None:
-    """What is read from the records does not change afterwards."""
+    """Entries read from the call log do not change afterwards."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", ORDER)
         bus.publish(topic, [{"Number__c": "1"}] * 2)

@@ -1,4 +1,4 @@
-"""What goes wrong can be ordered from the command line, of an emulator in another process too."""
+"""Faults can be ordered from the command line, also in another process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def says(bus: Emulator, capsys: pytest.CaptureFixture[str]) -> Says:
 
 
 def test_order_list_clear(bus: Emulator, says: Says) -> None:
-    """Each option of an order reaches the emulator; list says what waits, clear forgets it."""
+    """Each option of an order reaches the emulator; list shows it and clear removes it."""
     order = ("fault", "order")
     assert says("fault", "list")[1] == "nothing is ordered\n"
     subscribe = ("--error-code", "service.auth.error", "--times", "3", "--after", "20")
@@ -69,7 +69,7 @@ def test_order_list_clear(bus: Emulator, says: Says) -> None:
 
 
 def test_users_and_tokens(bus: Emulator, says: Says, http: Callable[..., Any]) -> None:
-    """A user is locked out and let in again, a token revoked."""
+    """Users are locked and unlocked, and tokens revoked."""
     org = bus.org
     app = {"client_id": org.consumer_key, "client_secret": org.consumer_secret}
     secret = org.password + org.security_token
@@ -101,7 +101,7 @@ def test_users_and_tokens(bus: Emulator, says: Says, http: Callable[..., Any]) -
 def test_lasting_conditions_can_be_ended(
     bus: Emulator, says: Says, command: str, condition: str
 ) -> None:
-    """Each is seen in the list, and ends by its counterpart."""
+    """Each lasting condition is listed and ended by its counterpart."""
     ends = {"freeze": "thaw", "away": "back", "restart": "back", "keepalives": "keepalives resume"}
     verb, *more = command.split()
     assert says(*command.split())[1] == f"{verb}: done\n"
@@ -112,7 +112,7 @@ def test_lasting_conditions_can_be_ended(
 
 
 def test_what_happens_at_once(bus: Emulator, says: Says, talk: Talk) -> None:
-    """Cut connections, expired tokens, moved orgs and forgotten schemas show on the wire."""
+    """Cuts, expired tokens, moves and forgotten schemas are visible to clients."""
     schema_id = bus.schema_id("Order__e")
     [old] = bus.publish(TOPIC, [{}])
 
@@ -141,7 +141,7 @@ def test_what_happens_at_once(bus: Emulator, says: Says, talk: Talk) -> None:
 
 
 def test_poison_and_publisher_retries(bus: Emulator, says: Says) -> None:
-    """--raw publishes bytes as they are, --id gives an event's id."""
+    """--raw publishes bytes unchanged, and --id sets an event's id."""
     assert "1 published" in says("publish", TOPIC, "--raw", "ffff", "--schema-id", "nobodys")[1]
     for _ in range(2):
         assert says("publish", TOPIC, "{}", "--id", "same")[0] == 0
@@ -151,7 +151,7 @@ def test_poison_and_publisher_retries(bus: Emulator, says: Says) -> None:
 
 
 def test_the_clock(bus: Emulator, says: Says) -> None:
-    """`clock advance` ages what is on the bus; `clock show` says how far it is ahead."""
+    """`clock advance` ages the bus, and `clock show` states the difference."""
     bus.publish(TOPIC, [{}])
     assert says("clock", "show")[1].endswith(", 0 s ahead\n")
     assert says("clock", "advance", "71h")[1].endswith(", 255600 s ahead\n")
@@ -174,7 +174,7 @@ def test_the_clock(bus: Emulator, says: Says) -> None:
     ],
 )
 def test_mistakes_are_one_line(says: Says, command: str, why: str) -> None:
-    """Whatever is wrong, one line names it, and the exit code is 2."""
+    """Each mistake is one line and the exit code 2."""
     code, out, err = says(*command.split())
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
@@ -182,7 +182,7 @@ def test_mistakes_are_one_line(says: Says, command: str, why: str) -> None:
 
 
 async def _ending(client: Any, stream: Any) -> str:
-    """How a stream ended that had nothing more to say."""
+    """Status and code of a stream that ended."""
     from grpc import aio
 
     try:

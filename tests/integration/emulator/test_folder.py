@@ -1,4 +1,4 @@
-"""A folder that is used for weeks: what has expired goes, records stay, a kill at any moment loses nothing that was acknowledged."""
+"""A folder in use for weeks: expired events go, records stay, acknowledged events survive kills."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ while True:
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    """A new file begins with every few events; what the publisher heard of is there after SIGKILL, in order, and it goes on."""
+    """After SIGKILL every acknowledged event is restored, in order, across many files."""
     path, heard = tmp_path / "bus.log", []
     for _ in range(2):
         with subprocess.Popen(
@@ -62,7 +62,7 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 
 
 def test_records_outlast_their_events(tmp_path: Path) -> None:
-    """After weeks the org has its objects, records, ids, channels and recycle bin; the events that told of them are gone from the disk."""
+    """After weeks an org has its records and channels, and their events are gone from disk."""
     channel = "/data/Big__chn"
     with Emulator(folder=tmp_path) as bus:
         bus.define_object("Employee__c", {"Salary__c": "Currency"})
@@ -90,7 +90,10 @@ def test_records_outlast_their_events(tmp_path: Path) -> None:
 
 
 def test_it_opens_as_it_was_left(tmp_path: Path) -> None:
-    """A folder keeps the events and replay ids of its emulator; one of another version is refused."""
+    """A folder keeps the events and replay ids of its emulator.
+
+    One of another version is refused.
+    """
     with Emulator(folder=tmp_path) as bus:
         topic = bus.define_event("Order__e", {})
         [replay_id] = bus.publish(topic, [{}])
@@ -105,7 +108,7 @@ def test_it_opens_as_it_was_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_a_folder_that_cannot_be(tmp_path: Path, *, tls: bool) -> None:
-    """A path through a file, or one that is a file, is named, and the ports are given back."""
+    """An impossible folder is named, and the ports are released."""
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
         with pytest.raises(EmulatorError, match=f"cannot write to folder {folder}: .*; make it"):
@@ -113,7 +116,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path, *, tls: bool) -> None:
 
 
 def test_the_second_on_a_folder_disturbs_nothing(tmp_path: Path) -> None:
-    """Refused, it has left no certificates of its own in the place of the first one's."""
+    """A second emulator is refused without writing certificates of its own."""
     with Emulator(folder=tmp_path) as bus:
         topic = bus.define_event("Order__e", {})
         with pytest.raises(EmulatorError, match="in use by another emulator"):

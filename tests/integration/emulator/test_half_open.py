@@ -1,4 +1,4 @@
-"""Connections that the network has cut without a word: the client hears nothing, the service holds on for its time."""
+"""Half-open connections: the client receives nothing, and the service keeps them for a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _org(bus: Emulator) -> str:
 
 
 def test_a_half_open_client_keeps_its_slot() -> None:
-    """Its process is gone, its machine unplugged: others are refused until the service gives it up, then served."""
+    """A half-open client keeps its slot until the service gives it up."""
     with Emulator(knobs=Knobs(half_open_seconds=0.5, **_QUICK)) as bus:
         _org(bus)
 
@@ -48,7 +48,7 @@ def test_a_half_open_client_keeps_its_slot() -> None:
 
 
 def test_a_stream_falls_silent_after_so_many_events(talk: Talk) -> None:
-    """As a fault: what was delivered arrives, then nothing; `clear_faults` ends it."""
+    """A half-open fault delivers the ordered events and then nothing, until it is cleared."""
     with Emulator(knobs=Knobs(**_QUICK, keepalive_seconds=0.05)) as bus:
         topic = _org(bus)
         bus.fail_next("Subscribe", how="half_open", after=1)

@@ -1,4 +1,4 @@
-"""Every RPC checks the three headers; tokens expire, are revoked, belong to one org."""
+"""Every RPC checks the three headers; tokens expire, are revoked, and belong to one org."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _call(rpc: str) -> Callable[[Any], Any]:
     ["GetTopic", "GetSchema", "Publish", "Subscribe", "PublishStream", "ManagedSubscribe"],
 )
 def test_every_rpc_checks_them(talk: Talk, rpc: str) -> None:
-    """A missing or blank header and a wrong token are told apart, on each RPC, as UNAUTHENTICATED."""
+    """Each RPC distinguishes a missing or blank header from a wrong token."""
     with Emulator() as bus:
         bus.define_event("Order__e", {})
         for missing in ("accesstoken", "instanceurl", "tenantid"):
@@ -74,7 +74,7 @@ def test_every_rpc_checks_them(talk: Talk, rpc: str) -> None:
     ],
 )
 def test_a_token_goes_with_its_org_and_instance(talk: Talk, changed: dict[str, str]) -> None:
-    """The token of one org does not open another, nor the same org at another address."""
+    """A token is valid only for its org and instance URL."""
     with Emulator() as bus:
         bus.define_event("Order__e", {})
         assert (
@@ -84,7 +84,7 @@ def test_a_token_goes_with_its_org_and_instance(talk: Talk, changed: dict[str, s
 
 
 def test_both_lengths_of_org_id_are_accepted(talk: Talk) -> None:
-    """15 characters name an org as well as 18."""
+    """Org ids of 15 and 18 characters are accepted."""
     with Emulator() as bus:
         bus.define_event("Order__e", {})
         headers = _headers(bus, tenantid=bus.org.org_id[:15], instanceurl=f"{bus.my_domain_url}/")
@@ -94,7 +94,7 @@ def test_both_lengths_of_org_id_are_accepted(talk: Talk) -> None:
 
 
 def test_tokens_end(talk: Talk) -> None:
-    """A token ends when it is revoked, when all are expired, and when it was idle for two hours; use prolongs it."""
+    """A token ends by revocation, by expiry of all, and after two idle hours."""
     with Emulator() as bus:
         bus.define_event("Order__e", {})
         headers = _headers(bus)
@@ -113,7 +113,7 @@ def test_tokens_end(talk: Talk) -> None:
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_a_running_stream_and_its_token(talk: Talk, ends: bool) -> None:
-    """A stream survives the end of its token, as documented; with the knob it ends, as was seen."""
+    """A stream outlives its token, as documented; with the knob it ends, as seen live."""
     with Emulator(knobs=Knobs(expiry_ends_streams=ends, keepalive_seconds=0.1)) as bus:
         topic = bus.define_event("Order__e", {"N__c": "Text"})
 
@@ -131,7 +131,7 @@ def test_a_running_stream_and_its_token(talk: Talk, ends: bool) -> None:
 
 
 def test_orgs_do_not_see_each_other(talk: Talk) -> None:
-    """Two orgs of one emulator have a bus each: topics, ids, events and counts are apart."""
+    """Two orgs of one emulator have separate topics, ids, events and counts."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01)) as bus:
         other = bus.add_org("other")
         bus.define_event("Order__e", {"N__c": "Text"})
@@ -155,7 +155,7 @@ def test_orgs_do_not_see_each_other(talk: Talk) -> None:
 
 
 def test_rpc_ids_as_hex(talk: Talk) -> None:
-    """The other spelling of rpc ids can be had."""
+    """The other form of rpc ids is available."""
     with Emulator(knobs=Knobs(rpc_id_style="hex32")) as bus:
         refused = talk(bus, _call("GetTopic"))
         assert len(refused.trailers["rpc-id"]) == 32

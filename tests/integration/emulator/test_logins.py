@@ -1,4 +1,4 @@
-"""Token and userinfo endpoints answer as Salesforce does, on the login host and on My Domain."""
+"""Token and userinfo endpoints answer as Salesforce does, on both kinds of host."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _assertion(
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plaintext", "tls"])
 def test_client_credentials(http: Http, tls: bool) -> None:
-    """My Domain answers with a token, the org in its id, and no expiry."""
+    """My Domain answers with a token, an id with the org, and no expiry."""
     with Emulator(tls=tls) as bus:
         answer = http(bus.my_domain_url + TOKEN, _credentials(bus), ca_file=bus.ca_file)
         assert answer.status == 200
@@ -73,7 +73,7 @@ def test_client_credentials(http: Http, tls: bool) -> None:
 
 
 def test_client_credentials_by_http_basic(http: Http) -> None:
-    """Id and secret may come in the Authorization header."""
+    """Client id and secret may be in the Authorization header."""
     with Emulator() as bus:
         pair = base64.b64encode(
             f"{bus.org.consumer_key}:{bus.org.consumer_secret}".encode()
@@ -108,7 +108,7 @@ def test_refused_credentials(
 
 
 def test_client_credentials_need_my_domain(http: Http) -> None:
-    """The host for all orgs refuses this grant, unless the knob says otherwise."""
+    """The login host refuses client credentials unless the knob allows them."""
     with Emulator() as bus:
         answer = http(bus.login_url + TOKEN, _credentials(bus))
         assert _refusal(answer) == (400, "invalid_grant", "request not supported on this domain")
@@ -117,7 +117,7 @@ def test_client_credentials_need_my_domain(http: Http) -> None:
 
 
 def test_an_app_is_known_in_its_own_org_only(http: Http) -> None:
-    """One org's My Domain does not know another's app."""
+    """A My Domain does not know another org's app."""
     with Emulator() as bus:
         other = bus.add_org()
         answer = http(other.instance_url + TOKEN, _credentials(bus))
@@ -126,7 +126,7 @@ def test_an_app_is_known_in_its_own_org_only(http: Http) -> None:
 
 @pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
 def test_jwt_bearer(http: Http, where: str) -> None:
-    """A signed assertion is good on both hosts; the answer has neither issued_at nor signature."""
+    """A signed assertion is valid on both hosts; its answer has no signature."""
     with Emulator() as bus:
         answer = http(getattr(bus, where) + TOKEN, _assertion(bus))
         assert answer.status == 200
@@ -138,7 +138,7 @@ def test_jwt_bearer(http: Http, where: str) -> None:
     "audience", ["https://login.salesforce.com", "https://test.salesforce.com", "my_domain"]
 )
 def test_jwt_audiences(http: Http, audience: str) -> None:
-    """Salesforce's own hosts and My Domain are audiences too."""
+    """Salesforce's hosts and My Domain are valid audiences."""
     with Emulator() as bus:
         aud = bus.my_domain_url if audience == "my_domain" else audience
         assert http(bus.login_url + TOKEN, _assertion(bus, aud=aud)).status == 200
@@ -157,7 +157,7 @@ def test_jwt_audiences(http: Http, audience: str) -> None:
 def test_refused_assertions(
     http: Http, changed: dict[str, Any], error: str, description: str
 ) -> None:
-    """Wrong audience, times, app and user are told as Salesforce tells them."""
+    """A wrong audience, time, app or user has Salesforce's answer."""
     with Emulator() as bus:
         assert _refusal(http(bus.login_url + TOKEN, _assertion(bus, **changed))) == (
             400,
@@ -167,7 +167,7 @@ def test_refused_assertions(
 
 
 def test_assertions_of_another_key_or_kind(http: Http) -> None:
-    """A foreign key, a symmetric signature and rubbish are all an invalid assertion."""
+    """A foreign key, a symmetric signature and rubbish are invalid assertions."""
     stranger = (
         rsa.generate_private_key(public_exponent=65537, key_size=2048)
         .private_bytes(
@@ -193,7 +193,7 @@ def test_assertions_of_another_key_or_kind(http: Http) -> None:
 
 
 def test_a_skewed_clock(http: Http) -> None:
-    """A client whose clock is behind sends what has expired; moving the bus through time is no skew."""
+    """A slow client clock sends expired assertions; an advanced bus clock is no skew."""
     with Emulator(knobs=Knobs(jwt_skew_seconds=400)) as bus:
         assert (
             _refusal(http(bus.login_url + TOKEN, _assertion(bus)))[2]
@@ -205,7 +205,7 @@ def test_a_skewed_clock(http: Http) -> None:
 
 
 def test_three_minutes_by_knob(http: Http) -> None:
-    """The shorter limit one source names can be set."""
+    """The knob sets the shorter limit of another source."""
     with Emulator(knobs=Knobs(jwt_max_seconds=180)) as bus:
         assert http(bus.login_url + TOKEN, _assertion(bus, exp=time.time() + 290)).status == 400
         assert http(bus.login_url + TOKEN, _assertion(bus, exp=time.time() + 170)).status == 200
@@ -213,7 +213,7 @@ def test_three_minutes_by_knob(http: Http) -> None:
 
 @pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
 def test_userinfo(http: Http, where: str) -> None:
-    """Both hosts say who a token is, by header or parameter; a bad token is 403 in plain text."""
+    """Both hosts return a token's user; an invalid token gets 403 in plain text."""
     with Emulator() as bus:
         token = http(bus.my_domain_url + TOKEN, _credentials(bus)).body["access_token"]
         url = getattr(bus, where) + USERINFO
@@ -229,7 +229,7 @@ def test_userinfo(http: Http, where: str) -> None:
 
 
 def test_logins_are_recorded(http: Http) -> None:
-    """Every login request is in the book, with the grant and the names of its headers."""
+    """Every login request is in the call log, with its grant and header names."""
     with Emulator() as bus:
         http(bus.my_domain_url + TOKEN, _credentials(bus))
         [call] = bus.requests

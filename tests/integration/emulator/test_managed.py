@@ -1,4 +1,4 @@
-"""ManagedSubscribe over a real socket: Salesforce keeps the place."""
+"""ManagedSubscribe over a real socket: Salesforce keeps the position."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _ids(events: list[Any]) -> list[bytes]:
 
 
 def test_a_committed_place_is_where_the_next_stream_starts(talk: Talk) -> None:
-    """Subscribe, commit, leave, come back: what was committed is not delivered again, the rest is."""
+    """Committed events are not delivered again; later ones are."""
     with Emulator(knobs=QUICK) as bus:
         topic, ids = _org(bus, 10)
 
@@ -63,7 +63,7 @@ def test_a_committed_place_is_where_the_next_stream_starts(talk: Talk) -> None:
 
 
 def test_by_id_of_15_or_18_characters(talk: Talk) -> None:
-    """The id works in both lengths, and may be repeated in each request."""
+    """Ids of both lengths work and may be repeated in each request."""
     with Emulator(knobs=QUICK) as bus:
         _org(bus, 1)
         long = bus.managed_subscriptions[0].id
@@ -81,7 +81,7 @@ def test_by_id_of_15_or_18_characters(talk: Talk) -> None:
 
 @pytest.mark.parametrize(("default", "count"), [("EARLIEST", 3), ("LATEST", 1)])
 def test_without_a_commit_the_default_replay_holds(talk: Talk, default: str, count: int) -> None:
-    """EARLIEST brings what is retained, LATEST only what comes from now on."""
+    """EARLIEST delivers retained events, LATEST only new ones."""
     with Emulator(knobs=QUICK) as bus:
         topic, _ = _org(bus, 2, default_replay=default)
 
@@ -96,7 +96,7 @@ def test_without_a_commit_the_default_replay_holds(talk: Talk, default: str, cou
 
 @pytest.mark.parametrize(("recovery", "numbers"), [("EARLIEST", ["2", "3"]), ("LATEST", ["3"])])
 def test_an_aged_commit_falls_back(talk: Talk, recovery: str, numbers: list[str]) -> None:
-    """When the committed id has left the bus, errorRecoveryReplay says where to start; LATEST loses silently."""
+    """An expired committed id starts at errorRecoveryReplay; LATEST loses silently."""
     with Emulator(knobs=Knobs(**{**_QUICK, "token_idle_hours": 500})) as bus:
         topic, ids = _org(bus, 2, error_recovery_replay=recovery)
 
@@ -120,7 +120,7 @@ def test_an_aged_commit_falls_back(talk: Talk, recovery: str, numbers: list[str]
 
 
 def test_one_client_at_a_time(talk: Talk) -> None:
-    """A second client is refused while the first is there and while its slot is held; then it is let in."""
+    """A second client is refused while the slot is taken or held."""
     with Emulator(knobs=Knobs(**{**_QUICK, "slot_hold_seconds": 0.5})) as bus:
         _org(bus, 1)
 
@@ -141,7 +141,7 @@ def test_one_client_at_a_time(talk: Talk) -> None:
 
 
 def test_configs_and_commits_survive_a_restart(talk: Talk, tmp_path: Path) -> None:
-    """With a folder, both are there again, and the stream goes on after what was committed."""
+    """With a folder, configs and commits survive a restart."""
     with Emulator(knobs=QUICK, folder=tmp_path) as bus:
         _, ids = _org(bus, 3)
 

@@ -25,7 +25,7 @@ def org() -> Iterator[Emulator]:
 
 @pytest.fixture
 def run(org: Emulator, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run a command against the emulator; its lines."""
+    """Run a command against the emulator and return its lines."""
 
     def go(*words: str, code: int = 0) -> list[str]:
         assert main([*words, "--url", org.my_domain_url]) == code
@@ -36,7 +36,7 @@ def run(org: Emulator, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_define_list_set_stop_run_delete(org: Emulator, run: Run, talk: Any) -> None:
-    """Everything that the verbs do, and what is committed is shown."""
+    """Each managed verb works from the command line and shows the committed id."""
     assert run("managed", "list") == ["no managed subscription"]
     made = run("managed", "define", "Lake", "/event/Order__e", "--default-replay", "EARLIEST")
     [config] = org.managed_subscriptions
@@ -73,7 +73,7 @@ def test_define_list_set_stop_run_delete(org: Emulator, run: Run, talk: Any) -> 
     ],
 )
 def test_mistakes_are_one_line(run: Run, words: tuple[str, ...], said: str) -> None:
-    """What the org refuses is said in one line."""
+    """A refusal by the org is one line."""
     [line] = run("managed", *words, code=2)
     assert line.startswith("error: ")
     assert said in line

@@ -1,4 +1,4 @@
-"""Commits of a managed stream over a real socket: answers, failures inside the stream, the time they may take."""
+"""Commits of a managed stream: answers, failures within the stream, and the deadline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _org(bus: Emulator, events: int) -> list[bytes]:
 
 
 def test_commits_are_answered_together(talk: Talk) -> None:
-    """Several commits within the time have one answer, a response without events, with the last one's values."""
+    """Commits within the time share one answer with the last values."""
     with _bus(commit_response_seconds=0.3) as bus:
         ids = _org(bus, 3)
 
@@ -55,7 +55,7 @@ def test_commits_are_answered_together(talk: Talk) -> None:
 
 
 def test_failed_commits_do_not_end_the_stream(talk: Talk) -> None:
-    """Empty, rubbish, older, not delivered: each is told in the stream with the code COMMIT, and nothing moves."""
+    """Failed commits are answered with the code COMMIT and change nothing."""
     with _bus(response_events=1) as bus:
         ids = _org(bus, 5)
 
@@ -82,7 +82,7 @@ def test_failed_commits_do_not_end_the_stream(talk: Talk) -> None:
 
 
 def test_a_keepalives_id_can_be_committed(talk: Talk) -> None:
-    """On a silent topic the client commits what keepalives say, and goes on from there."""
+    """A client can commit a keepalive's id on a silent topic and continue there."""
     with _bus(keepalive_seconds=0.1) as bus:
         ids = _org(bus, 1)
 
@@ -102,7 +102,7 @@ def test_a_keepalives_id_can_be_committed(talk: Talk) -> None:
 
 @pytest.mark.parametrize("code", ["", "managed.subscription.commit.late"])
 def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
-    """DEADLINE_EXCEEDED after the time, keepalives or not; the error code beside it is unknown, and a knob."""
+    """A stream without commits ends with DEADLINE_EXCEEDED, despite keepalives."""
     with _bus(keepalive_seconds=0.1, commit_deadline_seconds=0.4, commit_deadline_code=code) as bus:
         _org(bus, 1)
 
@@ -123,7 +123,7 @@ def test_a_stream_without_commits_is_closed(talk: Talk, code: str) -> None:
 
 
 def test_committing_the_same_place_again_keeps_the_stream(talk: Talk) -> None:
-    """A client that commits on each keepalive outlives the deadline."""
+    """A commit on each keepalive keeps a stream beyond the deadline."""
     with _bus(keepalive_seconds=0.1, commit_deadline_seconds=0.5) as bus:
         ids = _org(bus, 1)
 
@@ -147,7 +147,7 @@ async def _one_more(bus: Emulator, call: ManagedCall) -> list[Any]:
 
 @pytest.mark.parametrize(("reach", "fails"), [("stream", True), ("subscription", False)])
 def test_what_an_earlier_stream_was_told(talk: Talk, reach: str, fails: bool) -> None:
-    """A commit of what only an earlier stream delivered fails, or does not, as the knob says."""
+    """The knob decides on commits of events that only an earlier stream delivered."""
     with _bus(response_events=1, commit_reach=reach) as bus:
         ids = _org(bus, 3)
 

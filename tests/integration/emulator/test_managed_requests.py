@@ -1,4 +1,4 @@
-"""What a managed stream may ask for, and what setup does to it while it runs."""
+"""Requests of a managed stream, and setup changes while it runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _org(bus: Emulator, events: int = 0, **config: str) -> str:
 def test_wrong_first_requests_are_refused(
     talk: Talk, first: dict[str, Any], status: str, code: str
 ) -> None:
-    """Each with its own code, before the slot is taken."""
+    """Each wrong first request has its own code, before it takes the slot."""
     with Emulator(knobs=QUICK) as bus:
         _org(bus, 1)
 
@@ -70,7 +70,7 @@ def test_wrong_first_requests_are_refused(
 
 
 def test_the_id_can_count_where_both_are_given(talk: Talk) -> None:
-    """The sources disagree; a knob lets such a request pass."""
+    """The knob accepts a request with both id and name."""
     knobs = Knobs(half_close_seconds=0.01, slot_hold_seconds=0.0, managed_id_and_name="id")
     with Emulator(knobs=knobs) as bus:
         _org(bus, 1)
@@ -84,7 +84,7 @@ def test_the_id_can_count_where_both_are_given(talk: Talk) -> None:
 
 
 def test_a_stream_may_begin_without_credit(talk: Talk) -> None:
-    """num_requested 0 is legal: nothing is delivered until something is asked for, and commits count meanwhile."""
+    """A stream may begin with num_requested 0, and commits count from the start."""
     with Emulator(knobs=QUICK) as bus:
         _org(bus, 2)
 
@@ -104,7 +104,7 @@ def test_a_stream_may_begin_without_credit(talk: Talk) -> None:
     ("num", "code"), [(0, "fetch.request.invalid"), (-3, "fetch.request.events.invalid")]
 )
 def test_later_requests_for_nothing_end_the_stream(talk: Talk, num: int, code: str) -> None:
-    """Less than zero events, or none and no commit either."""
+    """A negative request, or an empty one, ends the stream."""
     with Emulator(knobs=QUICK) as bus:
         _org(bus, 1)
 
@@ -118,7 +118,7 @@ def test_later_requests_for_nothing_end_the_stream(talk: Talk, num: int, code: s
 
 
 def test_credit_and_closing_are_as_for_subscribe(talk: Talk) -> None:
-    """Clamped at 100 outstanding; with nothing outstanding the stream is closed after its time."""
+    """Credit and idle closing are as for Subscribe."""
     knobs = Knobs(slot_hold_seconds=0.0, idle_close_seconds=0.2, half_close_seconds=0.01)
     with Emulator(knobs=knobs) as bus:
         _org(bus, 130)
@@ -152,7 +152,7 @@ def test_credit_and_closing_are_as_for_subscribe(talk: Talk) -> None:
 def test_setup_ends_a_running_stream(
     talk: Talk, act: Callable[[Emulator], Any], status: str, code: str, later: str
 ) -> None:
-    """A subscription that is stopped or deleted ends its stream, and refuses the next one."""
+    """Stopping or deleting a subscription ends its stream and refuses the next."""
     with Emulator(knobs=QUICK) as bus:
         _org(bus, 1)
 
@@ -170,7 +170,7 @@ def test_setup_ends_a_running_stream(
 
 
 def test_what_comes_over_setup_is_known_later(talk: Talk) -> None:
-    """A config made as REST makes it is NOT_FOUND until the change has spread; by the emulator's clock."""
+    """A config made over REST is NOT_FOUND until it has propagated."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", {"Number__c": "Text"})
         config = bus.managed.create("Lake", topic)
@@ -197,7 +197,7 @@ def test_what_comes_over_setup_is_known_later(talk: Talk) -> None:
 
 
 def test_faults_can_be_ordered(talk: Talk) -> None:
-    """After so many events of a managed stream, by error code or by cutting it."""
+    """A managed stream fails after the ordered events, by code or by a cut."""
     with Emulator(knobs=QUICK) as bus:
         _org(bus, 10)
         bus.fail_next("ManagedSubscribe", error_code="service.unavailable", after=4)
@@ -218,7 +218,7 @@ def test_faults_can_be_ordered(talk: Talk) -> None:
 
 
 def test_a_topic_gone_with_its_permission(talk: Talk) -> None:
-    """A subscription to a topic that cannot be subscribed to is refused as Subscribe is."""
+    """A topic without permission is refused as in Subscribe."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", {"Number__c": "Text"}, can_subscribe=False)
         bus.define_managed_subscription("Lake", topic)

@@ -1,4 +1,4 @@
-"""Connections that fail on demand, and what a gRPC client sees of each."""
+"""Connections fail on order, as seen by a gRPC client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def plain() -> Iterator[Emulator]:
 
 @pytest.mark.parametrize("how", CUTS)
 def test_open_connections_are_cut(bus: Emulator, talk: Talk, how: str) -> None:
-    """An open stream ends as the network would end it, and the next one is served on the same port."""
+    """A cut ends an open stream, and the next one is served on the same port."""
     published = publish(bus, 5)
 
     async def scenario(client: Any) -> Any:
@@ -71,7 +71,7 @@ def test_open_connections_are_cut(bus: Emulator, talk: Talk, how: str) -> None:
 
 
 def test_streams_are_counted_by_connection(bus: Emulator, talk: Talk) -> None:
-    """Subscriptions of one channel count together; a call that was answered is no stream any more."""
+    """Streams are counted per connection; answered calls are not."""
 
     async def scenario(client: Any) -> list[int]:
         streams = [await client.subscribe(TOPIC) for _ in range(3)]
@@ -86,7 +86,7 @@ def test_streams_are_counted_by_connection(bus: Emulator, talk: Talk) -> None:
 
 @pytest.mark.parametrize("how", CUTS)
 def test_a_stream_is_cut_after_so_many_events(bus: Emulator, talk: Talk, how: str) -> None:
-    """The events before the cut are delivered, none after it is; a client that has not read all of them by then may lose the rest."""
+    """Events before the cut are delivered, none after it."""
     published = publish(bus, 50)
     bus.fail_next("Subscribe", how=how, after=23)
 
@@ -102,7 +102,7 @@ def test_a_stream_is_cut_after_so_many_events(bus: Emulator, talk: Talk, how: st
 
 
 def test_only_the_stream_that_was_meant_gets_an_rst(plain: Emulator, talk: Talk) -> None:
-    """Another stream of the same connection goes on."""
+    """Another stream of the same connection continues."""
     publish(plain, 3)
 
     async def scenario(client: Any) -> Any:
@@ -118,7 +118,7 @@ def test_only_the_stream_that_was_meant_gets_an_rst(plain: Emulator, talk: Talk)
 
 @pytest.mark.parametrize("how", CUTS)
 def test_a_unary_call_is_cut(plain: Emulator, talk: Talk, how: str) -> None:
-    """Instead of the answer comes the cut; the next call is answered."""
+    """A cut replaces the answer, and the next call is answered."""
     plain.fail_next("GetTopic", how=how)
 
     async def scenario(client: Any) -> Any:
@@ -138,7 +138,7 @@ def test_a_unary_call_is_cut(plain: Emulator, talk: Talk, how: str) -> None:
     ],
 )
 def test_the_error_of_an_rst_stream_is_a_knob(talk: Talk, error: Any, status: str) -> None:
-    """Each HTTP/2 error is another gRPC status to the client."""
+    """Each HTTP/2 error has its gRPC status in the client."""
     with Emulator(knobs=Knobs(rst_stream_error=error)) as bus:
         bus.define_event("Order__e", {})
         bus.fail_next("GetTopic", how="rst_stream")
@@ -150,7 +150,7 @@ def test_the_error_of_an_rst_stream_is_a_knob(talk: Talk, error: Any, status: st
 
 
 def test_streams_end_politely(plain: Emulator, talk: Talk) -> None:
-    """`end` ends every Subscribe stream with OK, without trailers, at once."""
+    """`end` ends every Subscribe stream at once with OK, without trailers."""
     publish(plain, 2)
 
     async def scenario(client: Any) -> Any:
@@ -167,7 +167,7 @@ def test_streams_end_politely(plain: Emulator, talk: Talk) -> None:
 
 
 def test_nothing_passes_while_frozen(bus: Emulator, talk: Talk) -> None:
-    """An open stream hears nothing, a new connection is accepted and never answered; after the thaw both go on, nothing lost."""
+    """A freeze stops all bytes, and after the thaw all streams continue without loss."""
     published = publish(bus, 2)
 
     async def scenario(client: Any) -> Any:
@@ -192,7 +192,7 @@ def test_nothing_passes_while_frozen(bus: Emulator, talk: Talk) -> None:
 
 
 def test_a_client_with_keepalive_pings_notices_a_freeze(plain: Emulator) -> None:
-    """Unanswered pings end the call with UNAVAILABLE; the server does not notice that the client left before the thaw."""
+    """Unanswered pings end a call; the server notices after the thaw."""
     from tests.integration.emulator.conftest import Client, headers_of
 
     publish(plain, 1)
@@ -217,7 +217,7 @@ def test_a_client_with_keepalive_pings_notices_a_freeze(plain: Emulator) -> None
 
 
 def test_a_freeze_ends_by_itself(plain: Emulator, talk: Talk) -> None:
-    """With seconds given, nobody has to call thaw."""
+    """A freeze with seconds ends without a thaw."""
     plain.freeze(0.1)
     assert [fault.how for fault in plain.faults()] == ["freeze"]
 
@@ -229,7 +229,7 @@ def test_a_freeze_ends_by_itself(plain: Emulator, talk: Talk) -> None:
 
 
 def test_an_unreachable_server_comes_back_on_its_port(bus: Emulator, talk: Talk) -> None:
-    """While it is away connections are refused; then the same channel is served again."""
+    """Connections are refused while away, then the same channel is served."""
     published = publish(bus, 2)
 
     async def scenario(client: Any) -> Any:
@@ -248,7 +248,7 @@ def test_an_unreachable_server_comes_back_on_its_port(bus: Emulator, talk: Talk)
 
 
 def test_a_restart_keeps_port_tokens_and_events(bus: Emulator, talk: Talk) -> None:
-    """The stream ends with GOAWAY; the client's token and its replay id are good afterwards."""
+    """A restart sends GOAWAY, and tokens and replay ids stay valid."""
     published = publish(bus, 3)
 
     async def scenario(client: Any) -> Any:
@@ -265,7 +265,7 @@ def test_a_restart_keeps_port_tokens_and_events(bus: Emulator, talk: Talk) -> No
 
 
 def test_a_restart_takes_its_time(plain: Emulator, talk: Talk) -> None:
-    """For so long connections are refused, and then it serves without being told."""
+    """A restart refuses connections for its time and then serves by itself."""
     plain.restart(0.2)
     with pytest.raises(ConnectionRefusedError):
         knock(plain)
@@ -275,7 +275,7 @@ def test_a_restart_takes_its_time(plain: Emulator, talk: Talk) -> None:
 
 @pytest.mark.parametrize("rpc", ["", "Subscribe"])
 def test_responses_crawl(plain: Emulator, talk: Talk, rpc: str) -> None:
-    """Bytes come at the pace asked for, whole in the end, and at full speed again when that is over."""
+    """Slow responses arrive whole, and at full speed after the end."""
     publish(plain, 4, size=1000)
 
     async def scenario(client: Any) -> Any:
@@ -301,7 +301,7 @@ def test_responses_crawl(plain: Emulator, talk: Talk, rpc: str) -> None:
 
 
 def test_another_rpc_does_not_crawl(plain: Emulator, talk: Talk) -> None:
-    """With an RPC named, a connection without such a call is as quick as ever."""
+    """A limit for one RPC does not slow other connections."""
     plain.trickle("Subscribe", bytes_per_second=1)
 
     async def scenario(client: Any) -> Any:
@@ -313,7 +313,7 @@ def test_another_rpc_does_not_crawl(plain: Emulator, talk: Talk) -> None:
 
 
 def test_clearing_makes_the_network_well(plain: Emulator, talk: Talk) -> None:
-    """After clear_faults nothing is ordered, and a client is served at once."""
+    """clear_faults removes all faults, and clients are served at once."""
     plain.fail_next("GetTopic")
     plain.freeze()
     plain.away()
@@ -329,7 +329,7 @@ def test_clearing_makes_the_network_well(plain: Emulator, talk: Talk) -> None:
 
 
 def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
-    """A connection made while frozen does not slip through when the server goes away."""
+    """A connection made during a freeze is cut when the server leaves."""
     plain.freeze()
     with knock(plain) as waiting:
         plain.away()
@@ -352,7 +352,7 @@ def test_who_waits_in_a_freeze_is_cut_too(plain: Emulator) -> None:
 def test_what_is_not_http2_passes_unread(
     plain: Emulator, greeting: bytes, first_bytes: bytes
 ) -> None:
-    """A client of another protocol gets the same answer while the streams of others are reset."""
+    """Clients of another protocol are answered while other streams are reset."""
 
     def answer(*orders: str) -> bytes:
         with knock(plain) as client:
@@ -367,7 +367,7 @@ def test_what_is_not_http2_passes_unread(
 
 
 def test_mistakes_are_named(plain: Emulator) -> None:
-    """An order that cannot be carried out is refused when it is given."""
+    """An impossible order is refused."""
     with pytest.raises(
         EmulatorError, match="'rest' is none of reset, goaway, rst_stream, half_open, end"
     ):

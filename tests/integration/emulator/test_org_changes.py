@@ -30,7 +30,10 @@ BITMAPS = ("changedFields", "nulledFields", "diffFields")
 
 
 class Change:
-    """A change event as the client has it: header, names its bitmaps stand for, values that are there."""
+    """A change event as the client has it.
+
+    Header, names its bitmaps stand for, values that are there.
+    """
 
     def __init__(self, event: Event) -> None:
         record = event.decode()
@@ -126,7 +129,10 @@ def test_the_header_is_of_the_commit(bus: Emulator, told: Told) -> None:
 
 
 def test_a_transaction_is_one(bus: Emulator, told: Told) -> None:
-    """One key, numbers in order across entities; the same change of several records is one event."""
+    """One key, numbers in order across entities.
+
+    The same change of several records is one event.
+    """
     with bus.transaction(user_id="005gL0000000001AAA") as changes:
         account = changes.create("Account", {"Name": "Nord"})
         people = [
@@ -178,7 +184,10 @@ def test_a_long_text_comes_as_a_diff(bus: Emulator, told: Told) -> None:
 
 
 def test_gaps_say_that_and_not_what(bus: Emulator, told: Told) -> None:
-    """A change asked for as a gap changes the record; an event too large becomes one; one can be made up."""
+    """A change asked for as a gap changes the record; an event too large becomes one.
+
+    One can be made up.
+    """
     account = bus.create("Account", {"Name": "Nord"})
     bus.update(account, {"Phone": "1"}, gap=True)
     bus.update(account, {"Description": "x" * 1_100_000})

@@ -34,7 +34,10 @@ def _refusal(answer: Any) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
 def test_password_and_refresh_token(http: Http, where: str) -> None:
-    """Both hosts answer both; a password's answer says no scope, and neither brings a refresh token."""
+    """Both hosts answer both.
+
+    A password's answer says no scope, and neither brings a refresh token.
+    """
     common = {"access_token", "instance_url", "id", "token_type", "issued_at", "signature"}
     with Emulator() as bus:
         url = getattr(bus, where) + TOKEN
@@ -53,7 +56,10 @@ def test_password_and_refresh_token(http: Http, where: str) -> None:
 
 
 def test_a_refresh_token_with_and_without_the_secret(http: Http) -> None:
-    """An app may leave the secret out, unless its setting says otherwise; a wrong one is never good."""
+    """An app may leave the secret out, unless its setting says otherwise.
+
+    A wrong one is never good.
+    """
     with Emulator() as bus:
         url = bus.login_url + TOKEN
         assert (
@@ -99,7 +105,10 @@ def test_a_password_without_its_security_token(http: Http) -> None:
 
 
 def test_what_befalls_a_user_and_a_refresh_token(http: Http) -> None:
-    """A user who is locked out cannot log in with a password; a refresh token that was revoked is dead."""
+    """A user who is locked out cannot log in with a password.
+
+    A refresh token that was revoked is dead.
+    """
     with Emulator() as bus:
         url = bus.my_domain_url + TOKEN
         bus.lock_out(bus.org.username)

@@ -32,10 +32,14 @@ def test_commands_of_a_test_have_the_token(sfevents_emulator: Emulator) -> None:
 
 
 def test_loading_the_plugin_is_light() -> None:
-    """Each pytest session loads the plugin in every session: it brings neither gRPC nor a web server nor Airflow."""
+    """Each pytest session loads the plugin in every session.
+
+    It brings neither gRPC nor a web server nor Airflow.
+    """
     code = (
         "import sys, airflow_provider_sfevents.emulator.pytest_plugin;"
-        "print([m for m in ('grpc', 'starlette', 'uvicorn', 'fastavro', 'airflow', 'jwt') if m in sys.modules])"
+        "print([m for m in ('grpc', 'starlette', 'uvicorn', 'fastavro', 'airflow', 'jwt') if m in "
+        "sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,7 @@
-"""What the service holds its clients to, over a real socket: requests, calls, streams, events an hour, tokens renewed."""
+"""What the service holds its clients to, over a real socket.
+
+Requests, calls, streams, events an hour, tokens renewed.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,10 @@ def test_too_many_clients(talk: Talk) -> None:
 
 @pytest.mark.parametrize("over", ["result", "status"])
 def test_the_publish_allocation(talk: Talk, over: str) -> None:
-    """Beyond the hour's events each has LIMIT_EXCEEDED in its result, or the call has; an hour later there is room again."""
+    """Beyond the hour's events each has LIMIT_EXCEEDED in its result, or the call has.
+
+    An hour later there is room again.
+    """
     with Emulator(knobs=Knobs(publish_allocation=3, publish_over=over)) as bus:  # type: ignore[arg-type]
         topic = _topic(bus, 5)  # what the test publishes itself is not counted
         event = pb.ProducerEvent(schema_id=bus.schema_id(topic), payload=b"")
@@ -132,7 +138,10 @@ def test_statuses_can_be_set(talk: Talk) -> None:
 
 
 def test_connections_may_grow_too_old(talk: Talk) -> None:
-    """With the knob, the server ends a connection, and a stream on it, after its time; another one is served."""
+    """With the knob, the server ends a connection, and a stream on it, after its time.
+
+    Another one is served.
+    """
     with Emulator(knobs=Knobs(max_connection_age_seconds=0.3)) as bus:
         topic = _topic(bus, 1)
 
@@ -159,7 +168,10 @@ def test_faults_by_rate(talk: Talk) -> None:
 
 
 def test_duplicates_by_rate(talk: Talk) -> None:
-    """With the knob at 1, each published event is there twice: one id, two replay ids; the publisher hears of the first."""
+    """With the knob at 1, each published event is there twice: one id, two replay ids.
+
+    The publisher hears of the first.
+    """
     with Emulator(knobs=Knobs(duplicate_rate=1.0)) as bus:
         topic = _topic(bus)
         event = pb.ProducerEvent(id="a", schema_id=bus.schema_id(topic), payload=b"")

@@ -84,7 +84,10 @@ def test_each_request_has_its_response(talk: Talk) -> None:
 
 
 def test_a_bad_event_fails_alone(talk: Talk) -> None:
-    """An event above 1 MB, or with an unknown schema, has an error in its own result; the stream goes on."""
+    """An event above 1 MB, or with an unknown schema, has an error in its own result.
+
+    The stream goes on.
+    """
     with Emulator() as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -103,7 +106,10 @@ def test_a_bad_event_fails_alone(talk: Talk) -> None:
 
 
 def test_a_token_is_renewed(talk: Talk) -> None:
-    """A later request's auth_refresh puts another token in place, with or without events; a bad one ends the stream."""
+    """A later request's auth_refresh puts another token in place, with or without events.
+
+    A bad one ends the stream.
+    """
     with Emulator(knobs=Knobs(expiry_ends_streams=True)) as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -189,7 +195,10 @@ def test_a_wrong_first_request_is_refused(
 
 
 def test_silence_is_kept_alive_and_then_swept(talk: Talk) -> None:
-    """Responses without results come while the client is silent; without a request for too long the stream is closed."""
+    """Responses without results come while the client is silent.
+
+    Without a request for too long the stream is closed.
+    """
     with Emulator(knobs=Knobs(publish_keepalive_seconds=0.1, publish_idle_seconds=0.5)) as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -262,7 +271,10 @@ def test_what_befalls_streams_befalls_this_one(
 
 @pytest.mark.parametrize("how", ["", "reset"])
 def test_an_answer_can_be_lost(talk: Talk, how: str) -> None:
-    """A late fault publishes the events, and the publisher hears nothing of it; on a stream and in a call."""
+    """A late fault publishes the events, and the publisher hears nothing of it.
+
+    On a stream and in a call.
+    """
     with Emulator() as bus:
         bus.fail_next("PublishStream", after=1, late=True, how=how)
         bus.fail_next("Publish", late=True, how=how)
@@ -305,7 +317,10 @@ def test_schemas_may_change_while_a_stream_is_open(talk: Talk) -> None:
 
 
 def test_the_server_may_stamp_events(talk: Talk) -> None:
-    """With the knob, CreatedDate and CreatedById are the server's; what does not decode stays as it is."""
+    """With the knob, CreatedDate and CreatedById are the server's.
+
+    What does not decode stays as it is.
+    """
     with Emulator(knobs=Knobs(stamp_created=True)) as bus:
 
         async def scenario(stream: Publishing) -> None:

@@ -41,7 +41,10 @@ def _types(bus: Emulator, topic: str) -> list[Any]:
 
 
 def test_a_record_is_changed_by_hand(bus: Emulator, says: Says) -> None:
-    """Made without an id, changed by its id; each says its replay id, and `records` shows what there is."""
+    """Made without an id, changed by its id.
+
+    Each says its replay id, and `records` shows what there is.
+    """
     assert says("define", "object", "Employee__c", "Salary__c=Currency") == [
         "/data/Employee__ChangeEvent defined"
     ]

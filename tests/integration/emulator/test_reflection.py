@@ -24,7 +24,10 @@ def _channel(bus: Emulator) -> grpc.Channel:
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plaintext", "tls"])
 def test_services_and_messages_are_described(tls: bool) -> None:
-    """Over plaintext and TLS, without any header: the service, its six RPCs and the fields of their messages."""
+    """Over plaintext and TLS, without any header.
+
+    The service, its six RPCs and the fields of their messages.
+    """
     with Emulator(tls=tls) as bus, _channel(bus) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
         assert "eventbus.v1.PubSub" in database.get_services()
@@ -62,7 +65,10 @@ def test_services_and_messages_are_described(tls: bool) -> None:
     ],
 )
 def test_symbols_are_found_by_name(symbol: str, found: bool) -> None:
-    """Services, methods and messages, as `grpcurl describe` asks for them; what is not there is not found."""
+    """Services, methods and messages, as `grpcurl describe` asks for them.
+
+    What is not there is not found.
+    """
     with Emulator() as bus, _channel(bus) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
         if found:

@@ -1,4 +1,7 @@
-"""Reading many records: page by page over REST, in parts as CSV; and folding what the bus said leads to the same."""
+"""Reading many records: page by page over REST, in parts as CSV.
+
+And folding what the bus said leads to the same.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def _accounts(bus: Emulator, count: int) -> list[str]:
 
 
 def test_a_large_answer_comes_page_by_page(bus: Emulator, rest: Rest) -> None:
-    """Every record once, in order, with the total on each page; what changes meanwhile does not show."""
+    """Every record once, in order, with the total on each page.
+
+    What changes meanwhile does not show.
+    """
     ids = _accounts(bus, 10)
     first = rest.query("SELECT Id FROM Account ORDER BY NumberOfEmployees").body
     bus.delete(ids[9])

@@ -74,7 +74,10 @@ def _login(
     ("path", "form"), [("57.0/", PYTHON), ("43.0/", PYTHON), ("50.0", NODE)], ids=str
 )
 def test_login(where: str, path: str, form: str) -> None:
-    """Both hosts take both envelopes, with and without a slash; what comes back opens the REST API."""
+    """Both hosts take both envelopes, with and without a slash.
+
+    What comes back opens the REST API.
+    """
     with Emulator() as bus:
         said = _login(bus, path, form, getattr(bus, where))
         assert said.status == 200
@@ -92,7 +95,10 @@ def test_login(where: str, path: str, form: str) -> None:
 
 
 def test_children_by_position() -> None:
-    """Salesforce's Python sample counts: no header, and the places of result and userInfo are as on a live org."""
+    """Salesforce's Python sample counts.
+
+    No header, and the places of result and userInfo are as on a live org.
+    """
     with Emulator() as bus:
         root: Any = ET.fromstring(_login(bus).text)  # noqa: S314 - the emulator's own
         result = root[0][0][0]

@@ -57,7 +57,10 @@ def test_ids_of_before_a_move_are_refused(talk: Talk) -> None:
 
 @pytest.mark.parametrize(("old_ids", "found"), [("behind", 4), ("ahead", 0)])
 def test_old_ids_may_be_valid_again_elsewhere(talk: Talk, old_ids: Any, found: int) -> None:
-    """No error tells the client: everything is delivered again, or what is on the bus is passed over in silence."""
+    """No error tells the client.
+
+    Everything is delivered again, or what is on the bus is passed over in silence.
+    """
     with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.1)) as bus:
         topic, old = _published(bus, 3)
         bus.reset_replay_ids(old_ids)
@@ -92,7 +95,10 @@ def test_a_move_is_remembered_by_the_folder(talk: Talk, tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", ["NOT_FOUND", "INVALID_ARGUMENT"])
 @pytest.mark.parametrize("code", ["schema.meta.permission", ""])
 def test_a_schema_is_forgotten(talk: Talk, status: Any, code: Any) -> None:
-    """GetSchema refuses it as the knobs say, with trailers or without; publishing with it goes on."""
+    """GetSchema refuses it as the knobs say, with trailers or without.
+
+    Publishing with it goes on.
+    """
     knobs = Knobs(unknown_schema=status, unknown_schema_code=code)
     with Emulator(knobs=knobs) as bus:
         topic, _ = _published(bus, 1)
@@ -110,7 +116,10 @@ def test_a_schema_is_forgotten(talk: Talk, status: Any, code: Any) -> None:
 
 
 def test_poison_is_delivered_as_it_is(talk: Talk) -> None:
-    """Rubbish, a schema id nobody knows and an enum index beyond its symbols: each reaches the client untouched."""
+    """Rubbish, a schema id nobody knows and an enum index beyond its symbols.
+
+    Each reaches the client untouched.
+    """
     with Emulator(knobs=QUICK) as bus:
         topic, _ = _published(bus, 1)
         accounts = bus.define_entity("Account", {"Phone": "Phone"})

@@ -155,7 +155,10 @@ def test_a_connection_takes_so_many_rpcs(talk: Talk) -> None:
 
 
 def test_idle_stream_is_closed(talk: Talk) -> None:
-    """With nothing outstanding the server closes, with OK or, by knob, UNAVAILABLE; waiting events change nothing."""
+    """With nothing outstanding the server closes, with OK or, by knob, UNAVAILABLE.
+
+    Waiting events change nothing.
+    """
     with Emulator(knobs=Knobs(idle_close_seconds=0.2)) as bus:
         topic = _published(bus, 10)
 
@@ -179,7 +182,10 @@ def test_idle_stream_is_closed(talk: Talk) -> None:
 
 
 def test_half_close_ends_with_ok_and_no_more_events(talk: Talk) -> None:
-    """After the client's half-close nothing more is sent, though events come and are pending; 0.3 s later it ends."""
+    """After the client's half-close nothing more is sent, though events come and are pending.
+
+    0.3 s later it ends.
+    """
     with Emulator() as bus:
         topic = bus.define_event("Order__e", ORDER)
 

@@ -54,7 +54,10 @@ def test_all_events_in_order(talk: Talk, tls: bool) -> None:
 
 
 def test_responses_are_split_and_report_what_is_pending(talk: Talk) -> None:
-    """100 events asked for come in responses of 1 to 16; each tells what is still outstanding, the last id and the rpc id."""
+    """100 events asked for come in responses of 1 to 16.
+
+    Each tells what is still outstanding, the last id and the rpc id.
+    """
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 150)
 
@@ -141,7 +144,10 @@ def test_asking_for_too_much_can_be_refused(talk: Talk) -> None:
 
 
 def test_latest_says_nothing_until_an_event_or_keepalive(talk: Talk) -> None:
-    """LATEST skips what is there; the first message is a keepalive with an id, no events and the credit untouched."""
+    """LATEST skips what is there.
+
+    The first message is a keepalive with an id, no events and the credit untouched.
+    """
     with Emulator(knobs=Knobs(keepalive_seconds=0.3, half_close_seconds=0.01)) as bus:
         topic = _published(bus, 5)
 

@@ -157,7 +157,10 @@ def test_a_channel_from_setup_to_its_events(bus: Emulator, rest: Rest) -> None:
 
 
 def test_what_an_org_offers(bus: Emulator, rest: Rest) -> None:
-    """Channels and members are listed, those of the standard channel by its name; whole records one at a time."""
+    """Channels and members are listed, those of the standard channel by its name.
+
+    Whole records one at a time.
+    """
     bus.define_object("Account")
     bus.define_channel("/event/All__chn", ["Order__e"])
     bus.define_channel("/data/Some__chn", [ChannelMember(topic="Account", filter="Name != null")])
@@ -267,7 +270,10 @@ def test_a_member_stays_where_it_is(bus: Emulator, rest: Rest) -> None:
 
 
 def test_who_may_not_look_at_setup(bus: Emulator, rest: Rest) -> None:
-    """A user without the permission gets 403, by order; objects that are not imitated are unknown."""
+    """A user without the permission gets 403, by order.
+
+    Objects that are not imitated are unknown.
+    """
     bus.fail_next("rest", status="PERMISSION_DENIED")
     refused = _query(rest, "SELECT Id FROM PlatformEventChannel")
     assert (refused.status, refused.code) == (403, "INSUFFICIENT_ACCESS")

@@ -64,7 +64,10 @@ def test_schema_of_a_channel(talk: Talk, knob: Any) -> None:
 def test_topics_that_are_not_there(
     talk: Talk, name: str, knob: Any, code: str, status: str
 ) -> None:
-    """An unknown topic is PERMISSION_DENIED as live, or NOT_FOUND as documented; a blank one has its own code."""
+    """An unknown topic is PERMISSION_DENIED as live, or NOT_FOUND as documented.
+
+    A blank one has its own code.
+    """
     with Emulator(knobs=Knobs(unknown_topic=knob)) as bus:
         refused = talk(bus, lambda client: client.refused(client.get_topic(name)))
         assert (refused.code, refused.status) == (code, status)
@@ -97,7 +100,10 @@ def test_schemas_that_are_not_there(talk: Talk, schema_id: str, code: str, statu
 
 
 def test_publish_answers_each_event_in_order(talk: Talk) -> None:
-    """Results come in order with the ids subscribers see; a too large event fails alone; a missing id is made up."""
+    """Results come in order with the ids subscribers see; a too large event fails alone.
+
+    A missing id is made up.
+    """
     with Emulator(knobs=Knobs(half_close_seconds=0.01)) as bus:
         topic = bus.define_event("Order__e", ORDER)
         schema_id = bus.schema_id(topic)

@@ -1,4 +1,4 @@
-"""Changes of one transaction become the events Salesforce would send."""
+"""A transaction's changes become the events that Salesforce would send."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _told(drafts: list[Any], records: int = 200, changes: int = 100) -> list[tup
 
 
 def test_the_same_change_of_several_records_is_one_event() -> None:
-    """Neighbours that say the same share an event; a different value or entity begins another."""
+    """Adjacent equal changes share an event; another value or entity starts a new one."""
     drafts = [
         _change("1", {"X": 1}),
         _change("2", {"X": 1}),
@@ -51,7 +51,7 @@ def test_the_same_change_of_several_records_is_one_event() -> None:
 
 
 def test_an_event_holds_so_many_records_and_none_twice() -> None:
-    """Beyond the limit another event begins, and when a record's turn comes again."""
+    """A new event starts at the limit, and when a record occurs again."""
     drafts = [_change(one, {"X": 1}) for one in ("1", "2", "3", "3")]
     assert _told(drafts, records=2) == [
         (1, "UPDATE", "A", "1", "2"),
@@ -62,7 +62,7 @@ def test_an_event_holds_so_many_records_and_none_twice() -> None:
 
 
 def test_what_is_too_much_becomes_an_overflow_for_each_entity() -> None:
-    """The first changes come as ever; one event for each entity of the rest stands for it, numbered on."""
+    """Changes beyond the limit become one overflow event per entity, numbered on."""
     drafts = [
         _change("1", {"X": 1}),
         _change("2", {"X": 2}),

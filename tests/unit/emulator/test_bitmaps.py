@@ -56,7 +56,7 @@ def test_documented_example() -> None:
 
 
 def test_second_address_refers_to_the_first_ones_record() -> None:
-    """A compound that is only named in the schema has the members of the record it names."""
+    """A compound that the schema only names has the members of the named record."""
     assert field_bitmaps.decode(CONTACTS, ["0x00", "4-0x02"]) == ["MailingAddress.City"]
 
 
@@ -67,7 +67,7 @@ def test_member_of_a_name() -> None:
 
 @given(st.sets(st.integers(0, 200)))
 def test_positions_undo_to_hex(bits: set[int]) -> None:
-    """What is encoded decodes to the same bits, in an even number of upper-case digits."""
+    """An encoded bitmap decodes to the same bits and has an even number of upper-case digits."""
     text = field_bitmaps.to_hex(bits)
     assert set(field_bitmaps.positions(text)) == bits
     assert len(text) % 2 == 0
@@ -76,12 +76,12 @@ def test_positions_undo_to_hex(bits: set[int]) -> None:
 
 @given(st.sets(st.sampled_from([*ACCOUNT, "BillingAddress.City", "ShippingAddress.Latitude"])))
 def test_names_survive_both_ways(names: set[str]) -> None:
-    """Names that are encoded are the names that are decoded."""
+    """Encoded names decode to the same names."""
     assert set(field_bitmaps.decode(ACCOUNTS, field_bitmaps.encode(ACCOUNTS, names))) == names
 
 
 @pytest.mark.parametrize("name", ["Nope", "BillingAddress.Nope", "Phone.Area"])
 def test_unknown_field_is_named(name: str) -> None:
-    """A field the schema does not have is refused by its whole name."""
+    """A field that is not in the schema is refused with its full name."""
     with pytest.raises(ValueError, match=name):
         field_bitmaps.encode(ACCOUNTS, [name])

@@ -49,7 +49,7 @@ def _keepalive(bus: Bus, after: int) -> bytes:
 
 
 def test_one_sequence_for_all_topics(clock: EmulatorClock) -> None:
-    """Ids grow across topics, have ten bytes, and are not contiguous; a channel shows the same ids."""
+    """Replay ids grow across topics, have ten bytes and gaps; a channel shows the same ids."""
     bus = _bus(clock)
     ids = [_publish(bus, topic, b"x")[0] for topic in [A, B] * 50]
     numbers = [int.from_bytes(one[:8], "big") for one in ids]
@@ -60,7 +60,7 @@ def test_one_sequence_for_all_topics(clock: EmulatorClock) -> None:
 
 
 def test_the_same_seed_gives_the_same_ids(clock: EmulatorClock) -> None:
-    """Ids repeat from run to run, but not from org to org."""
+    """Replay ids repeat from run to run, but differ between orgs."""
     first, second = _publish(_bus(clock), A, b"x", b"y"), _publish(_bus(clock), A, b"x", b"y")
     other = Bus(name="other", clock=clock, knobs=Knobs())
     other.define(BusTopic(name=A, kind="event"))
@@ -69,7 +69,7 @@ def test_the_same_seed_gives_the_same_ids(clock: EmulatorClock) -> None:
 
 
 def test_a_start_is_strictly_after_its_id(clock: EmulatorClock) -> None:
-    """CUSTOM begins after the id, EARLIEST with the oldest, LATEST with what is yet to come."""
+    """CUSTOM starts after the id, EARLIEST at the oldest event, LATEST at the next one."""
     bus = _bus(clock)
     ids = _publish(bus, A, b"1", b"2", b"3")
     latest = bus.start(pb.LATEST, NOWHERE)
@@ -80,7 +80,7 @@ def test_a_start_is_strictly_after_its_id(clock: EmulatorClock) -> None:
 
 
 def test_an_id_of_another_topic_is_a_start(clock: EmulatorClock) -> None:
-    """Ids are places on the org's bus, whichever topic they were seen on; eight bytes will do."""
+    """A replay id of any topic of the org is a valid start, also with eight bytes."""
     bus = _bus(clock)
     [first] = _publish(bus, B, b"b")
     _publish(bus, A, b"a")
@@ -92,7 +92,7 @@ def test_an_id_of_another_topic_is_a_start(clock: EmulatorClock) -> None:
     [b"rubbish", b"\xff" * 10, (0).to_bytes(10, "big"), (2**40).to_bytes(8, "big") + b"\0\0"],
 )
 def test_ids_never_given_out_are_refused(clock: EmulatorClock, replay_id: bytes) -> None:
-    """Malformed ids and places the bus never named end with the one code there is for it."""
+    """Malformed and never issued replay ids are refused with the same code."""
     bus = _bus(clock)
     _publish(bus, A, b"1")
     with pytest.raises(RefusalError) as refused:
@@ -102,7 +102,7 @@ def test_ids_never_given_out_are_refused(clock: EmulatorClock, replay_id: bytes)
 
 
 def test_an_id_between_two_events_is_refused(clock: EmulatorClock) -> None:
-    """A gap in the sequence is no place, however near."""
+    """A number in a gap between two replay ids is no valid start."""
     bus = _bus(clock)
     numbers = [int.from_bytes(one[:8], "big") for one in _publish(bus, A, *[b"x"] * 50)]
     between = next(number + 1 for number in numbers[:-1] if number + 1 not in numbers)
@@ -111,13 +111,13 @@ def test_an_id_between_two_events_is_refused(clock: EmulatorClock) -> None:
 
 
 def test_custom_without_an_id_is_refused(clock: EmulatorClock) -> None:
-    """CUSTOM needs an id, and says so with a code of its own."""
+    """CUSTOM without a replay id is refused with a code of its own."""
     with pytest.raises(RefusalError, match=r"replayid\.validation\.failed"):
         _bus(clock).start(pb.CUSTOM, NOWHERE)
 
 
 def test_events_age_out_after_72_hours(clock: EmulatorClock) -> None:
-    """What is older is gone, and its id no longer a start; what is younger stays."""
+    """Older events are gone and their ids are no starts; younger events stay."""
     bus = _bus(clock)
     [old] = _publish(bus, A, b"old")
     clock.advance(hours=71)
@@ -131,7 +131,7 @@ def test_events_age_out_after_72_hours(clock: EmulatorClock) -> None:
 
 
 def test_the_purge_may_be_late(clock: EmulatorClock) -> None:
-    """EARLIEST may still find what is too old to be a start."""
+    """EARLIEST may still return events that are too old as a start."""
     bus = _bus(clock, purge_late_hours=10)
     [old] = _publish(bus, A, b"old")
     clock.advance(hours=75)
@@ -141,7 +141,7 @@ def test_the_purge_may_be_late(clock: EmulatorClock) -> None:
 
 
 def test_a_keepalive_is_a_start_that_loses_nothing(clock: EmulatorClock) -> None:
-    """A keepalive's place lies after all that was published and before all that will be; it ages like any other."""
+    """A keepalive's id is between past and future events, and expires like any id."""
     bus = _bus(clock)
     [before] = _publish(bus, A, b"before")
     keepalive = _keepalive(bus, bus.start(pb.CUSTOM, before))
@@ -153,14 +153,14 @@ def test_a_keepalive_is_a_start_that_loses_nothing(clock: EmulatorClock) -> None
 
 
 def test_without_drift_a_keepalive_repeats_the_last_id(clock: EmulatorClock) -> None:
-    """The knob keeps the bus from moving by itself."""
+    """With the knob off, a keepalive does not advance the bus."""
     bus = _bus(clock, keepalive_drift=False)
     [last] = _publish(bus, A, b"1")
     assert _keepalive(bus, bus.start(pb.CUSTOM, last)) == last
 
 
 def test_no_keepalive_while_an_event_waits(clock: EmulatorClock) -> None:
-    """A place beyond an event the stream has not had would lose that event for whoever starts there."""
+    """No keepalive is issued while an event waits, which a start after it would lose."""
     bus = _bus(clock)
     first, _ = _publish(bus, A, b"had", b"waits")
     assert bus.keepalive_position(A, bus.start(pb.CUSTOM, first)) is None
@@ -168,7 +168,7 @@ def test_no_keepalive_while_an_event_waits(clock: EmulatorClock) -> None:
 
 
 def test_a_channel_carries_the_past_of_its_members(clock: EmulatorClock) -> None:
-    """A channel defined later shows what is on the bus, in order."""
+    """A channel that is defined later carries the retained events, in order."""
     bus = _bus(clock)
     _publish(bus, A, b"1")
     _publish(bus, B, b"2")
@@ -181,13 +181,13 @@ def test_a_channel_carries_the_past_of_its_members(clock: EmulatorClock) -> None
     ("topic", "why"), [(BOTH, "is a channel"), ("/event/Nope__e", "was never defined")]
 )
 def test_publishing_nowhere_is_refused(clock: EmulatorClock, topic: str, why: str) -> None:
-    """Events go to defined topics, not to channels."""
+    """Events can be published to defined topics only, not to channels."""
     with pytest.raises(EmulatorError, match=why):
         _publish(_bus(clock), topic, b"x")
 
 
 def test_listeners_hear_of_events_until_they_end(clock: EmulatorClock) -> None:
-    """A stream is woken by what is published, and no longer when it is gone."""
+    """A listener is called for published events until it unsubscribes."""
     bus, heard = _bus(clock), []
     end = bus.listen(lambda: heard.append(1))
     _publish(bus, A, b"1")
@@ -197,7 +197,7 @@ def test_listeners_hear_of_events_until_they_end(clock: EmulatorClock) -> None:
 
 
 def test_listeners_hear_of_their_own_topic(clock: EmulatorClock) -> None:
-    """A stream is not woken by other topics' events, but by those of its channel's members, and when nobody is named."""
+    """A listener is called for its topic, its channel's members, and a call without topics."""
     bus = _bus(clock)
     heard: list[str] = []
     for topic in (A, B, BOTH):
@@ -210,7 +210,7 @@ def test_listeners_hear_of_their_own_topic(clock: EmulatorClock) -> None:
 
 
 def test_each_age_is_noticed_in_its_time(clock: EmulatorClock) -> None:
-    """What ages out between two others goes when it is due, not with the first or the last."""
+    """Each event expires at its own time, not with the first or the last one."""
     bus = _bus(clock)
     for payload in (b"1", b"2", b"3"):
         _publish(bus, A, payload)
@@ -224,7 +224,7 @@ def test_each_age_is_noticed_in_its_time(clock: EmulatorClock) -> None:
 
 
 def test_reading_is_bounded(clock: EmulatorClock) -> None:
-    """No more events are read than were asked for."""
+    """A read returns at most the requested number of events."""
     bus = _bus(clock)
     _publish(bus, A, b"1", b"2", b"3")
     assert _payloads(bus, A, 0, limit=2) == [b"1", b"2"]

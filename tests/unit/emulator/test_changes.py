@@ -1,4 +1,4 @@
-"""Change events say what the guide says they say."""
+"""Change events have the content that the guide describes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _record(change_type: str, fields: dict[str, Any] | None = None, **more: Any)
 
 
 def test_update_names_what_changed() -> None:
-    """An update has bitmaps of its fields and LastModifiedDate, and of those set to null."""
+    """An update has bitmaps of its fields with LastModifiedDate, and of the fields set to null."""
     record = _record(
         "UPDATE",
         {"Industry": "Retail", "Rating": None, "BillingAddress": {"Street": None, "City": "Porto"}},
@@ -50,7 +50,7 @@ def test_update_names_what_changed() -> None:
 
 
 def test_changed_fields_can_be_given() -> None:
-    """A live update may name one system field only, or send a field as a diff."""
+    """Changed fields and diffs can be given, as live updates have them."""
     header = _record(
         "UPDATE", {"Description": "--- \n"}, diff_fields=("Description",), changed_fields=("Name",)
     )["ChangeEventHeader"]
@@ -58,7 +58,7 @@ def test_changed_fields_can_be_given() -> None:
 
 
 def test_create_is_stamped_and_has_no_bitmaps() -> None:
-    """A create carries the system fields, and the bitmaps of an update only."""
+    """A creation has the system fields and no bitmaps."""
     record = _record("CREATE", {"Name": "Nordwind"})
     header = record.pop("ChangeEventHeader")
     assert record == {
@@ -72,7 +72,7 @@ def test_create_is_stamped_and_has_no_bitmaps() -> None:
 
 
 def test_header() -> None:
-    """Whole seconds, a commit number no double can hold, and the transaction as given."""
+    """A header has whole seconds, a commit number beyond a double, and the given transaction."""
     header = _record("DELETE", transaction_key="t-1", sequence_number=3)["ChangeEventHeader"]
     assert header["entityName"] == "Account"
     assert header["recordIds"] == ["001000000000001AAA"]
@@ -83,14 +83,14 @@ def test_header() -> None:
 
 @pytest.mark.parametrize("change_type", ["DELETE", "GAP_UPDATE", "GAP_OVERFLOW"])
 def test_these_carry_no_fields(change_type: str) -> None:
-    """A delete or a gap has an empty body, and fields given to it are a mistake."""
+    """A delete or a gap event has an empty body; given fields are refused."""
     assert list(_record(change_type)) == ["ChangeEventHeader"]
     with pytest.raises(EmulatorError, match=f"{change_type} carries no fields"):
         _record(change_type, {"Name": "x"})
 
 
 def test_unknown_change_type_and_field_are_named() -> None:
-    """Mistakes are named."""
+    """An unknown change type or field is named in the error."""
     with pytest.raises(EmulatorError, match="'UPSERT' is none of CREATE"):
         _record("UPSERT")
     with pytest.raises(EmulatorError, match="'Nope'"):

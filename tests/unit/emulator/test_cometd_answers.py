@@ -1,4 +1,4 @@
-"""Messages of the Streaming API have the shapes that live orgs sent."""
+"""Messages of the Streaming API have the form that live orgs sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXT = {"replay": True, "payload.format": True}
 
 
 def test_handshake_without_advice() -> None:
-    """A handshake says that there is replay, and advises nothing."""
+    """A handshake's answer states the replay extension and has no advice."""
     assert replies.handshaken(HANDSHAKE, "3ll1") == {
         "ext": EXT,
         "minimumVersion": "1.0",
@@ -28,7 +28,7 @@ def test_handshake_without_advice() -> None:
 
 
 def test_connect_with_advice_and_without() -> None:
-    """The first connect's answer has advice, a later one's none."""
+    """The first connect's answer has advice; later answers have none."""
     advice = replies.first_advice(110_000, multiple_clients=False)
     assert advice == {"interval": 0, "timeout": 110_000, "reconnect": "retry"}
     plain = {"clientId": "3ll1", "channel": "/meta/connect", "id": "7", "successful": True}
@@ -37,7 +37,7 @@ def test_connect_with_advice_and_without() -> None:
 
 
 def test_advice_for_several_clients_in_one_browser() -> None:
-    """The other advice that was seen asks for two seconds between connects."""
+    """The advice for several clients in a browser asks for two seconds between connects."""
     assert replies.first_advice(110_000, multiple_clients=True) == {
         "interval": 2000,
         "multiple-clients": True,
@@ -47,14 +47,14 @@ def test_advice_for_several_clients_in_one_browser() -> None:
 
 
 def test_subscription_is_named_in_its_answer() -> None:
-    """Accepted or refused, the answer says which subscription it is about; an id that was not sent does not appear."""
+    """An answer names its subscription; an id that was not sent is left out."""
     asked = {"channel": "/meta/subscribe", "clientId": "c", "subscription": "/event/X__e"}
     assert replies.accepted(asked) == {**asked, "successful": True}
     assert replies.refused(asked, "403::No") == {**asked, "error": "403::No", "successful": False}
 
 
 def test_token_that_is_no_longer_good() -> None:
-    """On connect the error stands in `error`, on the handshake in `ext`; both tell the client to stop."""
+    """An invalid token stops the client: in `error` on connect, in `ext` on the handshake."""
     assert replies.unauthenticated(CONNECT, replies.AUTHENTICATION_INVALID) == {
         "clientId": "3ll1",
         "advice": {"reconnect": "none", "interval": 0},
@@ -74,7 +74,7 @@ def test_token_that_is_no_longer_good() -> None:
 
 
 def test_lost_session() -> None:
-    """The client is told to shake hands again, without being named."""
+    """A lost session's answer asks for a handshake and does not name the client."""
     assert replies.unknown_client(CONNECT) == {
         "advice": {"interval": 0, "reconnect": "handshake"},
         "channel": "/meta/connect",
@@ -112,7 +112,7 @@ def test_lost_session() -> None:
 def test_orders(
     status: str, message: dict[str, Any], error: str, reason: str | None, advice: str | None
 ) -> None:
-    """Each status a test may order has its error, its reason and its advice."""
+    """Each ordered status has its error, its reason and its advice."""
     said = replies.ordered(status, message)
     assert (said["error"], said["successful"]) == (error, False)
     found = said.get("ext", {}).get("sfdc", {}).get("failureReason")

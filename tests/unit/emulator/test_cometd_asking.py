@@ -1,4 +1,4 @@
-"""Paths, bodies, channels and replay ids are read as Salesforce reads them, and refused in its words."""
+"""Paths, bodies, channels and replay ids are parsed and refused as Salesforce does."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ TOPIC = "/event/X__e"
     "path", ["37.0", "64.0/", "64.0/handshake", "/45.0/connect", "replay/40.0", "100.0/a/b"]
 )
 def test_versions_that_are_served(path: str) -> None:
-    """From 37.0 on, whatever a client appends to it."""
+    """Versions from 37.0 on are served, whatever a client appends to them."""
     assert version_error(path, 37.0) == ""
 
 
 @pytest.mark.parametrize("path", ["23.0", "36.0/handshake", "replay/36.0"])
 def test_versions_that_are_routed(path: str) -> None:
-    """Those that are not supported any more are served from the lowest on that the knob says."""
+    """Unsupported versions are served from the lowest version of the knob on."""
     assert version_error(path, 23.0) == ""
 
 
 @pytest.mark.parametrize("path", ["", "/", "handshake", "v64.0", "64"])
 def test_a_version_is_mandatory(path: str) -> None:
-    """A path without one is told the format."""
+    """A path without a version is refused with the expected format."""
     expected = "400::API version in the URI is mandatory. URI format: '/cometd/66.0'"
     assert version_error(path, 37.0) == expected
 
@@ -44,7 +44,7 @@ def test_a_version_is_mandatory(path: str) -> None:
     [("36.0", 37.0, 37.0), ("replay/36.0", 37.0, 37.0), ("22.0", 23.0, 37.0), ("39.0", 40.0, 40.0)],
 )
 def test_old_versions(path: str, lowest: float, supported: float) -> None:
-    """A refusal names the lowest supported version, though older ones may be routed."""
+    """A refusal names the lowest supported version, even if older ones are routed."""
     assert version_error(path, lowest) == (
         f"400::Unsupported API version. Only API versions '{supported}' and later are supported. "
         "URI format: '/cometd/66.0'"
@@ -52,7 +52,7 @@ def test_old_versions(path: str, lowest: float, supported: float) -> None:
 
 
 def test_bodies() -> None:
-    """An array of messages, or one message alone."""
+    """A body is an array of messages or a single message."""
     message = {"channel": "/meta/connect"}
     assert messages_in(b'[{"channel":"/meta/connect"}]') == [message]
     assert messages_in(b'{"channel":"/meta/connect"}') == [message]
@@ -62,7 +62,7 @@ def test_bodies() -> None:
     "body", [b"", b"{", b"[]", b"[1]", b'[{"id":"1"}]', b'{"channel":1}', b"\xff", b"[" * 32_000]
 )
 def test_bodies_that_are_none(body: bytes) -> None:
-    """What is no JSON, or no message, is refused as a whole."""
+    """A body that is no JSON or no message is refused as a whole."""
     with pytest.raises(ValueError):  # noqa: PT011 - json's own error, or ours
         messages_in(body)
 
@@ -79,7 +79,7 @@ def test_bodies_that_are_none(body: bytes) -> None:
     ],
 )
 def test_channels_that_cannot_be(subscription: Any, error: str) -> None:
-    """Each mistake in a channel's name has its text."""
+    """Each invalid channel name has a text of its own."""
     with pytest.raises(MessageRefusedError) as refused:
         channel_asked({"channel": "/meta/subscribe", "subscription": subscription})
     assert refused.value.error == error
@@ -104,18 +104,19 @@ def _asked(ext: Any, spaces: int = 2) -> int:
     ],
 )
 def test_replay_ids(ext: Any, replay_id: int) -> None:
-    """What the map says for the channel; new events only where there is no map."""
+    """The replay id comes from the map; without a map only new events are delivered."""
     assert _asked(ext) == replay_id
 
 
 @pytest.mark.parametrize("replay_id", [-3, "82", 1.5, True, None, 2**63])
 @pytest.mark.parametrize("spaces", [1, 2])
 def test_replay_ids_that_cannot_be(replay_id: Any, spaces: int) -> None:
-    """Refused with the id in braces, and with as many spaces as the knob says."""
+    """An invalid replay id is refused in braces, with the knob's number of spaces."""
     with pytest.raises(MessageRefusedError) as refused:
         _asked({"replay": {TOPIC: replay_id}}, spaces)
     assert refused.value.error == (
-        f"400::The replayId {{{replay_id}}} you provided was invalid.{' ' * spaces}Please provide a valid ID, -2 to replay "
+        f"400::The replayId {{{replay_id}}} you provided was invalid.{' ' * spaces}Please provide "
+        "a valid ID, -2 to replay "
         "all events, or -1 to replay only new events."
     )
 
@@ -125,12 +126,14 @@ def test_replay_ids_that_cannot_be(replay_id: Any, spaces: int) -> None:
     [({}, "{{}}"), ({"/event/x__e": -2, "/u/Y": 1}, "{{/event/x__e=-2, /u/Y=1}}")],
 )
 def test_a_map_without_the_channel(asked: dict[str, int], shown: str) -> None:
-    """The key must be the subscription's own name, case and all; the map is shown in double braces."""
+    """The map's key must equal the subscription's name; the refusal shows the map."""
     with pytest.raises(MessageRefusedError) as refused:
         _asked({"replay": asked})
     assert refused.value.error == (
-        f"400::The replayId for channel {{/event/X__e}} wasn't found using the provided replay ID map {shown}. Ensure that "
-        "the channel name you provided in the replay map is valid and matches the channel name used for subscribing."
+        f"400::The replayId for channel {{/event/X__e}} wasn't found using the provided replay ID "
+        f"map {shown}. Ensure that "
+        "the channel name you provided in the replay map is valid and matches the channel name "
+        "used for subscribing."
     )
 
 
@@ -150,5 +153,5 @@ def test_a_map_without_the_channel(asked: dict[str, int], shown: str) -> None:
     ],
 )
 def test_how_long_a_connect_is_held(advice: Any, seconds: float) -> None:
-    """For its time, or for less where the client asks for that."""
+    """A connect is held for its full time, or less if the client asks for less."""
     assert hold_asked({"channel": "/meta/connect", "advice": advice}, 110.0) == seconds

@@ -1,4 +1,4 @@
-"""A response of the Streaming API takes as much as fits, and leaves the rest."""
+"""A response of the Streaming API holds as many events as fit and leaves the rest."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def _subscriber() -> CometdClient:
 
 
 def test_ten_megabytes() -> None:
-    """A response stays below what a client's buffer is advised to hold; the rest comes with the next."""
+    """A response stays below the advised buffer size; the rest follows in the next one."""
     bus, client = _bus(), _subscriber()
     _publish(bus, ["x" * 1_000_000] * 12)
     assert [len(take(client, bus, 100).parts) for _ in range(3)] == [10, 2, 0]
 
 
 def test_an_event_that_is_larger_than_that() -> None:
-    """It goes alone."""
+    """An event above the limit is sent alone."""
     bus, client = _bus(), _subscriber()
     _publish(bus, ["x" * 11_000_000, "y"])
     assert [len(take(client, bus, 100).parts) for _ in range(2)] == [1, 1]
 
 
 def test_what_does_not_decode_is_passed() -> None:
-    """It is behind the client then, even where nothing follows it."""
+    """An event that does not decode is skipped for good, even without a following one."""
     bus, client = _bus(), _subscriber()
     bus.append(TOPIC, [EncodedEvent("uuid", "x", b"\xff\xff")])
     assert is_ready(client, bus)

@@ -1,4 +1,4 @@
-"""Who is let in, who is lost, and what becomes of a connect."""
+"""Rules of CometD clients: admission, loss, and the decision on a connect."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GOOD = Caller(version_error="", token="t", session=SESSION, browser="b", server=
     ],
 )
 def test_steps_of_a_connect(changed: dict[str, Any], step: Step) -> None:
-    """Nothing is delivered to who may not have it; what there is goes out before the time is up."""
+    """An unauthorised client gets no event; waiting events are sent before the timeout."""
     assert next_step(replace(QUIET, **changed)) == step
 
 
@@ -66,7 +66,7 @@ def _client(clients: CometdClients, until: float = 40.0, org_id: str = "00D") ->
 
 
 def test_a_client_is_found_in_its_org_and_time() -> None:
-    """Known until its time runs out, in its own org, by its own id."""
+    """A client is found by its id in its own org until it is lost."""
     clients = CometdClients()
     client = _client(clients)
     assert clients.find(client.client_id, "00D", 40.0) is client
@@ -77,7 +77,7 @@ def test_a_client_is_found_in_its_org_and_time() -> None:
 
 
 def test_who_is_lost_and_when() -> None:
-    """A held connect keeps its client for ever; the others are lost one after the other."""
+    """A client with a held connect is never lost; others are lost at their own time."""
     clients = CometdClients()
     assert clients.next_loss() is None
     held, soon, later = _client(clients, math.inf), _client(clients, 40.0), _client(clients, 50.0)
@@ -91,14 +91,14 @@ def test_who_is_lost_and_when() -> None:
 
 
 def test_clients_are_counted_by_org() -> None:
-    """The limit of concurrent clients is an org's own."""
+    """Each org has its own limit of concurrent clients."""
     clients = CometdClients()
     _client(clients), _client(clients), _client(clients, org_id="00E")
     assert (clients.count("00D"), clients.count("00E"), clients.count("00F")) == (2, 1, 0)
 
 
 class Held:
-    """A connect that remembers what it was told."""
+    """A connect that records the calls it receives."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -111,7 +111,7 @@ class Held:
 
 
 def test_what_held_connects_are_told() -> None:
-    """To look again when the client is gone; to answer when the emulator stops, after which none is to be held."""
+    """A removed client's connect checks again; a stop answers all and holds no further one."""
     clients, gone, stays = CometdClients(), Held(), Held()
     first, second = _client(clients), _client(clients)
     first.held, second.held = gone, stays
@@ -140,7 +140,7 @@ def test_what_held_connects_are_told() -> None:
     ],
 )
 def test_who_is_let_in(changed: dict[str, Any], error: str | None) -> None:
-    """A good version, a good token of the same user, and both cookies."""
+    """A message needs a served version, a valid token of the same user, and both cookies."""
     client = _client(CometdClients())
     message = {"channel": "/meta/connect", "clientId": client.client_id}
     said = refusal(message, replace(GOOD, **changed), client)
@@ -148,7 +148,7 @@ def test_who_is_let_in(changed: dict[str, Any], error: str | None) -> None:
 
 
 def test_who_has_no_session() -> None:
-    """Without a client id the handshake is missing, with one that nobody knows the session is."""
+    """Without a client id the handshake is missing; with an unknown id the session is."""
     unknown = {"channel": "/meta/subscribe", "clientId": "gone"}
     for message, error in (
         ({"channel": "/meta/subscribe"}, "403::Client has not completed handshake"),
@@ -188,5 +188,5 @@ EVENT = BusTopic(name="/event/X__e", kind="event")
     ],
 )
 def test_which_channels_can_be_subscribed_to(name: str, topic: BusTopic | None, error: str) -> None:
-    """A channel must be there, and the user may be kept off."""
+    """A channel must exist, and the user must have access to it."""
     assert topic_error(name, topic) == error

@@ -1,4 +1,4 @@
-"""Events over CometD look as the guides show them."""
+"""Events over CometD have the form of the guides."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _shown(bus: Bus, topic: str, channel: str = "") -> dict[str, Any] | None:
 
 
 def _changed(change_type: str, fields: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Payload of a change event as CometD has it."""
+    """Payload of a change event in CometD's form."""
     bus = _bus()
     change = ChangeMessage(
         entity="Account",
@@ -77,7 +77,7 @@ def _changed(change_type: str, fields: dict[str, Any], **more: Any) -> dict[str,
 
 
 def test_platform_event() -> None:
-    """Schema, payload with ISO times and nulls, EventUuid and the replay id as a number."""
+    """A platform event has schema, ISO times, nulls, EventUuid and a numeric replay id."""
     bus = _bus()
     values = {
         "CreatedDate": "2017-04-09T18:31:40.517Z",
@@ -98,7 +98,7 @@ def test_platform_event() -> None:
 
 
 def test_nulls_of_a_platform_event() -> None:
-    """A field without a value is null, and text that looks like a time stays as it is."""
+    """A missing value is null, and text that looks like a time stays unchanged."""
     bus = _bus()
     given = {"CreatedDate": 0, "CreatedById": "005", "Model__c": "2026-01-02T03:04:05+00:00"}
     bus.append(EVENT, [EncodedEvent("u", "ink", Codec(INK).encode(given))])
@@ -116,7 +116,7 @@ def test_nulls_of_a_platform_event() -> None:
 
 
 def test_update() -> None:
-    """Fields are named where gRPC has bitmaps; what changed is there, null where it was emptied, and nothing else."""
+    """An update names fields instead of bitmaps and has only the changed values."""
     address = {"Street": None, "City": "Porto"}
     payload = _changed("UPDATE", {"Industry": "Retail", "Rating": None, "BillingAddress": address})
     assert payload == {
@@ -155,7 +155,7 @@ def test_diff() -> None:
 
 
 def test_creation_and_deletion() -> None:
-    """A creation has every value there is and no changedFields; a deletion has the header alone."""
+    """A creation has every value and no changedFields; a deletion has only the header."""
     created = _changed("CREATE", {"Name": "Nord", "BillingAddress": {"City": "Porto"}})
     assert created["ChangeEventHeader"]["changedFields"] == []
     assert set(created) == {
@@ -172,7 +172,7 @@ def test_creation_and_deletion() -> None:
 
 
 def test_what_cannot_be_shown() -> None:
-    """Bytes that do not decode, and a schema nobody knows, have no JSON."""
+    """An event that does not decode, or has an unknown schema, has no JSON form."""
     bus = _bus()
     bus.append(EVENT, [EncodedEvent("u", "ink", b"\xff\xff\xff")])
     assert _shown(bus, EVENT) is None

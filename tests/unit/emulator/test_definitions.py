@@ -1,4 +1,4 @@
-"""Objects have the fields they should, in change events and in REST."""
+"""Objects have the expected fields in change events and in REST."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def _defined(
     ],
 )
 def test_accounts_have_the_order_of_live_orgs(bitmap: list[str], names: list[str]) -> None:
-    """Bitmaps of live accounts, without record types and person accounts, name the same fields here."""
+    """Bitmaps of live accounts name the same fields here."""
     schema = _defined("Account").schema(snapshot=True)
     assert field_bitmaps.decode(schema, bitmap) == names
     assert field_bitmaps.encode(schema, names) == bitmap
 
 
 def test_a_change_event_schema_has_header_types_and_hints() -> None:
-    """Header first, unions with null, compounds by name after their first use, custom fields with their number."""
+    """A schema has the header first, nullable fields, and numbered custom fields."""
     sobject = _defined("Account", {"Tier__c": "Picklist", "Site__c": "Location"})
     fields = {field["name"]: field for field in sobject.schema(snapshot=True)["fields"]}
     assert next(iter(fields)) == "ChangeEventHeader"
@@ -59,7 +59,7 @@ def test_a_change_event_schema_has_header_types_and_hints() -> None:
 
 
 def test_the_tenth_symbol_is_a_matter_of_the_knob() -> None:
-    """Schemas have SNAPSHOT or not, and then another id."""
+    """The knob adds SNAPSHOT to a schema, which changes its id."""
     account = _defined("Account")
     ten, nine = account.schema(snapshot=True), account.schema(snapshot=False)
     assert avro_schemas.schema_id(ten) != avro_schemas.schema_id(nine)
@@ -68,7 +68,7 @@ def test_the_tenth_symbol_is_a_matter_of_the_knob() -> None:
 
 
 def test_a_custom_object_has_the_platforms_fields_first() -> None:
-    """Owner, name and stamps, then its own; its event drops the c of its name."""
+    """A custom object has owner, name and stamps first, and its event drops the c."""
     sobject = _defined("Employee__c", {"Salary__c": "Currency"})
     schema = sobject.schema(snapshot=True)
     assert schema["name"] == "Employee__ChangeEvent"
@@ -84,7 +84,7 @@ def test_a_custom_object_has_the_platforms_fields_first() -> None:
 
 
 def test_custom_objects_and_fields_are_numbered_through_the_org() -> None:
-    """Each custom object has a prefix of its own, each custom field a number, and both keep theirs."""
+    """Custom objects and fields have prefixes and numbers of their own and keep them."""
     first = _defined("A__c", {"One__c": "Text"})
     second = _defined("B__c", {"Two__c": "Text"}, first)
     again = _defined("A__c", {"New__c": "Text", "One__c": "Text"}, first, second)
@@ -119,7 +119,7 @@ def test_compounds_are_plain_fields_in_rest() -> None:
 
 
 def test_an_org_with_person_accounts_has_names_of_both_kinds() -> None:
-    """Account.Name is text or a record, and the person's fields come behind."""
+    """Account.Name is text or a record, and the person's fields follow."""
     account = _defined("Account", knobs=Knobs(person_accounts=True))
     name = account.schema(snapshot=True)["fields"][1]
     assert name["type"][:2] == ["null", "string"]
@@ -128,7 +128,7 @@ def test_an_org_with_person_accounts_has_names_of_both_kinds() -> None:
 
 
 def test_a_conversion_keeps_the_place_and_an_evolution_adds_at_the_end() -> None:
-    """Bitmaps count by place: only what is added or removed moves."""
+    """A conversion keeps a field's position; only an evolution moves fields."""
     sobject = _defined("E__c", {"A__c": "Text", "B__c": "Text"})
     kinds = [(one.name, one.kind) for one in converted(sobject, "A__c", "Number").declared]
     assert kinds[-2:] == [("A__c", "Double"), ("B__c", "Text")]
@@ -150,13 +150,13 @@ def test_a_conversion_keeps_the_place_and_an_evolution_adds_at_the_end() -> None
     ],
 )
 def test_what_cannot_be_is_refused(wrong: object, message: str) -> None:
-    """Each message names what was asked for."""
+    """An impossible definition is refused with its name."""
     assert callable(wrong)
     with pytest.raises(EmulatorError, match=message):
         wrong()
 
 
 def test_an_object_comes_back_from_the_log() -> None:
-    """What is written of it is what it is."""
+    """An object restored from its journal form is equal to the original."""
     sobject = _defined("Employee__c", {"Salary__c": "Currency", "Home__c": "Location"})
     assert SObject.from_json(sobject.to_json()) == sobject

@@ -1,4 +1,4 @@
-"""Orders about deliveries, on plain lists of events."""
+"""Delivery faults on plain lists of events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _out(faults: DeliveryFaults, *positions: int) -> list[int]:
 
 
 def test_without_orders_nothing_changes() -> None:
-    """Events go out as they are, and no more of them are looked at than fit."""
+    """Without faults, events stay as they are, and no more are read than fit."""
     faults = DeliveryFaults(Knobs())
     assert _out(faults, 1, 2, 3) == [1, 2, 3]
     assert faults.reach(7) == 7
@@ -24,7 +24,7 @@ def test_without_orders_nothing_changes() -> None:
 
 
 def test_repeats_go_on_over_responses() -> None:
-    """So many events are doubled, however few go out at a time."""
+    """The ordered number of events is repeated across several responses."""
     faults = DeliveryFaults(Knobs())
     faults.repeat(2)
     faults.repeat(1)
@@ -34,7 +34,7 @@ def test_repeats_go_on_over_responses() -> None:
 
 
 def test_reordering_looks_ahead() -> None:
-    """As many events as are to be reversed are looked at, whatever fits; one event alone does not use the order up."""
+    """A reordering reads all events that it reverses; a single event does not use it up."""
     faults = DeliveryFaults(Knobs())
     faults.reorder(3)
     assert faults.reach(1) == 3
@@ -44,7 +44,7 @@ def test_reordering_looks_ahead() -> None:
 
 
 def test_reordered_events_may_be_repeated() -> None:
-    """Both orders hold at once."""
+    """A reordering and a repetition apply together."""
     faults = DeliveryFaults(Knobs())
     faults.reorder(2)
     faults.repeat(1)
@@ -52,7 +52,7 @@ def test_reordered_events_may_be_repeated() -> None:
 
 
 def test_each_reconnect_has_its_own() -> None:
-    """`times` reconnects get so many again, in the order of the orders."""
+    """Each of `times` reconnects gets its events again, in order of the faults."""
     faults = DeliveryFaults(Knobs())
     faults.resend(2, times=2)
     faults.resend(5, times=1)
@@ -60,7 +60,7 @@ def test_each_reconnect_has_its_own() -> None:
 
 
 def test_clearing_forgets_all() -> None:
-    """Nothing that was ordered comes any more."""
+    """After a clear no ordered fault occurs."""
     faults = DeliveryFaults(Knobs())
     faults.repeat(1)
     faults.reorder(2)
@@ -78,7 +78,7 @@ def test_clearing_forgets_all() -> None:
 
 
 def test_rates_repeat_and_reorder_by_themselves() -> None:
-    """By rate, events come twice and responses in reverse; the same seed does the same."""
+    """The rates repeat events and reverse responses, equally for the same seed."""
     faults = DeliveryFaults(Knobs(repeat_rate=1.0, reorder_rate=1.0))
     assert _out(faults, 1, 2) == [2, 2, 1, 1]
     few = [_out(DeliveryFaults(Knobs(repeat_rate=0.3)), *range(100)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What a change does to a record, and what its event says."""
+"""Edits change a record and determine its change event."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _made(given: dict[str, Any] | None = None, sobject: SObject = ACCOUNT) -> Re
 
 
 def test_a_creation_carries_every_value_and_the_stamps() -> None:
-    """Fields without a value are not in the body; compounds have the members that were given."""
+    """A creation has fields with values only, and compounds have the given members."""
     record, draft = _edit("CREATE", {"Name": "Nord", "BillingCity": "Porto", "Phone": ""})
     assert draft.change_type == "CREATE"
     assert draft.fields == {
@@ -70,7 +70,7 @@ def test_a_creation_carries_every_value_and_the_stamps() -> None:
 
 
 def test_an_update_carries_what_changed() -> None:
-    """A value that stays is not in the body; one that is taken away is None; the user counts when it is another."""
+    """An update has only changed values: None if removed, and the user if it differs."""
     before = _made({"Name": "Nord", "Phone": "1", "BillingCity": "Porto", "BillingStreet": "a"})
     given = {"Name": "Nord", "Phone": None, "BillingCity": None, "BillingPostalCode": "4000"}
     after, draft = _edit("UPDATE", given, before, 2000)
@@ -89,7 +89,7 @@ def test_an_update_carries_what_changed() -> None:
 
 
 def test_a_long_text_goes_as_a_diff() -> None:
-    """Its name is among the diffs, and the record holds the value itself."""
+    """A long text is sent as a diff, and the record holds the value itself."""
     story = [f"Line {number} of a long story about a customer." for number in range(40)]
     before = _made({"Name": "Nord", "Description": "\n".join(story)})
     story[20] = "Something happened."
@@ -100,7 +100,7 @@ def test_a_long_text_goes_as_a_diff() -> None:
 
 
 def test_a_deleted_record_comes_back_whole() -> None:
-    """A deletion says nothing, an undeletion everything, with the creation's own stamps."""
+    """A deletion has no fields; an undeletion has all, with the original creation stamps."""
     before = _made({"Name": "Nord", "Phone": "1"})
     gone, deletion = _edit("DELETE", None, before, 2000)
     assert (deletion.fields, gone.get("IsDeleted"), gone.get("SystemModstamp")) == ({}, True, 2000)
@@ -113,7 +113,7 @@ def test_a_deleted_record_comes_back_whole() -> None:
 
 @pytest.mark.parametrize("kind", ["CREATE", "UPDATE", "DELETE"])
 def test_a_gap_changes_the_record_and_says_nothing(kind: Kind) -> None:
-    """The event has the type of a gap and no fields; the record is changed all the same."""
+    """A gap event has no fields, and the record is still changed."""
     before = None if kind == "CREATE" else _made()
     given = {} if kind == "DELETE" else {"Name": "New"}
     after, draft = _edit(kind, given, before, 2000, gap=True)
@@ -145,7 +145,7 @@ def test_a_gap_changes_the_record_and_says_nothing(kind: Kind) -> None:
 def test_what_salesforce_refuses_is_refused(
     kind: Kind, given: dict[str, Any], deleted: bool | None, code: str
 ) -> None:
-    """With its error code, and the record's name for the emulator's own user."""
+    """A refusal has Salesforce's error code, and names the record for the user."""
     before = None if deleted is None else _made()
     if deleted:
         before = _edit("DELETE", None, before)[0]
@@ -155,14 +155,14 @@ def test_what_salesforce_refuses_is_refused(
 
 
 def test_a_persons_name_is_changed_member_by_member() -> None:
-    """First and last name are fields of their own; the event has them inside the name."""
+    """First and last name are separate fields; the event has them inside the name."""
     before = _made({"FirstName": "Bruno", "LastName": "Silva"}, CONTACT)
     _, draft = _edit("UPDATE", {"FirstName": None}, before, 2000, sobject=CONTACT)
     assert draft.fields == {"Name": {"FirstName": None}, "LastModifiedDate": 2000}
 
 
 def test_a_checkbox_always_has_a_value() -> None:
-    """It is false where nobody ticked it, also when null is written."""
+    """A checkbox is false by default, also if null is written."""
     record = _made({"LastName": "Silva"}, CONTACT)
     assert record.get("HasOptedOutOfEmail") is False
     ticked, _ = _edit("UPDATE", {"HasOptedOutOfEmail": "true"}, record, sobject=CONTACT)
@@ -203,6 +203,6 @@ def test_a_checkbox_always_has_a_value() -> None:
     ],
 )
 def test_values_are_read_and_shown(kind: str, given: Any, held: Any, json: Any, csv: str) -> None:
-    """As a record holds them, as REST shows them, as a bulk result shows them."""
+    """Values are converted for records, for REST and for bulk results."""
     assert field_values.read(given, Field(name="F", kind=kind)) == held
     assert (field_values.as_json(held, kind), field_values.as_csv(held, kind)) == (json, csv)

@@ -1,4 +1,4 @@
-"""A missing extra is told with what to install."""
+"""A missing extra is reported with its installation command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from airflow_provider_sfevents.emulator.extras import require
 
 
 def test_missing_extra_names_the_remedy() -> None:
-    """The error says which module is missing and the pip command that brings it."""
+    """The error names the missing module and the pip command for it."""
     with pytest.raises(
         EmulatorError,
         match=r"'no_such_module'.*pip install 'airflow-provider-sfevents\[emulator\]'",
@@ -18,5 +18,5 @@ def test_missing_extra_names_the_remedy() -> None:
 
 
 def test_present_module_is_given() -> None:
-    """What is installed is simply imported."""
+    """An installed module is imported."""
     assert require("json").loads("1") == 1

@@ -1,4 +1,4 @@
-"""Failures wait for the call they were made for."""
+"""Faults wait for the call that they were ordered for."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
 def _outcomes(faults: FaultOrders, rpc: str, calls: int) -> list[bool]:
-    """Which of the calls went through."""
+    """Results of the calls, in order."""
     return [faults.take(rpc) is None for _ in range(calls)]
 
 
 def test_so_many_calls_fail_after_so_many_answered() -> None:
-    """`after` counts answered calls of a unary RPC, `times` those that fail then."""
+    """`after` calls of a unary RPC are answered first, then `times` calls fail."""
     faults = FaultOrders(Knobs())
     faults.add("GetTopic", error_code="topic.api.unavailable", times=2, after=1)
     assert _outcomes(faults, "GetSchema", 1) == [True]
@@ -23,7 +23,7 @@ def test_so_many_calls_fail_after_so_many_answered() -> None:
 
 
 def test_usual_status_goes_with_a_code() -> None:
-    """A code, with or without its prefix, brings its status; a status alone is an error of the transport."""
+    """A code, with or without prefix, has its status; a status alone is a transport error."""
     faults = FaultOrders(Knobs())
     faults.add("Publish", error_code="sfdc.platform.eventbus.grpc.service.auth.error")
     faults.add("Publish", status="UNAVAILABLE")
@@ -37,7 +37,7 @@ def test_usual_status_goes_with_a_code() -> None:
 
 
 def test_service_unavailable_has_the_status_of_the_knob() -> None:
-    """INTERNAL was seen live, UNAVAILABLE is what gRPC would say."""
+    """The knob chooses between INTERNAL, as seen live, and gRPC's UNAVAILABLE."""
     faults = FaultOrders(Knobs(service_unavailable="UNAVAILABLE"))
     faults.add("Subscribe")
     fault = faults.take("Subscribe")
@@ -54,13 +54,13 @@ def test_service_unavailable_has_the_status_of_the_knob() -> None:
     ],
 )
 def test_mistakes_are_named(rpc: str, more: dict[str, str], why: str) -> None:
-    """A failure that could never happen is refused when it is made."""
+    """An impossible fault is refused when it is ordered."""
     with pytest.raises(EmulatorError, match=why):
         FaultOrders(Knobs()).add(rpc, **more)  # type: ignore[arg-type]
 
 
 def test_a_fault_is_due_by_count_or_by_time() -> None:
-    """Time alone does not count events; with both, whichever comes first; with neither, at once."""
+    """A fault is due by count or time, whichever is first; with neither, at once."""
     assert FaultOrder().is_due(0, 0.0)
     assert [FaultOrder(after=2).is_due(n, 99.0) for n in (1, 2)] == [False, True]
     assert [FaultOrder(after_seconds=2).is_due(99, at) for at in (1.9, 2.0)] == [False, True]
@@ -69,7 +69,7 @@ def test_a_fault_is_due_by_count_or_by_time() -> None:
 
 
 def test_what_waits_is_listed_as_it_is_left() -> None:
-    """Counts go down as calls come; a fault that is given back is the next one's."""
+    """A listing has the remaining counts; a returned fault goes to the next call."""
     faults = FaultOrders(Knobs())
     faults.add("Subscribe", error_code="topic.not.found", times=2)
     faults.add("Publish", how="reset", after=1)
@@ -89,7 +89,7 @@ def test_what_waits_is_listed_as_it_is_left() -> None:
 
 
 def test_faults_by_chance_wait_for_nobody() -> None:
-    """With the knob at 1 each RPC fails, logins do not; what is given back is not kept."""
+    """With the rate 1 each RPC fails, logins do not, and returned faults are dropped."""
     faults = FaultOrders(Knobs(fault_rate=1.0))
     taken = [faults.take("Subscribe") for _ in range(50)]
     assert None not in taken
@@ -107,6 +107,6 @@ def test_faults_by_chance_wait_for_nobody() -> None:
 
 
 def test_only_publishing_can_be_late() -> None:
-    """Where no work could be done and its answer lost, the order is refused."""
+    """`late` is refused for a call that does no work."""
     with pytest.raises(EmulatorError, match="late is for Publish and PublishStream"):
         FaultOrders(Knobs()).add("GetTopic", late=True)

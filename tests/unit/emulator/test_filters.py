@@ -1,4 +1,4 @@
-"""Filters of channels' members: read by their grammar, held against the schema, applied to events."""
+"""Channel filters are parsed, checked against the schema and applied to events."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ DEAL: dict[str, Any] = {
     ],
 )
 def test_events_that_pass(text: str, passes: bool) -> None:
-    """Each operator of each type does what it says."""
+    """Each operator works for each field type."""
     assert channel_filters.read(text, SCHEMA).lets_through(DEAL, NOW) is passes
 
 
@@ -116,13 +116,13 @@ def test_events_that_pass(text: str, passes: bool) -> None:
     ],
 )
 def test_filters_that_are_refused(text: str, why: str) -> None:
-    """What the grammar or the event does not have is named."""
+    """An unsupported construct or unknown field is named in the refusal."""
     with pytest.raises(RecordRefusedError, match=why):
         channel_filters.read(text, SCHEMA)
 
 
 def test_fields_a_filter_looks_at() -> None:
-    """A channel adds these to updates and deletions; a compound as a whole."""
+    """A filter's fields are added to updates and deletions; a compound as a whole."""
     asked = channel_filters.read(
         "Name = 'a' AND BillingAddress.City != 'b' AND name != 'c'", SCHEMA
     )

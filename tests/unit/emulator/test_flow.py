@@ -24,7 +24,7 @@ def _flow(**knobs: object) -> CreditFlow:
 
 
 def test_credit_is_clamped_at_100() -> None:
-    """What is asked beyond 100 outstanding is as if not asked."""
+    """A request beyond 100 outstanding events has no effect."""
     flow = _flow()
     flow.request(70)
     flow.request(70)
@@ -32,7 +32,7 @@ def test_credit_is_clamped_at_100() -> None:
 
 
 def test_credit_beyond_100_can_be_refused() -> None:
-    """One client says the service refuses it; the knob does so."""
+    """With the knob, more than 100 outstanding events are refused."""
     flow = _flow(over_limit="reject")
     flow.request(70)
     with pytest.raises(RefusalError, match="overflow"):
@@ -47,7 +47,7 @@ def test_asking_for_nothing_is_refused(asked: int) -> None:
 
 
 def test_a_response_holds_what_the_knob_says_and_credit_allows() -> None:
-    """A fixed size is kept, but never beyond what is outstanding."""
+    """A response has the knob's fixed size, limited by the credit."""
     flow = _flow(response_events=4)
     flow.request(6)
     assert flow.next_step(0.0, ready=True) == Send(4)
@@ -56,7 +56,7 @@ def test_a_response_holds_what_the_knob_says_and_credit_allows() -> None:
 
 
 def test_random_sizes_lie_within_their_bounds_and_repeat() -> None:
-    """Responses hold 1 to 16 events, the same for the same seed, and not always as many."""
+    """Random sizes are 1 to 16, vary, and repeat for the same seed."""
 
     def sizes() -> list[Step]:
         flow = _flow()
@@ -69,7 +69,7 @@ def test_random_sizes_lie_within_their_bounds_and_repeat() -> None:
 
 
 def test_silence_then_keepalive_every_so_often() -> None:
-    """Nothing is said before the first keepalive, which costs no credit and starts the next wait."""
+    """A keepalive follows each silence, uses no credit and restarts the wait."""
     flow = _flow(keepalive_seconds=120)
     flow.request(10)
     assert flow.next_step(1.0, ready=False) == Wait(119.0)
@@ -79,7 +79,7 @@ def test_silence_then_keepalive_every_so_often() -> None:
 
 
 def test_without_credit_the_server_closes_after_a_minute() -> None:
-    """60 s from the last response; events that wait change nothing."""
+    """Without credit a stream closes 60 s after the last response, despite waiting events."""
     flow = _flow(response_events=5, idle_close_status="UNAVAILABLE")
     flow.request(5)
     flow.responded(10.0, 5)
@@ -88,7 +88,7 @@ def test_without_credit_the_server_closes_after_a_minute() -> None:
 
 
 def test_new_credit_in_time_keeps_it_open() -> None:
-    """A request within the minute revives the stream."""
+    """A request within the minute keeps the stream open."""
     flow = _flow(response_events=5)
     flow.request(5)
     flow.responded(10.0, 5)
@@ -97,7 +97,7 @@ def test_new_credit_in_time_keeps_it_open() -> None:
 
 
 def test_half_close_ends_it_without_another_message() -> None:
-    """Pending events stay unsent; the end comes a moment later, with OK."""
+    """After a half-close no event is sent, and the stream ends with OK."""
     flow = _flow()
     flow.request(10)
     flow.half_close(5.0)
@@ -109,7 +109,7 @@ def test_half_close_ends_it_without_another_message() -> None:
 
 @given(st.lists(st.one_of(st.integers(1, 150), st.none()), max_size=60))
 def test_outstanding_never_leaves_its_bounds(moves: list[int | None]) -> None:
-    """However requests and responses alternate, credit is never negative nor above 100, and a response never exceeds it."""
+    """Credit stays within 0 and 100, and no response exceeds it."""
     flow = _flow()
     for asked in moves:
         if asked is not None:

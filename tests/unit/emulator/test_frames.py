@@ -1,4 +1,4 @@
-"""What the relay reads of HTTP/2, and the frames it makes."""
+"""HTTP/2 frames that the relay reads and creates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _message(body: bytes) -> bytes:
 
 @pytest.mark.parametrize("size", [1, 5, 9, 24, 1000])
 def test_frames_are_whole_however_the_bytes_come(size: int) -> None:
-    """Cut anywhere, the bytes give the same frames, the preface first."""
+    """Bytes cut anywhere give the same frames, with the preface first."""
     sent = [
         http2_frames.PREFACE,
         _frame(HEADERS, 1, b"h"),
@@ -36,7 +36,7 @@ def test_frames_are_whole_however_the_bytes_come(size: int) -> None:
 
 
 def test_another_protocol_passes_as_it_comes() -> None:
-    """What does not begin as HTTP/2 is never held back."""
+    """Data that does not begin as HTTP/2 is passed at once."""
     buffer = http2_frames.FrameBuffer(http2_frames.PREFACE)
     assert buffer.feed(b"GET") == [b"GET"]
     assert buffer.foreign
@@ -55,12 +55,12 @@ def test_another_protocol_passes_as_it_comes() -> None:
     ids=["get", "post", "http/2", "tls", "half a line"],
 )
 def test_requests_of_browsers_are_known(received: bytes, is_one: bool) -> None:
-    """By their first line; HTTP/2 begins with one that looks like it."""
+    """An HTTP/1 request is recognised by its first line; the HTTP/2 preface is not one."""
     assert http2_frames.is_http1(received) is is_one
 
 
 def test_a_slow_preface_is_waited_for() -> None:
-    """Half a preface is no other protocol yet."""
+    """Half a preface is kept until the rest arrives."""
     buffer = http2_frames.FrameBuffer(http2_frames.PREFACE)
     assert buffer.feed(http2_frames.PREFACE[:10]) == []
     assert buffer.feed(http2_frames.PREFACE[10:]) == [http2_frames.PREFACE]
@@ -68,7 +68,7 @@ def test_a_slow_preface_is_waited_for() -> None:
 
 
 def test_streams_are_open_from_headers_to_their_end() -> None:
-    """The client's headers open a stream; its own half-close does not end it, the server's end and any RST do."""
+    """A stream is open from the client's headers to the server's end or any RST."""
     streams = http2_frames.OpenStreams()
     for stream in (1, 3, 5, 7):
         streams.from_client(_frame(HEADERS, stream))
@@ -84,7 +84,7 @@ def test_streams_are_open_from_headers_to_their_end() -> None:
 
 @pytest.mark.parametrize("how", http2_frames.HOWS)
 def test_an_order_is_taken_out_of_its_frame(how: str) -> None:
-    """What stands before it in the same frame goes on to the client; the order does not."""
+    """Bytes before an order in the same frame are passed; the order is not."""
     before, order = _message(b"event"), _message(http2_frames.order(how))
     assert http2_frames.take_order(_frame(DATA, 5, before + order)) == (
         _frame(DATA, 5, before),
@@ -95,7 +95,7 @@ def test_an_order_is_taken_out_of_its_frame(how: str) -> None:
 
 
 def test_nothing_else_is_an_order() -> None:
-    """Frames of other kinds, and messages of any content, pass."""
+    """Other frames and messages of any content are passed."""
     for frame in (_frame(DATA, 1, _message(b"x" * 16)), _frame(DATA, 1), _frame(6, 0, b"12345678")):
         assert http2_frames.take_order(frame) == (frame, "", 0)
     with pytest.raises(EmulatorError, match="'end' is none of reset, goaway, rst_stream"):
@@ -103,7 +103,7 @@ def test_nothing_else_is_an_order() -> None:
 
 
 def test_nothing_may_stand_within_a_header_block() -> None:
-    """Headers without their end must be followed by their continuation."""
+    """No frame is inserted into an unfinished header block."""
     assert http2_frames.splits_headers(_frame(HEADERS, 1))
     assert http2_frames.splits_headers(_frame(CONTINUATION, 1))
     assert not http2_frames.splits_headers(_frame(HEADERS, 1, flags=END_HEADERS))
@@ -111,6 +111,6 @@ def test_nothing_may_stand_within_a_header_block() -> None:
 
 
 def test_frames_of_our_own_have_their_shape() -> None:
-    """As RFC 9113 lays them out."""
+    """Inserted frames have the form of RFC 9113."""
     assert http2_frames.rst_stream(5, "REFUSED_STREAM") == _frame(RST_STREAM, 5, b"\0\0\0\7")
     assert http2_frames.goaway(9) == _frame(7, 0, b"\0\0\0\x09" + bytes(4) + b"going away")

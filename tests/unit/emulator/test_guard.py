@@ -1,4 +1,4 @@
-"""Requests that the emulator's own face lets in, on plain headers."""
+"""Requests that the admin API accepts, by their headers."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ GOOD = {"host": "127.0.0.1:8080", "authorization": f"Bearer {TOKEN}"}
     ],
 )
 def test_who_is_let_in(changed: dict[str, str], status: int | None) -> None:
-    """A request at an own name, from no other page, with the token."""
+    """A request needs an own host name, no other origin, and the token."""
     found = refusal({**GOOD, **changed}, TOKEN, own_names("emulator.acme.example"))
     assert (found and found[0]) == status
 
 
 def test_a_refusal_says_what_to_do() -> None:
-    """The host and the page are named, and the way to the token; the token itself is not."""
+    """A refusal names the host, the origin or the way to the token, never the token."""
     names = own_names("127.0.0.1")
     assert "'evil.example'" in str(refusal({**GOOD, "host": "evil.example"}, TOKEN, names))
     assert "https://x.example" in str(
@@ -60,6 +60,6 @@ def test_a_refusal_says_what_to_do() -> None:
 
 
 def test_a_wildcard_has_the_names_of_the_machine() -> None:
-    """An emulator that listens on all addresses is reached by the machine's name, too."""
+    """An emulator on all addresses also accepts the machine's host name."""
     assert socket.gethostname().casefold() in own_names("0.0.0.0")  # noqa: S104 - what is tested
     assert socket.gethostname().casefold() not in own_names("127.0.0.1") - {"localhost"}

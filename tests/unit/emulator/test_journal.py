@@ -1,4 +1,4 @@
-"""A bus comes back from its folder as it was."""
+"""A bus is restored from its folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _opened(path: Path) -> tuple[Bus, BusLog]:
 
 
 def _filled(path: Path) -> list[bytes]:
-    """A log with a topic, a schema, a channel, two events and a keepalive; the ids given out."""
+    """A journal with a topic, a schema, a channel, two events and a keepalive; and their ids."""
     bus, log = _opened(path)
     bus.define(BusTopic(name=TOPIC, kind="event", record="A__e", schema_id="s", can_publish=True))
     bus.define(BusTopic(name="/event/C__chn", kind="channel", members=(TOPIC,)))
@@ -42,7 +42,7 @@ def _filled(path: Path) -> list[bytes]:
 
 
 def test_everything_is_there_again(tmp_path: Path) -> None:
-    """Topics, channels, schemas, events and every id given out survive; new ids go on after them."""
+    """Topics, channels, schemas, events and issued ids survive, and new ids follow them."""
     path = tmp_path / "bus.log"
     ids = _filled(path)
     bus, log = _opened(path)
@@ -56,7 +56,7 @@ def test_everything_is_there_again(tmp_path: Path) -> None:
 
 
 def test_half_a_record_at_the_end_is_cut_off(tmp_path: Path) -> None:
-    """Wherever a kill tore the last record, what came before it is there, and writing goes on."""
+    """A torn last record is dropped, all before it is restored, and writing continues."""
     path = tmp_path / "bus.log"
     ids = _filled(path)
     whole = path.read_bytes()
@@ -76,7 +76,7 @@ def test_half_a_record_at_the_end_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_orgs_are_written_whole(tmp_path: Path) -> None:
-    """What is written about orgs is what is read."""
+    """Saved orgs are read back unchanged."""
     assert read_orgs(tmp_path) == {}
     write_orgs(tmp_path, {"orgs": [{"org_id": "00D"}]})
     assert read_orgs(tmp_path)["orgs"] == [{"org_id": "00D"}]
@@ -86,7 +86,7 @@ def test_orgs_are_written_whole(tmp_path: Path) -> None:
     ("content", "why"), [("rubbish", "is not an emulator's"), ('{"version": 9}', "version 9")]
 )
 def test_a_foreign_folder_is_refused(tmp_path: Path, content: str, why: str) -> None:
-    """A file of another kind or version is named, not overwritten."""
+    """A file of another kind or version is named and not overwritten."""
     (tmp_path / "orgs.json").write_text(content)
     with pytest.raises(EmulatorError, match=why):
         read_orgs(tmp_path)

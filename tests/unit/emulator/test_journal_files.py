@@ -1,4 +1,4 @@
-"""The files of a bus's log follow one another, and the oldest go with what has expired; nothing retained goes with them."""
+"""Journal files follow one another, and expired ones are removed without losing an event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Opens(Protocol):
-    """Opens a log as an emulator does when it starts."""
+    """Opens a journal as an emulator does at its start."""
 
     def __call__(self, path: Path, *, file_bytes: int = 2_000) -> Opened: ...
 
@@ -34,7 +34,7 @@ TOPIC, CHANNEL = "/event/A__e", "/event/C__chn"
 
 @dataclass
 class Opened:
-    """A bus with its log, at a time that only `clock.advance` moves."""
+    """A bus with its journal and a clock that only `advance` moves."""
 
     path: Path
     file_bytes: int = 2_000
@@ -72,7 +72,7 @@ class Opened:
 
 @pytest.fixture
 def opens() -> Iterator[Opens]:
-    """Opens logs, and closes them in the end."""
+    """Opens journals and closes them after the test."""
     logs: list[BusLog] = []
 
     def opened(path: Path, *, file_bytes: int = 2_000) -> Opened:
@@ -89,7 +89,7 @@ def _payloads(bus: Bus, topic: str) -> list[str]:
 
 
 def test_weeks_of_use_take_the_room_of_three_days(tmp_path: Path, opens: Opens) -> None:
-    """What has expired is neither on disk nor read again, while running and at the start; all that is younger is there."""
+    """Expired events are neither on disk nor restored; younger ones are."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     most, hours, ids = 0, 0, [b""]
@@ -115,7 +115,7 @@ def test_weeks_of_use_take_the_room_of_three_days(tmp_path: Path, opens: Opens) 
 
 
 def test_a_long_file_is_followed_by_another(tmp_path: Path, opens: Opens) -> None:
-    """However fast events come, files have a length; one whose head is longer does not make for a file with each event."""
+    """Files have a maximum length, and a long head does not cause a file per event."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     names = [f"{n}" for n in range(200)]
@@ -133,7 +133,7 @@ def test_a_long_file_is_followed_by_another(tmp_path: Path, opens: Opens) -> Non
 
 
 def test_notes_stay(tmp_path: Path, opens: Opens) -> None:
-    """A file begins with notes that say what all before it said; those of the files before are not told too."""
+    """A file's first notes summarise all earlier ones, which are not restored again."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     opened.bus.notes_now = lambda: [b"all so far"]
@@ -146,7 +146,7 @@ def test_notes_stay(tmp_path: Path, opens: Opens) -> None:
 
 
 def test_half_of_the_next_file(tmp_path: Path, opens: Opens) -> None:
-    """Left by a kill under its other name, it is nobody's: all is in the files before it."""
+    """An unfinished next file is ignored, and the earlier files have everything."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     names = [f"{n}" for n in range(60)]
@@ -159,7 +159,7 @@ def test_half_of_the_next_file(tmp_path: Path, opens: Opens) -> None:
 
 
 def test_a_file_that_was_not_removed_yet(tmp_path: Path, opens: Opens) -> None:
-    """Files that have expired are only late to go: what they hold is not told, and they go at the next start."""
+    """A file that expired before a kill is not restored and is removed at the next start."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     opened.publish("old")
@@ -174,7 +174,7 @@ def test_a_file_that_was_not_removed_yet(tmp_path: Path, opens: Opens) -> None:
 
 
 def test_a_move_and_what_channels_carry_outlast_the_files(tmp_path: Path, opens: Opens) -> None:
-    """Ids of before a move, a channel's copies and what it leaves out are those of before, however many files it takes."""
+    """A move, its ids and channel copies survive across any number of files."""
     opened = opens(tmp_path / "bus.log", file_bytes=300)
     opened.define()
     [before, *_] = opened.publish(*"abcdefgh")
@@ -200,7 +200,7 @@ def test_a_move_and_what_channels_carry_outlast_the_files(tmp_path: Path, opens:
 
 
 def test_a_damaged_file_is_named(tmp_path: Path, opens: Opens) -> None:
-    """A file that others follow was whole once: half of it is no kill's doing, and what is behind the damage would be missing."""
+    """A damaged file before the last one is refused with its name."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     for n in range(60):
@@ -216,7 +216,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, opens: Opens) -> None:
 
 
 def test_a_full_disk_publishes_nothing(tmp_path: Path, opens: Opens) -> None:
-    """Nobody gets the event, half of it does not stay in the way, and afterwards all goes on."""
+    """A failed write publishes nothing, leaves no half record, and later writes succeed."""
     opened = opens(tmp_path / "bus.log", file_bytes=10**6)
     opened.define()
     opened.publish("before")
@@ -234,7 +234,7 @@ def test_a_full_disk_publishes_nothing(tmp_path: Path, opens: Opens) -> None:
 
 
 def test_a_folder_that_was_left_is_left_alone(tmp_path: Path, opens: Opens) -> None:
-    """After the end its bus can be looked at, and what expires then is removed by whoever has the folder."""
+    """A stopped bus can be read and removes nothing from its folder."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     opened.publish("one")
@@ -247,7 +247,7 @@ def test_a_folder_that_was_left_is_left_alone(tmp_path: Path, opens: Opens) -> N
 
 
 def test_a_clock_that_was_moved(tmp_path: Path, opens: Opens) -> None:
-    """After a restart it stands where it was; what comes is after what is there, and nothing expires too early."""
+    """After a restart the clock is not behind the newest event, and nothing expires too early."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
     opened.publish("early")

@@ -1,4 +1,4 @@
-"""Knobs and clock refuse what makes no sense, and the command line can set every knob."""
+"""Knobs and clock refuse invalid values, and the command line can set every knob."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_sfevents.emulator.knobs import Knobs
 
 
 def test_every_knob_says_what_the_real_service_does() -> None:
-    """Each field is followed by a text that tells the real behaviour."""
+    """Each knob is followed by a text about the real service."""
     body = ast.parse(inspect.getsource(Knobs)).body[0]
     assert isinstance(body, ast.ClassDef)
     documented = {
@@ -31,7 +31,7 @@ def test_every_knob_says_what_the_real_service_does() -> None:
 
 
 def test_every_knob_is_in_the_documentation() -> None:
-    """The table of docs/emulator.md names each knob with its default, and no other."""
+    """The table of docs/emulator.md has each knob with its default, and no other."""
     text = (Path(__file__).parents[3] / "docs" / "emulator.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text, re.MULTILINE))
     assert rows == {field.name: repr(field.default) for field in fields(Knobs)}
@@ -51,13 +51,13 @@ def test_every_knob_is_in_the_documentation() -> None:
     ],
 )
 def test_senseless_knobs_are_refused(wrong: dict[str, object]) -> None:
-    """A knob that could not work is named."""
+    """An impossible knob value is refused with its name."""
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Knobs(**wrong)  # type: ignore[arg-type]
 
 
 def test_clock_moves_forward_only() -> None:
-    """A clock that stands still moves by what it is told, never back."""
+    """A fixed clock moves only by `advance`, and never back."""
     clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
     clock.advance(hours=73)
     assert clock.now() == datetime(2026, 1, 4, 1, tzinfo=UTC)
@@ -67,13 +67,13 @@ def test_clock_moves_forward_only() -> None:
 
 
 def test_clock_wants_a_time_zone() -> None:
-    """A naive start would mean another moment on another machine."""
+    """A start without a time zone is refused, because it depends on the machine."""
     with pytest.raises(ValueError, match="time zone"):
         EmulatorClock(datetime(2026, 1, 1))  # noqa: DTZ001
 
 
 def test_knobs_from_the_command_line() -> None:
-    """Numbers, ranges, words and switches are read by the kind of their default."""
+    """A value is parsed by the type of its knob's default."""
     settings = [
         "response_events=2-5",
         "spread_seconds=0.08",
@@ -99,7 +99,7 @@ def test_knobs_from_the_command_line() -> None:
     "setting", ["nope=1", "max_outstanding=many", "keepalive_seconds=0", "statuses=topic.not.found"]
 )
 def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
-    """A knob that does not exist, or a value it does not take, is one clear error."""
+    """An unknown knob or an invalid value is one clear error."""
     with pytest.raises(EmulatorError, match=setting.partition("=")[0]):
         command_line.knobs([setting], None)
 
@@ -109,6 +109,6 @@ def test_wrong_knobs_on_the_command_line_are_named(setting: str) -> None:
     [("keepalive_second", "is it keepalive_seconds"), ("nope", "there are keepalive_seconds, ")],
 )
 def test_a_misspelt_knob_is_answered_with_the_right_one(name: str, said: str) -> None:
-    """What is near, or else all there are."""
+    """A misspelt knob's error suggests similar names, or lists all knobs."""
     with pytest.raises(EmulatorError, match=f"no knob '{name}'; {said}"):
         command_line.knobs([f"{name}=1"], None)

@@ -1,4 +1,4 @@
-"""What /limits says follows from the knobs and from what was used."""
+"""The /limits resource follows the knobs and the usage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NOTHING = UsedAllowances(delivered=0, published=0, cometd_clients=0)
 
 
 def test_every_key_of_the_event_bus() -> None:
-    """Ten keys, each with its size and what is left."""
+    """All ten keys have their size and their rest."""
     found = limits(Knobs(), NOTHING)
     assert sorted(found) == [
         "DailyDeliveredPlatformEvents",
@@ -28,7 +28,7 @@ def test_every_key_of_the_event_bus() -> None:
 
 
 def test_what_is_left() -> None:
-    """Knobs say how much there is; what was used is gone, and nothing is less than nothing."""
+    """The rest is the knob's size less the usage, and never negative."""
     knobs = Knobs(delivery_allocation=100, publish_allocation=10, cometd_max_clients=5)
     found = limits(knobs, UsedAllowances(delivered=30, published=12, cometd_clients=2))
     assert found["DailyDeliveredPlatformEvents"] == {"Max": 100, "Remaining": 70}

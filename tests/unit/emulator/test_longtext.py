@@ -1,4 +1,4 @@
-"""A long text is sent as a diff when that is worth it, and the diff leads to the new value."""
+"""A long text is sent as a diff if that is shorter, and the diff leads to the new value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _text(count: int, changed: dict[int, str] | None = None, end: str = "\n") ->
 
 
 def _patched(base: str, patch: str, end: str) -> str:
-    """What a reader makes of it, written from the format alone."""
+    """Apply a diff, written from the format alone."""
     lines, out, at = base.split(end), [], 0
     for line in patch.split("\n")[2:]:
         if line.startswith("@@"):
@@ -40,7 +40,7 @@ def _patched(base: str, patch: str, end: str) -> str:
     ids=["first line", "last line", "two places", "an empty line"],
 )
 def test_a_diff_leads_to_the_new_value(changed: dict[int, str], end: str) -> None:
-    """Applied to the old value it gives the new one, whose SHA-256 is in its header."""
+    """The diff applied to the old value gives the new one, whose SHA-256 it states."""
     old, new = _text(40, end=end), _text(40, changed, end=end)
     patch = diff(old, new)
     assert patch
@@ -49,7 +49,7 @@ def test_a_diff_leads_to_the_new_value(changed: dict[int, str], end: str) -> Non
 
 
 def test_lines_added_and_removed_are_counted_in_the_hunks() -> None:
-    """A hunk's header names first line and number of lines on both sides, also where one side has none of its own."""
+    """A hunk's header counts the lines of both sides, also of an empty side."""
     old = _text(40)
     patch = diff(old, f"A line before.\n{old}")
     assert patch
@@ -72,12 +72,12 @@ def test_lines_added_and_removed_are_counted_in_the_hunks() -> None:
     ids=["short", "half as long", "many lines", "one line", "two line breaks", "other line breaks"],
 )
 def test_other_values_are_sent_whole(old: str, new: str) -> None:
-    """Short, much shorter than before, changed in many lines, no shorter as a diff, or not to be put together again."""
+    """Short, shrunk, mostly changed, incompressible or mixed values are sent whole."""
     assert diff(old, new) is None
 
 
 def test_the_hash_may_be_over_line_feeds() -> None:
-    """With the knob, line breaks count as line feeds in the hash, as an older page has it."""
+    """With the knob, the hash is taken over line feeds, as in an older page."""
     old, new = _text(40, end="\r\n"), _text(40, {5: "x"}, end="\r\n")
     patch = diff(old, new, hashed="lf")
     assert patch

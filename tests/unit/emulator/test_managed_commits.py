@@ -1,4 +1,4 @@
-"""When commits are answered, and how long a stream may go without one."""
+"""Commits of a managed stream: joint answers and the deadline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _commits() -> PendingCommits:
 
 
 def test_the_answer_comes_a_second_after_the_first_commit() -> None:
-    """Later commits do not put it off; without one the stream does what it would do anyway."""
+    """Later commits do not delay the answer to the first one."""
     commits = _commits()
     assert (commits.left(0.0), commits.next_step(0.0, Keepalive())) == (100.0, Keepalive())
     commits.received(_outcome("a"), 10.0)
@@ -34,7 +34,7 @@ def test_the_answer_comes_a_second_after_the_first_commit() -> None:
 
 
 def test_failures_have_answers_of_their_own() -> None:
-    """Good ones are answered together, a bad one by itself, all in the order they came."""
+    """Successful commits share an answer, a failed one has its own, all in order."""
     commits = _commits()
     for request_id, error in (("a", ""), ("b", ""), ("c", "no"), ("d", "no"), ("e", ""), ("f", "")):
         commits.received(_outcome(request_id, error), 1.0)
@@ -43,7 +43,7 @@ def test_failures_have_answers_of_their_own() -> None:
 
 
 def test_the_deadline_runs_from_the_last_commit() -> None:
-    """Good or bad, each commit gives the stream its time again; then it is closed, answers due or not."""
+    """Each commit restarts the deadline; after it the stream is closed."""
     commits = _commits()
     commits.received(_outcome("a", "no"), 99.0)
     commits.take()

@@ -1,4 +1,4 @@
-"""The registry of managed subscriptions: what setup has, what the service knows yet, what is committed."""
+"""The registry of managed subscriptions: setup, propagation and committed ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPIC = "/event/Order__e"
 
 
 class Place:
-    """A bus with one topic, a clock that stands still, a registry."""
+    """A bus with one topic, a fixed clock and a registry."""
 
     def __init__(self, path: Path | None = None, **knobs: object) -> None:
         self.clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
@@ -36,7 +36,7 @@ class Place:
 
 
 def test_a_new_config_has_its_defaults() -> None:
-    """LATEST twice, RUN, the name as its label, an id of 18 characters."""
+    """A new config has LATEST twice, RUN, its name as label, and an 18-character id."""
     place = Place()
     config = place.registry.create("Lake", TOPIC)
     assert (config.default_replay, config.error_recovery_replay, config.state) == (
@@ -54,7 +54,7 @@ def test_a_new_config_has_its_defaults() -> None:
 
 
 def test_changes_spread_with_time() -> None:
-    """The service goes by what it knew before, a new config, a change and a deletion alike."""
+    """The service uses the earlier config until a creation, change or deletion has propagated."""
     place = Place(managed_propagation_seconds=120)
     config = place.registry.create("Lake", TOPIC)
     assert (place.registry.known("Lake"), place.registry.spreads_in(config.id)) == (None, 120.0)
@@ -72,7 +72,7 @@ def test_changes_spread_with_time() -> None:
 
 
 def test_a_second_change_starts_from_what_is_known_then() -> None:
-    """Two changes in a row: the service knows neither until the later one has spread."""
+    """Two changes in a row take effect when the later one has propagated."""
     place = Place(managed_propagation_seconds=120)
     place.registry.create("Lake", TOPIC)
     place.clock.advance(minutes=1)
@@ -86,7 +86,7 @@ def test_a_second_change_starts_from_what_is_known_then() -> None:
 
 
 def test_stop_and_delete_forget_what_is_committed() -> None:
-    """After STOP the default replay holds again."""
+    """After STOP the default replay applies again."""
     place = Place()
     config = place.registry.create("Lake", TOPIC, at_once=True, default_replay="EARLIEST")
     first, second = place.publish(2)
@@ -101,7 +101,7 @@ def test_stop_and_delete_forget_what_is_committed() -> None:
 
 
 def test_a_short_id_is_the_same_place() -> None:
-    """Clients that send 8 bytes commit what events have in 10."""
+    """A commit of 8 bytes is stored like an event's id of 10 bytes."""
     place = Place()
     config = place.registry.create("Lake", TOPIC, at_once=True)
     [replay_id] = place.publish(1)
@@ -112,7 +112,7 @@ def test_a_short_id_is_the_same_place() -> None:
 
 
 def test_an_invalid_commit_starts_by_the_recovery() -> None:
-    """Aged out, or of before the org moved."""
+    """An expired or moved committed id starts with the recovery replay."""
     place = Place()
     config = place.registry.create("Lake", TOPIC, at_once=True, error_recovery_replay="EARLIEST")
     [replay_id] = place.publish(1)
@@ -125,7 +125,7 @@ def test_an_invalid_commit_starts_by_the_recovery() -> None:
 
 
 def test_names_and_numbers() -> None:
-    """A name is used once, also by renaming; the 201st is refused; topics do not change."""
+    """A name is unique, also by renaming; the 201st is refused; topics are fixed."""
     place = Place(max_managed=2)
     place.registry.create("Lake", TOPIC)
     place.registry.create("Sea", TOPIC)
@@ -146,7 +146,7 @@ def test_names_and_numbers() -> None:
 
 
 def test_the_folder_keeps_everything(tmp_path: Path) -> None:
-    """Configs, what is committed, what has not spread, and that an id was deleted."""
+    """Configs, committed ids, pending changes and deletions survive a restart."""
     path = tmp_path / "00D" / "managed.json"
     place = Place(path)
     lake = place.registry.create("Lake", TOPIC, at_once=True)
@@ -165,7 +165,7 @@ def test_the_folder_keeps_everything(tmp_path: Path) -> None:
 
 
 def test_a_foreign_file_is_refused(tmp_path: Path) -> None:
-    """What is no registry is named."""
+    """A file that is no registry is refused with its name."""
     path = tmp_path / "managed.json"
     path.write_text("[{}]")
     with pytest.raises(EmulatorError, match="is not an emulator's"):

@@ -1,4 +1,4 @@
-"""The rules of managed subscriptions, on plain values."""
+"""Rules of managed subscriptions, on plain values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 @pytest.mark.parametrize("name", ["Lake", "L", "Lake_2", "lake2Sea"])
 def test_good_names(name: str) -> None:
-    """A letter first, then letters, digits and single underscores."""
+    """A name begins with a letter and has letters, digits and single underscores."""
     subscription_rules.check_values({"developer_name": name})
 
 
@@ -31,7 +31,7 @@ def test_good_names(name: str) -> None:
     ],
 )
 def test_what_setup_refuses(values: dict[str, str], said: str) -> None:
-    """Names, replays and states are held against their rules; PAUSE is in the enum, and refused."""
+    """Names, replays and states are checked; PAUSE is in the enum and refused."""
     with pytest.raises(ManagedRefusedError, match=said) as error:
         subscription_rules.check_values(values)
     assert error.value.code == "INVALID_INPUT"
@@ -49,7 +49,7 @@ def test_what_setup_refuses(values: dict[str, str], said: str) -> None:
     ],
 )
 def test_topics_that_can_be_managed(topic: str) -> None:
-    """The documented kinds, where the org has them."""
+    """The documented topics are accepted if the org has them."""
     subscription_rules.check_topic(topic, [topic])
     with pytest.raises(ManagedRefusedError, match="does not exist in this org; it has none"):
         subscription_rules.check_topic(topic, [])
@@ -57,13 +57,13 @@ def test_topics_that_can_be_managed(topic: str) -> None:
 
 @pytest.mark.parametrize("topic", ["", "Order__e", "/event/LoginEventStream", "/topic/Order__e"])
 def test_topics_that_cannot(topic: str) -> None:
-    """Standard events and anything else are refused, known or not."""
+    """Standard events and other topics are refused, known or not."""
     with pytest.raises(ManagedRefusedError, match="is none of /event/X__e"):
         subscription_rules.check_topic(topic, [topic])
 
 
 def test_a_name_is_taken_once_and_an_org_is_full() -> None:
-    """One developer name, one subscription; 200 for an org."""
+    """A developer name is unique, and an org has at most 200 subscriptions."""
     with pytest.raises(ManagedRefusedError, match="is in use") as taken:
         subscription_rules.check_new("Lake", {"Lake"}, 200)
     with pytest.raises(ManagedRefusedError, match="its 2 managed") as full:
@@ -76,14 +76,14 @@ def test_a_name_is_taken_once_and_an_org_is_full() -> None:
     [({"topic": "/event/A__e"}, "INVALID_INPUT"), ({"id": "18x"}, "INVALID_FIELD")],
 )
 def test_what_cannot_be_changed(change: dict[str, str], code: str) -> None:
-    """The topic is fixed for ever; other things are no fields."""
+    """The topic is fixed, and unknown fields are refused."""
     with pytest.raises(ManagedRefusedError) as error:
         subscription_rules.check_changes(change)
     assert error.value.code == code
 
 
 def test_what_a_first_request_wants() -> None:
-    """The id or the name, whichever is given; where both are, the id if that is allowed."""
+    """A first request gives the id or the name; with both, the id if that is allowed."""
     assert (
         subscription_rules.wanted(pb.ManagedFetchRequest(developer_name="Lake"), "refuse") == "Lake"
     )
@@ -94,7 +94,7 @@ def test_what_a_first_request_wants() -> None:
 
 
 def test_a_later_request_asks_for_something() -> None:
-    """Events, a commit or another token; nothing at all is refused."""
+    """A later request has events, a commit or a token; an empty one is refused."""
     commit = pb.CommitReplayRequest(commit_request_id="a")
     for good in ({"num_requested": 1}, {"auth_refresh": "t"}, {"commit_replay_id_request": commit}):
         subscription_rules.check_later(pb.ManagedFetchRequest(**good))
@@ -107,7 +107,7 @@ def test_a_later_request_asks_for_something() -> None:
     [("", False, "LATEST"), ("00", True, "committed"), ("00", False, "EARLIEST")],
 )
 def test_where_a_stream_starts(committed: str, valid: bool, where: str) -> None:
-    """After what is committed; without that the default; with an invalid one the recovery."""
+    """A stream starts after the committed id, at the default, or at the recovery replay."""
     assert (
         subscription_rules.start(committed, valid=valid, default="LATEST", recovery="EARLIEST")
         == where
@@ -129,7 +129,7 @@ def test_where_a_stream_starts(committed: str, valid: bool, where: str) -> None:
 def test_what_can_be_committed(
     position: int, valid: bool, delivered: int, committed: int | None, word: str
 ) -> None:
-    """What was delivered and is not older than what is committed; the same once more is fine, delivered here or not."""
+    """A delivered id that is not older than the committed one can be committed, also again."""
     kept = "" if committed is None else salesforce_ids.replay_id(committed).hex()
     said = subscription_rules.commit_error(
         salesforce_ids.replay_id(position), valid=valid, delivered=delivered, committed=kept
@@ -139,13 +139,13 @@ def test_what_can_be_committed(
 
 
 def test_rubbish_is_not_committed() -> None:
-    """Neither nothing nor what is no replay id, whatever the bus says."""
+    """An empty or malformed replay id is refused."""
     for rubbish in (b"", b"abc"):
         assert subscription_rules.commit_error(rubbish, valid=True, delivered=9, committed="")
 
 
 def test_a_slot_is_held_after_its_client_left() -> None:
-    """Taken by one, then for its time by nobody, then free; slots of others are their own."""
+    """A slot stays taken for a time after its client left, then is free."""
     slots = SubscriptionSlots()
     assert slots.take("a", 0.0)
     assert not slots.take("a", 1_000.0)

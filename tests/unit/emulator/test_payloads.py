@@ -1,4 +1,4 @@
-"""Values go into payloads and come out as they were."""
+"""Values are unchanged after encoding and decoding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CREATED = {"CreatedDate": 0, "CreatedById": "005"}
 
 
 def _raw(values: dict[str, Any]) -> Any:
-    """What a client that knows only the schema reads."""
+    """Decode a payload with the schema alone."""
     return schemaless_reader(
         BytesIO(Codec(SCHEMA).encode({**CREATED, **values})), parse_schema(SCHEMA), None
     )
@@ -67,17 +67,17 @@ def _raw(values: dict[str, Any]) -> Any:
     ],
 )
 def test_values_on_the_wire(field: str, value: object, wire: object) -> None:
-    """Dates, times, numbers and text become what the schema's types say; text is read by the field's type."""
+    """Dates, times, numbers and text have the schema's types; text is parsed by them."""
     assert _raw({field: value})[field] == wire
 
 
 def test_fields_not_given_are_null() -> None:
-    """A platform event without its fields is one whose fields are null."""
+    """A missing field of a platform event is null."""
     assert all(_raw({})[name] is None for name in FIELDS)
 
 
 def test_decoding_shows_times_as_text() -> None:
-    """A person reads times as ISO-8601."""
+    """Decoded times are ISO-8601 text."""
     codec = Codec(SCHEMA)
     seen = codec.decode(
         codec.encode({**CREATED, "At__c": 1, "Day__c": "2026-01-02", "Time__c": "01:02:03"})
@@ -110,6 +110,6 @@ def test_what_does_not_fit_is_named(values: dict[str, Any], message: str) -> Non
     "payload", [b"", b"\xff" * 40, b"\0\0" + b"\0" * 8 + b"more"], ids=["empty", "noise", "longer"]
 )
 def test_rubbish_does_not_decode(payload: bytes) -> None:
-    """Bytes of another schema are told from a payload."""
+    """Bytes of another schema are refused."""
     with pytest.raises(EmulatorError, match="not a payload of X__e"):
         Codec(SCHEMA).decode(payload)

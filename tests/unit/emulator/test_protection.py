@@ -1,4 +1,4 @@
-"""Limits on requests, clients and events, and what happens by chance, on plain values."""
+"""Limits on requests, clients and events, and seeded random decisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from airflow_provider_sfevents.emulator.state.publish_allocation import PublishA
 
 
 def test_so_often_in_any_second() -> None:
-    """What is older than a second does not count; no limit, no refusal."""
+    """Only actions of the last second count; without a limit none is refused."""
     limit = RateLimit(2, "too.much")
     limit.take(0.0)
     limit.take(0.9)
@@ -34,7 +34,7 @@ def test_so_often_in_any_second() -> None:
 
 
 def test_orgs_are_counted_apart() -> None:
-    """Calls and clients of one org leave the others alone."""
+    """Each org has its own counts of calls and clients."""
     protection = ClientLimits(calls_per_second=1, max_clients=1)
     protection.call("a", 0.0)
     protection.call("b", 0.0)
@@ -53,7 +53,7 @@ def test_orgs_are_counted_apart() -> None:
 
 @pytest.mark.parametrize(("limit", "admitted"), [(0, 0), (2, 2), (None, 1_000)])
 def test_clients_at_once(limit: int | None, admitted: int) -> None:
-    """Of a thousand clients at once a limit admits its number each time; no limit, all of them."""
+    """A limit admits its number of concurrent clients; without a limit, all."""
     clients = ClientSlots(limit)
 
     def come() -> int:
@@ -69,7 +69,7 @@ def test_clients_at_once(limit: int | None, admitted: int) -> None:
 
 
 def test_events_of_an_hour() -> None:
-    """So many are let through, and again as the hour moves on; org by org."""
+    """Each org may publish its allowance, and again as the hour moves on."""
     clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
     allocation = PublishAllocation(clock=clock, knobs=Knobs(publish_allocation=10))
     assert [allocation.take("a", 6), allocation.take("a", 6), allocation.take("a", 1)] == [6, 4, 0]
@@ -81,13 +81,13 @@ def test_events_of_an_hour() -> None:
 
 
 def test_without_an_allocation_events_are_counted_only() -> None:
-    """The limits that REST shows know them all the same."""
+    """Without an allocation events are still counted for REST's limits."""
     allocation = PublishAllocation(clock=EmulatorClock(), knobs=Knobs(publish_allocation=None))
     assert (allocation.take("a", 1_000_000), allocation.used("a")) == (1_000_000, 1_000_000)
 
 
 def test_a_publish_stream_is_kept_alive_then_swept() -> None:
-    """Keepalives follow the last response, the sweeper the last request."""
+    """Keepalives follow the last response, the sweep follows the last request."""
     flow = PublishFlow(knobs=Knobs(publish_keepalive_seconds=270, publish_idle_seconds=600), at=0.0)
     assert flow.next_step(0.0) == Wait(270.0)
     assert flow.next_step(270.0) == Keepalive()
@@ -101,7 +101,7 @@ def test_a_publish_stream_is_kept_alive_then_swept() -> None:
 
 
 def test_chance_is_repeatable_and_free_at_zero() -> None:
-    """The same seed decides the same; a share of 0 never happens, of 1 always."""
+    """A seed repeats its decisions; a share of 0 never happens, of 1 always."""
     several = [SeededRandom("a").doubled(range(50), 0.4) for _ in range(2)]
     assert several[0] == several[1]
     assert SeededRandom("a").doubled([1, 2], 0.0) == [1, 2]

@@ -1,4 +1,4 @@
-"""The book counts deliveries by topic, by stream and by day."""
+"""The call log counts deliveries by topic, by stream and by day."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _subscribed(records: CallLog, topic: str) -> RecordedSubscription:
 
 
 def test_deliveries_by_topic_and_stream() -> None:
-    """Each stream's events count for its topic and org; keepalives count as nothing delivered."""
+    """Events count for their stream, topic and org; keepalives count as none."""
     records = CallLog()
     one, two = _subscribed(records, "/event/A__e"), _subscribed(records, "/event/B__e")
     records.delivered(one, 5, 0.0)
@@ -49,7 +49,7 @@ def test_deliveries_by_topic_and_stream() -> None:
 
 
 def test_deliveries_in_a_day_roll() -> None:
-    """The allocation looks back 24 hours, not to midnight."""
+    """The allocation covers the last 24 hours, not the calendar day."""
     records = CallLog()
     one = _subscribed(records, "/event/A__e")
     for hour in (0, 0, 10, 20):
@@ -63,7 +63,7 @@ def test_deliveries_in_a_day_roll() -> None:
 
 
 def test_a_stream_is_waited_for_until_it_has_its_place() -> None:
-    """An event that is published after the wait is not too early for a stream from `latest`."""
+    """The wait ends when a stream has its start, so a later event is delivered."""
     records = CallLog()
     one = _subscribed(records, "/event/A__e")
     assert not records.wait_open_streams(1, 0)
@@ -72,7 +72,7 @@ def test_a_stream_is_waited_for_until_it_has_its_place() -> None:
 
 
 def test_the_first_end_counts() -> None:
-    """A stream that ended with an error is not turned into a cancelled one by the clean-up after it."""
+    """A stream's first status stays, despite the clean-up after it."""
     records = CallLog()
     one = _subscribed(records, "/event/A__e")
     records.ended(one, "INTERNAL")
@@ -81,7 +81,7 @@ def test_the_first_end_counts() -> None:
 
 
 def test_weeks_of_streams_are_not_kept() -> None:
-    """The newest of what has ended, and all that is open; numbers and counts go on as if nothing had been forgotten."""
+    """Open and the newest ended streams are kept; numbers and counts are complete."""
     records = CallLog()
     first = _subscribed(records, "/event/A__e")
     records.delivered(first, 5, 0.0)
@@ -97,7 +97,7 @@ def test_weeks_of_streams_are_not_kept() -> None:
 
 
 def test_weeks_of_calls_are_not_kept() -> None:
-    """Neither those of the emulator nor the requests of one stream; the newest are."""
+    """Only the newest calls, and the newest requests of a stream, are kept."""
     records = CallLog()
     stream = _subscribed(records, "/event/A__e")
     for number in range(MOST_REQUESTS + 3):

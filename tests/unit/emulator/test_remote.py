@@ -1,4 +1,4 @@
-"""State files: where they are, who can read them, and whose are believed."""
+"""State files: their path, permissions and owner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HERE = EmulatorAddress(
 
 
 def test_only_its_user_can_read_it(tmp_path: Path) -> None:
-    """It holds the token; what is read is what was written, and nothing else is left."""
+    """Only its user can read a state file, and it is read back unchanged."""
     path = tmp_path / "deep" / "emulator.json"
     HERE.write(path)
     HERE.write(path)
@@ -38,7 +38,7 @@ def test_only_its_user_can_read_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("planted", ["emulator.json", "emulator.json.new"])
 def test_nothing_is_written_through_a_link(tmp_path: Path, planted: str) -> None:
-    """A link that another user put there is replaced or ignored, and its target stays as it is."""
+    """A link of another user is replaced or ignored, and its target is unchanged."""
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / planted).symlink_to(victim)
@@ -52,7 +52,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path, planted: str) -> None
     [(1000, 1000, True), (0, 1000, True), (1001, 1000, False), (1000, 0, True), (0, 0, True)],
 )
 def test_whose_file_is_believed(owner: int, user: int, believed: bool) -> None:
-    """Another user's file does not decide which emulator the commands talk to."""
+    """Another user's file does not select the emulator of the commands."""
     assert is_trusted(owner, user) is believed
 
 
@@ -67,7 +67,7 @@ def test_whose_file_is_believed(owner: int, user: int, believed: bool) -> None:
 def test_it_is_in_no_shared_folder(
     monkeypatch: pytest.MonkeyPatch, environment: Mapping[str, str], expected: str
 ) -> None:
-    """Without a folder of its own it is in the user's, never in the one for temporary files."""
+    """Without a folder the state file is in the user's own, never in a shared one."""
     for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {"HOME": "/home/u", **environment}.items():
@@ -77,7 +77,7 @@ def test_it_is_in_no_shared_folder(
 
 
 def test_a_file_without_a_token_is_none(tmp_path: Path) -> None:
-    """What is no state file is named."""
+    """A file that is no state file is refused with its name."""
     path = tmp_path / "emulator.json"
     path.write_text('{"url": "http://127.0.0.1:1"}')
     with pytest.raises(EmulatorError, match="is not an emulator's state file"):

@@ -1,4 +1,4 @@
-"""A bus that moves gives its events new places, and its log knows of it."""
+"""A moved bus gives its events new positions and records that in its journal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _names(bus: Bus, topic: str, after: int = 0) -> list[str]:
 
 
 def test_order_and_channels_stay() -> None:
-    """After a move each topic and channel has the same events in the same order, and what is published comes after."""
+    """After a move each topic and channel has the same events in the same order."""
     bus = _bus()
     _define(bus)
     old = [_publish(bus, topic, f"{n}") for n, topic in enumerate([A, B, A])]
@@ -57,7 +57,7 @@ def test_order_and_channels_stay() -> None:
 
 
 def test_old_ids_name_other_places() -> None:
-    """Where they stay valid they are places of the new sequence, behind or ahead of what was there."""
+    """Earlier ids that stay valid are before or after the events of the new sequence."""
     for factor, found in ((2.0, ["1", "2"]), (0.5, [])):
         bus = _bus()
         _define(bus)
@@ -68,7 +68,7 @@ def test_old_ids_name_other_places() -> None:
 
 
 def test_the_log_brings_a_move_back(tmp_path: Path) -> None:
-    """Read again, the bus has the new places, and old ids are what they were."""
+    """A restored bus has the new positions and the same validity of earlier ids."""
     for old_valid in (False, True):
         path = tmp_path / str(old_valid) / "bus.log"
         bus = _bus()
@@ -90,7 +90,7 @@ def test_the_log_brings_a_move_back(tmp_path: Path) -> None:
 
 
 def test_a_place_so_many_events_before() -> None:
-    """Counted in events of the topic, and at most all of them."""
+    """A position is counted back in events of the topic, at most all of them."""
     bus = _bus()
     _define(bus)
     for name in ("1", "2", "3", "4"):

@@ -1,4 +1,4 @@
-"""The sample is an org one could meet."""
+"""The sample is a realistic org."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _org() -> Org:
 
 
 def test_everything_in_the_sample_decodes() -> None:
-    """Every happening fits its schema, and the channels carry what they should."""
+    """Every sample event fits its schema, and the channels carry their members."""
     org = _org()
     published = publish_sample(org, 400, seed=7)
     assert sum(published.values()) == 400
@@ -53,7 +53,7 @@ def test_everything_in_the_sample_decodes() -> None:
 
 
 def test_records_are_created_before_they_change() -> None:
-    """The first change of each record is its creation, and there are updates and deletes too."""
+    """The first change of each record is its creation; updates and deletions follow."""
     org = _org()
     publish_sample(org, 600, seed=7)
     headers = [event["fields"]["ChangeEventHeader"] for event in org.events("/data/ChangeEvents")]
@@ -66,7 +66,7 @@ def test_records_are_created_before_they_change() -> None:
 
 
 def test_the_same_seed_tells_the_same_story() -> None:
-    """Two orgs with one seed have the same orders."""
+    """Two orgs with the same seed have the same orders."""
     stories = []
     for _ in range(2):
         org = _org()

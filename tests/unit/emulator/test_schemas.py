@@ -1,4 +1,4 @@
-"""Schemas and their ids are those of live orgs."""
+"""Schemas and their ids equal those of live orgs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from airflow_provider_sfevents.emulator.errors import EmulatorError
     ],
 )
 def test_ids_of_live_orgs(name: str, fields: dict[str, str], schema_id: str) -> None:
-    """Three schemas whose ids were seen on live orgs get just these ids."""
+    """Three schemas seen in live orgs have exactly their ids."""
     assert (
         avro_schemas.schema_id(avro_schemas.platform_event_schema(name, fields, FieldTypes()))
         == schema_id
@@ -38,7 +38,7 @@ def test_ids_of_live_orgs(name: str, fields: dict[str, str], schema_id: str) -> 
 
 
 def test_json_of_a_live_platform_event() -> None:
-    """Keys, their order, unions, defaults and `doc` hints are as a live org returned them, custom field ids apart."""
+    """A schema's JSON equals a live org's, except for custom field ids."""
     made = avro_schemas.platform_event_schema(
         "Order_Event__e", {"City__c": "Text", "Amount__c": "Double"}, FieldTypes()
     )
@@ -52,7 +52,7 @@ def test_json_of_a_live_platform_event() -> None:
 
 
 def test_doc_does_not_count_for_the_id() -> None:
-    """The same fields in two orgs, whose custom fields have other ids, are the same schema."""
+    """The same fields in two orgs with other field ids have the same schema id."""
     one, two = (
         avro_schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes(prefix=prefix))
         for prefix in ("00NgL00000a", "00NgL00000b")
@@ -79,7 +79,7 @@ def test_doc_does_not_count_for_the_id() -> None:
     ],
 )
 def test_types(kind: str, avro: str, doc: str) -> None:
-    """Each Salesforce type has the Avro type and the hint that live schemas show."""
+    """Each Salesforce type has the Avro type and the hint of live schemas."""
     assert FieldTypes().field("F", kind) == {
         "name": "F",
         "type": ["null", avro],
@@ -89,7 +89,7 @@ def test_types(kind: str, avro: str, doc: str) -> None:
 
 
 def test_unknown_type_is_refused() -> None:
-    """A type Salesforce does not have is refused by name, with the field it was for."""
+    """An unknown type is refused with its name and field."""
     with pytest.raises(EmulatorError, match=r"'F'.*'Strng'"):
         FieldTypes().field("F", "Strng")
 
@@ -100,7 +100,7 @@ def _members(schema: dict[str, Any], name: str) -> list[str]:
 
 
 def test_change_event_has_its_header_first() -> None:
-    """The header is field 0, for bitmaps count from there, and every other field may be null."""
+    """The header is field 0 of a change event, and every other field is nullable."""
     made = avro_schemas.change_event_schema(
         "Account", {"Name": "Text", "CreatedDate": "DateTime"}, FieldTypes(), snapshot=True
     )
@@ -130,14 +130,14 @@ def test_change_event_has_its_header_first() -> None:
 
 @pytest.mark.parametrize(("snapshot", "symbols"), [(True, 10), (False, 9)])
 def test_change_type_has_nine_or_ten_symbols(snapshot: bool, symbols: int) -> None:
-    """The tenth, SNAPSHOT, is there since 2026."""
+    """The tenth ChangeType symbol, SNAPSHOT, exists since 2026."""
     made = avro_schemas.change_event_schema("Account", {}, FieldTypes(), snapshot=snapshot)
     kind = made["fields"][0]["type"]["fields"][2]["type"]
     assert (len(kind["symbols"]), kind["namespace"]) == (symbols, "")
 
 
 def test_compounds_are_defined_once() -> None:
-    """The first address brings its record, the second names it; a switchable name is text or a record."""
+    """The first address defines its record, the second one references it."""
     fields = {
         "Name": "Switchable_PersonName",
         "BillingAddress": "Address",
@@ -160,7 +160,7 @@ def test_compounds_are_defined_once() -> None:
 
 
 def test_state_picklists_add_codes_to_addresses() -> None:
-    """Orgs with state picklists have StateCode and CountryCode in their addresses."""
+    """With state picklists, addresses have StateCode and CountryCode."""
     made = avro_schemas.change_event_schema(
         "Lead", {"Address": "Address"}, FieldTypes(state_picklists=True), snapshot=True
     )
@@ -172,12 +172,12 @@ def test_state_picklists_add_codes_to_addresses() -> None:
     [("Account", "AccountChangeEvent"), ("Employee__c", "Employee__ChangeEvent")],
 )
 def test_change_event_names(entity: str, name: str) -> None:
-    """A custom object's event is named after it without the c."""
+    """A custom object's change event has its name without the c."""
     assert avro_schemas.change_event_name(entity) == name
 
 
 def test_evolving_gives_a_new_id() -> None:
-    """Each added or removed field makes another schema, and only that."""
+    """Each added or removed field changes the schema id."""
     first = avro_schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes())
     added = avro_schemas.evolved(first, {"B__c": "Double"}, (), FieldTypes())
     back = avro_schemas.evolved(added, {}, ("B__c",), FieldTypes())
@@ -196,7 +196,7 @@ def test_evolving_gives_a_new_id() -> None:
 
 @pytest.mark.parametrize(("add", "remove"), [({"A__c": "Text"}, ()), ({}, ("Nope__c",))])
 def test_evolving_into_nonsense_is_refused(add: dict[str, str], remove: tuple[str, ...]) -> None:
-    """A field cannot be there twice, nor go where it never was."""
+    """Adding an existing field or removing a missing one is refused."""
     first = avro_schemas.platform_event_schema("X__e", {"A__c": "Text"}, FieldTypes())
     with pytest.raises(EmulatorError, match=r"A__c|Nope__c"):
         avro_schemas.evolved(first, add, remove, FieldTypes())

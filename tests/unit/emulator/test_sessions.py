@@ -1,4 +1,4 @@
-"""Tokens: what is kept of them, and what they show of themselves."""
+"""Tokens: retention, and what a session shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _issue(sessions: OrgSessions) -> OrgSession:
 
 
 def test_weeks_of_logins_are_not_kept() -> None:
-    """A token that expired long ago goes; one in use, and one of a client that stays connected, stay however old."""
+    """Long expired tokens are dropped; used ones and those of connected clients stay."""
     clock = EmulatorClock(datetime(2026, 1, 1, tzinfo=UTC))
     sessions = OrgSessions(clock=clock, idle_hours=2)
     used = _issue(sessions)
@@ -37,7 +37,7 @@ def test_weeks_of_logins_are_not_kept() -> None:
 
 
 def test_a_session_does_not_show_its_token() -> None:
-    """Printed, as in the message of a failed test, it says whose it is and no secret."""
+    """The text form of a session has its user and no secret."""
     session = _issue(OrgSessions(clock=EmulatorClock(), idle_hours=2))
     assert session.token not in repr(session)
     assert "00DgL0000005NSAUA2" in repr(session)

@@ -1,4 +1,4 @@
-"""What is a call of SOAP login(), and which versions have it."""
+"""SOAP login() calls are parsed, and API versions are checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _call(name: str, inside: str, namespace: str = "urn:partner.soap.sforce.com"
 
 
 def test_any_prefix_and_cdata() -> None:
-    """Names count, prefixes do not; a password is taken as it is, markup characters and spaces included."""
+    """Any prefix is accepted, and a password is taken verbatim with markup and spaces."""
     inside = "<p:username> a@b.c </p:username><p:password><![CDATA[ <&]]> x</p:password>"
     assert soap_login.read_login(_call("login", inside)) == soap_login.LoginCall("a@b.c", " <& x")
     assert soap_login.read_login(_call("login", "")) == soap_login.LoginCall("", "")
@@ -39,14 +39,14 @@ def test_any_prefix_and_cdata() -> None:
     ],
 )
 def test_what_is_no_login(body: bytes, why: str) -> None:
-    """All else is the client's fault, and says so."""
+    """A request that is no login() call is refused as the client's fault."""
     with pytest.raises(soap_login.SoapLoginRefusedError, match=why) as refused:
         soap_login.read_login(body)
     assert "<faultcode>soapenv:Client</faultcode>" in soap_login.fault(refused.value)
 
 
 def test_an_entity_bomb_is_refused() -> None:
-    """Nobody who reaches the port can fill the memory."""
+    """Expanding XML entities are refused."""
     levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     bomb = f'<!DOCTYPE x [<!ENTITY a0 "0123456789">{levels}]>' + _call("login", "&a9;").decode()
     with pytest.raises(soap_login.SoapLoginRefusedError, match="not well-formed"):
@@ -54,7 +54,7 @@ def test_an_entity_bomb_is_refused() -> None:
 
 
 def test_versions() -> None:
-    """31.0 to 64.0 have it; before and after it is another fault than where it is disabled."""
+    """Versions 31.0 to 64.0 have login(); others have another fault than a disabled login()."""
     for version in ("31.0", "57.0", "64.0"):
         soap_login.check_version(version, Knobs())
     for version in ("30.0", "65.0", "64.1", ""):

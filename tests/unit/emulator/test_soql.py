@@ -1,4 +1,4 @@
-"""Queries are read, carried out and refused as the SOQL guide has it."""
+"""Queries are parsed, run and refused as in the SOQL guide."""
 
 from __future__ import annotations
 
@@ -95,19 +95,19 @@ def _names(rest: str, *, deleted: bool = False) -> list[Any]:
     ],
 )
 def test_queries_find_what_they_ask_for(rest: str, names: list[str]) -> None:
-    """Without case, without deleted records, with null where null is meant."""
+    """Queries compare case-insensitively, skip deleted records and handle null."""
     assert _names(rest) == names
 
 
 def test_deleted_records_are_found_when_asked_for() -> None:
-    """A query for all finds them too, and can tell them apart."""
+    """A query for all includes deleted records and can distinguish them."""
     assert _names("", deleted=True)[-1] == "Gone"
     assert _names("WHERE IsDeleted = true", deleted=True) == ["Gone"]
     assert _names("WHERE IsDeleted = true") == []
 
 
 def test_a_query_is_read_whole() -> None:
-    """Every part of it is kept as it was written."""
+    """Every part of a query is kept as written."""
     query = parse("select Id , name from Contact where Age__c >= -1.5 order by Name desc limit 5")
     assert (query.entity, query.fields, query.limit) == ("Contact", ("Id", "name"), 5)
     assert query.where == SoqlComparison("Age__c", ">=", (SoqlLiteral("number", -1.5),))
@@ -115,7 +115,7 @@ def test_a_query_is_read_whole() -> None:
 
 
 def test_all_fields_are_those_of_rest() -> None:
-    """FIELDS(ALL) shows plain fields and compounds."""
+    """FIELDS(ALL) selects plain fields and compounds."""
     found = select(
         parse("SELECT FIELDS(ALL) FROM Contact LIMIT 200"), CONTACT, _records(), deleted=False
     )
@@ -145,7 +145,7 @@ def test_all_fields_are_those_of_rest() -> None:
     ],
 )
 def test_what_is_not_understood_is_malformed(text: str, at: int, token: str) -> None:
-    """The refusal names the place and what stands there."""
+    """The refusal shows the position and the unexpected token."""
     with pytest.raises(RecordRefusedError) as refused:
         parse(text)
     assert refused.value.code == "MALFORMED_QUERY"
@@ -176,13 +176,13 @@ def test_all_fields_of_many_records_are_refused(limit: str) -> None:
     ],
 )
 def test_fields_that_cannot_be_asked_for_are_invalid(rest: str, message: str) -> None:
-    """INVALID_FIELD, with the field's name."""
+    """An unknown field is refused with INVALID_FIELD and its name."""
     with pytest.raises(RecordRefusedError, match=message) as refused:
         _names(rest)
     assert refused.value.code == "INVALID_FIELD"
 
 
 def test_a_moment_that_does_not_exist_is_malformed() -> None:
-    """The thirtieth of February is no date."""
+    """The thirtieth of February is refused."""
     with pytest.raises(RecordRefusedError, match="invalid date: 1970-02-30"):
         _names("WHERE Birthdate = 1970-02-30")
