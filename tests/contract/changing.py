@@ -1,7 +1,4 @@
-"""Change events as tests read them.
-
-Decoded by their own schema, bitmaps as names, by the documented algorithm alone.
-"""
+"""Change events as tests read them: decoded by the documented algorithm alone."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class Change(NamedTuple):
 
     @property
     def what(self) -> tuple[str, tuple[str, ...]]:
-        """Kind of change, and of which records."""
+        """Change type and record ids."""
         return self.header["changeType"], tuple(self.header["recordIds"])
 
     @property
@@ -52,10 +49,7 @@ class Change(NamedTuple):
         }
 
     def named(self, bitmaps: str) -> set[str]:
-        """Fields that an array of the header stands for.
-
-        Members of compounds behind their parent's name.
-        """
+        """Fields named by an array of the header; compounds' members after their parent's name."""
         fields, found = self.schema["fields"], set()
         for one in self.header[bitmaps]:
             parent, _, digits = one.rpartition("-")
@@ -67,7 +61,7 @@ class Change(NamedTuple):
 
 
 def members(schema: dict[str, Any], place: int) -> list[str]:
-    """Members of the compound that is a field of a schema, in their order."""
+    """Members of a compound field of a schema, in order."""
     known: dict[str, list[str]] = {}
     found: list[str] = []
     for field in schema["fields"][1 : place + 1]:
@@ -81,7 +75,7 @@ def members(schema: dict[str, Any], place: int) -> list[str]:
 
 
 def decoded(org: OrgUnderTest, event: Any) -> Change:
-    """An event by the schema that it names."""
+    """Decode an event by the schema that it names."""
     schema = _schema(org.client, event.event.schema_id)
     raw = io.BytesIO(event.event.payload)
     record = fastavro.schemaless_reader(raw, fastavro.parse_schema(json.loads(schema)))
@@ -96,7 +90,7 @@ def _schema(client: Any, schema_id: str) -> str:
 
 
 class Watch:
-    """A stream of change events that began before what a test does."""
+    """A stream of change events that began before a test's actions."""
 
     def __init__(self, org: OrgUnderTest, stream: Stream) -> None:
         self._org = org
@@ -104,9 +98,10 @@ class Watch:
         self._pending = 1
 
     def until(self, *kinds: str, of: int = 1) -> list[Change]:
-        """Read until each kind of change came of so many records, in one event or several, and no further than that.
+        """Read until each change type has come for the expected number of records, and not further.
 
-        What other people do to other records meanwhile is not told from it: in an org of one's own nobody does.
+        Changes to other records by other users are not distinguished; in an org of one's own there
+        are none.
         """
         found: list[Change] = []
         missing = dict.fromkeys(kinds, of)
@@ -125,10 +120,7 @@ class Watch:
 
 @contextmanager
 def watched(org: OrgUnderTest, topic: str) -> Iterator[Watch]:
-    """Watch a topic from now on, with credit for one event at a time.
-
-    What is not read is not paid for.
-    """
+    """Watch a topic from now on, with credit for one event at a time, which limits the cost."""
     with org.client.subscribe(
         topic_name=topic, replay_preset=pb.CUSTOM, replay_id=org.base(), num_requested=1
     ) as stream:

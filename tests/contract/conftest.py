@@ -1,7 +1,4 @@
-"""One suite for the emulator, which it always runs on, and for a real org, with `--org`.
-
-See docs/contract.md.
-"""
+"""One suite for the emulator, always, and for a real org, with `--org`; see docs/contract.md."""
 
 from __future__ import annotations
 
@@ -54,7 +51,7 @@ def org(pytestconfig: pytest.Config) -> Iterator[OrgUnderTest]:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what the run has cost the org."""
+    """Report the cost of the run for the org."""
     for one in config.stash.get(_ORGS, []):
         if one.emulator is None:
             spent = one.counter

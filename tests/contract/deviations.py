@@ -1,10 +1,9 @@
-"""Where the emulator knowingly does not do what a source says, test by test.
+"""Known deviations of the emulator from a source, test by test.
 
-Each is a strict expected failure: the day it passes, it fails the suite and must go from here. All
-are conflicts between what Salesforce documents and what live orgs were seen to do, or between two
-of its pages; the emulator then follows the live orgs and the newer page, and the knobs that make it
-follow the other source are named. On a real org nothing is expected to fail: that is what it is
-asked for.
+Each is a strict expected failure, which fails the suite once it passes and must then be removed.
+All are conflicts between Salesforce's documentation and live orgs, or between two of its pages; the
+emulator then follows the live orgs and the newer page, and the knobs for the other source are
+named. On a real org no failure is expected.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing_extensions import override
 
 
 class Deviation(NamedTuple):
-    """Why a test is not passed.
+    """Reason why a test fails.
 
     :param why: what the emulator does, and who says so.
     :param knobs: with these it passes.

@@ -1,7 +1,4 @@
-"""The emulator's org for the contract suite.
-
-What an org must have that somebody points the suite at.
-"""
+"""The emulator's org for the contract suite, with everything that the suite needs."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Furnished(NamedTuple):
-    """What there is, by the names of `OrgUnderTest`."""
+    """Contents of the org, by the names of `OrgUnderTest`."""
 
     topic: str
     channel: str
@@ -23,7 +20,7 @@ class Furnished(NamedTuple):
 
 
 def furnish(emulator: Emulator) -> Furnished:
-    """Define the throw-away event, a channel of it, an object whose changes are captured, a managed subscription."""
+    """Define the event, a channel, an object with change events, and a managed subscription."""
     topic = emulator.define_event("Contract__e", {TEXT: "Text"})
     emulator.define_channel("/event/Contract__chn", (topic,))
     emulator.define_object("Account")

@@ -1,7 +1,4 @@
-"""A managed subscription as tests use it.
-
-Taken when it is free, read up to now, left with what was read committed.
-"""
+"""A managed subscription for tests: taken when free, read up to now, left with a commit."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _RETRY_SECONDS = 0.1
 
 
 class Managed:
-    """A stream of the managed subscription that has nothing outstanding and has delivered everything there was.
+    """Managed stream without outstanding events that has delivered everything.
 
     :param place: replay id of the last event delivered.
     """
@@ -34,10 +31,7 @@ class Managed:
         self.place = place
 
     def commit(self, replay_id: bytes | None = None, **more: Any) -> str:
-        """Ask for a commit, of the last event unless another place is given.
-
-        The id of the request.
-        """
+        """Request a commit, by default of the last event, and return the request's id."""
         request = pb.CommitReplayRequest(
             commit_request_id=str(uuid.uuid4()),
             replay_id=self.place if replay_id is None else replay_id,
@@ -46,14 +40,14 @@ class Managed:
         return request.commit_request_id
 
     def answer(self) -> Any:
-        """Next response that is about a commit."""
+        """Next response with a commit result."""
         while True:
             response = self.stream.read()
             if response.HasField("commit_response"):
                 return response
 
     def take(self, events: int) -> list[Any]:
-        """Ask for so many events and read them."""
+        """Request and read `count` events."""
         self.stream.ask(num_requested=events)
         found = self.stream.take(events)
         self.place = found[-1].replay_id
@@ -62,7 +56,7 @@ class Managed:
 
 @contextmanager
 def managed(org: OrgUnderTest, *, leave: str = "committed") -> Iterator[Managed]:
-    """The org's managed subscription, read up to now, its place committed.
+    """The org's managed subscription, read up to now, with its position committed.
 
     :param leave: `committed`: when the block ends, commit the last place and half-close.
         `uncommitted`: half-close. `ended`: nothing, for the stream has ended.
@@ -85,7 +79,7 @@ def managed(org: OrgUnderTest, *, leave: str = "committed") -> Iterator[Managed]
 
 @contextmanager
 def taken(org: OrgUnderTest, client: Client | None = None, **first: Any) -> Iterator[Stream]:
-    """Stream that has asked for one event; whoever had the slot before is waited for.
+    """Stream that has requested one event; it waits for an earlier client's slot.
 
     :param first: fields of the first request, where it is not to ask for one event by the developer
         name. One that asks for nothing is followed by one that asks for one event.

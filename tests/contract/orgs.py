@@ -1,7 +1,4 @@
-"""The org under test: the emulator, or a real one that the environment names.
-
-Tests see no difference but in what they may spend.
-"""
+"""The org under test: the emulator or a real org. Tests differ only in their budget."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ TEXT = "Marker__c"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """What the documented seconds are where the suite runs.
-
-    These on a real org, shorter ones on the emulator.
-    """
+    """Durations of the suite: documented ones on a real org, shorter ones on the emulator."""
 
     keepalive: float = 270.0
     idle_close: float = 60.0
@@ -61,7 +55,7 @@ class Times:
     slot_hold: float = 15.0
     propagation: float = 300.0
     slack: float = 30.0
-    """How much later a thing may be than it must."""
+    """Tolerance of a time, in seconds."""
 
 
 QUICK = Times(
@@ -90,7 +84,7 @@ _KNOBS: dict[str, Any] = {
 
 @dataclass(kw_only=True, repr=False)
 class OrgUnderTest:
-    """An org, and what a test may do with it.
+    """An org, and the means of a test.
 
     :param connection: as Airflow knows it.
     :param topic: of the throw-away platform event.
@@ -150,7 +144,7 @@ class OrgUnderTest:
 
     @property
     def plaintext(self) -> bool:
-        """Whether the API is reached without TLS, as an emulator's may be."""
+        """True if the API is reached without TLS, which an emulator allows."""
         return bool((self.connection.get("extra") or {}).get("plaintext"))
 
     @cached_property
@@ -171,12 +165,12 @@ class OrgUnderTest:
         return {"authorization": f"Bearer {self.headers['accesstoken']}"}
 
     def rest(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
-        """Ask the org's REST API; `path` begins after the version."""
+        """Call the org's REST API; `path` begins after the version."""
         url = f"{self.headers['instanceurl']}/services/data/v62.0/{path}"
         return self.http.request(method, url, json=body, headers={**self.bearer, **headers})
 
     def query(self, soql: str) -> list[dict[str, Any]]:
-        """Records that the Tooling API finds."""
+        """Records found by the Tooling API."""
         answer = self.rest("GET", f"tooling/query/?q={quote(soql)}")
         assert answer.status_code == 200, answer.text
         return list(answer.json()["records"])
@@ -216,20 +210,17 @@ class OrgUnderTest:
         return pb.ProducerEvent(**{**values, **fields})
 
     def publish(self, *events: pb.ProducerEvent) -> list[bytes]:
-        """Publish, and see that all were taken; their replay ids."""
+        """Publish events, check their results and return the replay ids."""
         answer = self.client.publish(self.topic, *events)
         assert not [one.error.msg for one in answer.results if one.HasField("error")]
         return [one.replay_id for one in answer.results]
 
     def base(self) -> bytes:
-        """A place after everything that was on the topic.
-
-        The replay id of an event that no test reads.
-        """
+        """Replay id after everything on the topic so far, of an event that no test reads."""
         return self.publish(self.event("base"))[0]
 
     def after(self, replay_id: bytes, num_requested: int, **more: Any) -> wire.Stream:
-        """Stream of what comes after a place."""
+        """Stream of the events after a replay id."""
         return self.client.subscribe(
             topic_name=more.pop("topic", self.topic),
             replay_preset=pb.CUSTOM,
@@ -238,9 +229,10 @@ class OrgUnderTest:
         )
 
     def begun(self, stream: wire.Stream) -> None:
-        """Wait until a stream that starts with what comes next has begun, and see that nothing comes.
+        """Wait until a stream from LATEST has begun, and check that nothing comes.
 
-        No response says so. Where the first keepalive is long in coming, some seconds must do.
+        No response confirms the start. If the first keepalive takes long, some seconds must
+        suffice.
         """
         if self.times.keepalive < _BEGUN_SECONDS:
             assert not stream.read(self.times.keepalive + self.times.slack).events
@@ -251,9 +243,7 @@ class OrgUnderTest:
 
     @contextmanager
     def set_up(self, why_not: str, **knobs: Any) -> Iterator[OrgUnderTest]:
-        """Another org that is set up in a certain way.
-
-        A real one cannot be, and the test is skipped there.
+        """Another org with a certain setup; on a real org the test is skipped.
 
         :param why_not: what it would take there.
         """
@@ -263,9 +253,7 @@ class OrgUnderTest:
             yield other
 
     def staged(self, why_not: str) -> Emulator:
-        """The emulator, to let something happen in its org.
-
-        A real one cannot be made to, and the test is skipped there.
+        """The emulator, to cause an event in its org; on a real org the test is skipped.
 
         :param why_not: what it would take there.
         """
@@ -282,20 +270,17 @@ class OrgUnderTest:
         return value
 
     def need_grant(self, *auths: str) -> None:
-        """See that the connection logs in this way, else skip; the emulator has them all."""
+        """Skip the test unless the connection logs in this way; the emulator has all ways."""
         if self.door.auth not in auths:
             _skip(f"the connection logs in by {self.door.auth}, not by {' or '.join(auths)}")
 
     def wait_long(self, seconds: float) -> None:
-        """See that the test may wait so long, else skip."""
+        """Skip the test unless it may wait this long."""
         if seconds > _LONG_SECONDS and not self.patient:
             _skip(f"takes {seconds / 60:.0f} minutes; {PATIENT}=1 waits for it")
 
     def by(self, auth: str) -> Door:
-        """Another way into the emulator's org.
-
-        On a real one the connection's own, or the test is skipped.
-        """
+        """Another login to the emulator's org; on a real org its own, or the test is skipped."""
         if self.emulator is not None:
             return Door.of(self.emulator.connection(auth))
         self.need_grant(auth)
@@ -304,7 +289,7 @@ class OrgUnderTest:
 
 @contextmanager
 def emulated(*, tls: bool = False, **knobs: Any) -> Iterator[OrgUnderTest]:
-    """An org of an emulator that has all a test can ask for, with its waits shortened."""
+    """An org of an emulator with everything that a test can need, and shortened waits."""
     from tests.contract.emulated import furnish
 
     with Emulator(tls=tls, knobs=Knobs(**{**_KNOBS, **knobs})) as emulator:
@@ -324,7 +309,7 @@ def emulated(*, tls: bool = False, **knobs: Any) -> Iterator[OrgUnderTest]:
 
 
 def check_given(environment: Mapping[str, str]) -> None:
-    """See that the environment names a real org.
+    """Check that the environment names a real org.
 
     :raises pytest.UsageError: when it does not, or not well.
     """
@@ -370,7 +355,7 @@ def given(environment: Mapping[str, str] = os.environ) -> Iterator[OrgUnderTest]
 
 @cache
 def _trusting(ca_file: str | None) -> ssl.SSLContext:
-    """What HTTPS trusts; to read the usual authorities takes a tenth of a second, which many clients can share."""
+    """Trust of HTTPS; reading the usual authorities takes 0.1 s, so clients share it."""
     return ssl.create_default_context(cafile=ca_file) if ca_file else httpx.create_ssl_context()
 
 

@@ -1,4 +1,4 @@
-"""A bare client of the Streaming API: Bayeux messages as JSON over HTTP, with cookies."""
+"""A minimal client of the Streaming API: Bayeux messages as JSON over HTTP, with cookies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLL_SECONDS = 110.0 + ANSWER_SECONDS
 
 
 class Poller:
-    """Talks to an org's CometD endpoint.
+    """Client of an org's CometD endpoint.
 
     :param headers: in place of the token of the run.
     :param path: of the endpoint.
@@ -41,11 +41,11 @@ class Poller:
         self.client_id = ""
 
     def post(self, *messages: Message) -> httpx.Response:
-        """Send messages as they are."""
+        """Send messages unchanged."""
         return self.http.post(self.url, json=list(messages), timeout=POLL_SECONDS)
 
     def say(self, channel: str, **fields: Any) -> list[Message]:
-        """Send one message of this client; the messages of the answer."""
+        """Send one message of this client and return the messages of the answer."""
         client = {"clientId": self.client_id} if self.client_id else {}
         message = {"channel": channel, "id": str(next(self._ids)), **client, **fields}
         answer = self.post(message)
@@ -69,13 +69,13 @@ class Poller:
         return self.say("/meta/connect", **{"connectionType": "long-polling", **changed})
 
     def subscribe(self, channel: str, replay: Any = None) -> Message:
-        """Subscribe; from a place, where one is given."""
+        """Subscribe, optionally from a replay id."""
         ext = {} if replay is None else {"ext": {"replay": {channel: replay}}}
         found = self.say("/meta/subscribe", subscription=channel, **ext)
         return found[-1]
 
     def take(self, count: int) -> list[Message]:
-        """Connect until so many events came."""
+        """Connect until `count` events have come."""
         found: list[Message] = []
         while len(found) < count:
             answers = self.connect()
@@ -86,10 +86,7 @@ class Poller:
 
 @contextmanager
 def polling(org: OrgUnderTest, **more: Any) -> Iterator[Poller]:
-    """A client after handshake and first connect, which leaves properly.
-
-    An org has few places for such clients.
-    """
+    """Client after its handshake and first connect; it disconnects, because orgs limit clients."""
     client = Poller(org, **more)
     with client.http:
         assert client.handshake()["successful"]
@@ -101,5 +98,5 @@ def polling(org: OrgUnderTest, **more: Any) -> Iterator[Poller]:
 
 
 def place(replay_id: bytes) -> int:
-    """A replay id of the Pub/Sub API as the Streaming API has it."""
+    """Replay id of the Pub/Sub API in the Streaming API's form."""
     return int.from_bytes(replay_id[:8], "big")

@@ -1,7 +1,4 @@
-"""Logging in by plain HTTP, from what an Airflow connection of this provider says.
-
-Grants, userinfo and SOAP, without our client.
-"""
+"""Logins over plain HTTP from an Airflow connection: grants, userinfo and SOAP."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _SOAP = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Door:
-    """Where and with what to log in.
+    """Host and secrets of a login.
 
     :param host: URL of the login host, or of the org's My Domain.
     :param values: `login`, `password` and the connection's extras.
@@ -40,7 +37,7 @@ class Door:
 
     @classmethod
     def of(cls, connection: Mapping[str, Any]) -> Door:
-        """From a connection as `airflow connections add --conn-json` takes it."""
+        """Build from a connection in the form of `airflow connections add --conn-json`."""
         extra = dict(connection.get("extra") or {})
         values = {name: str(value) for name, value in extra.items()}
         for name in ("login", "password"):
@@ -87,7 +84,7 @@ class Door:
         return jwt.encode({**claims, **changed}, key, algorithm="RS256")
 
     def headers(self, http: httpx.Client) -> dict[str, str]:
-        """Log in; the three headers."""
+        """Log in and return the three headers."""
         if self.auth == "session":
             org_id = self.values.get("org_id") or self.values["session_token"].partition("!")[0]
             return _headers(self.values["session_token"], self.values["instance_url"], org_id)
@@ -116,14 +113,14 @@ class Door:
 
 
 def token(http: httpx.Client, host: str, form: Mapping[str, str]) -> httpx.Response:
-    """Ask the token endpoint."""
+    """Call the token endpoint."""
     return http.post(f"{host}/services/oauth2/token", data=dict(form))
 
 
 def soap_login(
     http: httpx.Client, host: str, username: str, password: str, *, version: str = "57.0"
 ) -> httpx.Response:
-    """Ask SOAP login()."""
+    """Call SOAP login()."""
     body = _SOAP.format(username=escape(username), password=escape(password))
     headers = {"content-type": "text/xml", "SOAPAction": "Login"}
     return http.post(f"{host}/services/Soap/u/{version}/", content=body, headers=headers)

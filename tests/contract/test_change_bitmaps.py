@@ -1,6 +1,6 @@
-"""Bitmaps of compounds, and long texts that come as what differs.
+"""Bitmaps of compounds, and diffs of long texts.
 
-On a real org one record is made, changed twice and deleted.
+On a real org one record is created, changed twice and deleted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOPIC = "/data/ContactChangeEvent"
 
 
 class Story(NamedTuple):
-    """What came of a record whose address changed, and then one line of its long text."""
+    """Events of a record whose address changed, and then one line of its long text."""
 
     created: Change
     moved: Change
@@ -58,7 +58,7 @@ def story(org: OrgUnderTest) -> Story:
 
 
 def test_a_new_compound_comes_whole(story: Story) -> None:
-    """As a record with its members, those without a value null.
+    """A new compound is a record of all its members, null without a value.
 
     Source: Event Deserialization Considerations page.
     """
@@ -67,7 +67,7 @@ def test_a_new_compound_comes_whole(story: Story) -> None:
 
 
 def test_members_of_a_compound_have_a_bitmap_of_their_own(story: Story) -> None:
-    """`n-0x...`: n is the compound's place, its own bit is not set.
+    """`n-0x...` is the bitmap of the compound at position n, whose own bit is not set.
 
     Source: Event Deserialization Considerations page.
     """
@@ -80,7 +80,7 @@ def test_members_of_a_compound_have_a_bitmap_of_their_own(story: Story) -> None:
 
 
 def test_the_bitmap_of_the_fields_comes_before_those_of_members(story: Story) -> None:
-    """Salesforce's Node client reads an array that begins otherwise as empty.
+    """The fields' bitmap is first, because Salesforce's Node client requires it.
 
     Source: That client, examples of the guide.
     """
@@ -90,7 +90,7 @@ def test_the_bitmap_of_the_fields_comes_before_those_of_members(story: Story) ->
 
 
 def test_a_member_set_to_null_is_named(story: Story) -> None:
-    """By a bitmap of the compound in `nulledFields`.
+    """A member set to null is in the compound's bitmap of `nulledFields`.
 
     Source: Event Deserialization Considerations page.
     """
@@ -101,13 +101,16 @@ def test_a_member_set_to_null_is_named(story: Story) -> None:
 
 
 def test_members_that_did_not_change_are_null(story: Story) -> None:
-    """As fields that did not. Source: Change Data Capture guide."""
+    """Unchanged members are null, like unchanged fields. Source: Change Data Capture guide."""
     assert story.moved.record["BillingAddress"]["Country"] is None
     assert story.moved.record["Name"] is None
 
 
 def test_a_long_text_can_be_made_of_what_came(story: Story) -> None:
-    """It comes whole or, where `diffFields` names it, as a unified diff with the hash of what it makes. Source: CDC guide, v67."""
+    """A long text is whole, or a unified diff with the hash of its result.
+
+    Source: CDC guide, v67.
+    """
     came = story.rewritten.record["Description"]
     assert "Description" in story.rewritten.named("changedFields")
     if "Description" in story.rewritten.named("diffFields"):
@@ -116,7 +119,7 @@ def test_a_long_text_can_be_made_of_what_came(story: Story) -> None:
 
 
 def test_a_long_text_comes_as_what_differs(org: OrgUnderTest, story: Story) -> None:
-    """One line of forty: `--- `, `+++ ` with the hash, then hunks.
+    """A diff of one line in forty has `--- `, `+++ ` with the hash, then hunks.
 
     Source: Change Data Capture guide, v67.
     """
@@ -129,7 +132,7 @@ def test_a_long_text_comes_as_what_differs(org: OrgUnderTest, story: Story) -> N
 
 
 def _patched(before: str, diff: str) -> str:
-    """What a unified diff makes of a text, held against its hash."""
+    """Apply a unified diff to a text, and check its hash."""
     lines, result, at = before.splitlines(), [], 0
     _, new, *body = diff.splitlines()
     for one in body:
@@ -162,7 +165,7 @@ def _patched(before: str, diff: str) -> str:
 def test_a_text_that_changed_much_comes_whole(
     org: OrgUnderTest, change: Callable[[str], str], why: str
 ) -> None:
-    """Where the diff would save little. Source: Change Data Capture guide, v67."""
+    """A mostly changed text is sent whole. Source: Change Data Capture guide, v67."""
     emulator = org.staged("it may send any text whole")
     base, before = org.base(), "\n".join(LINES)
     record = emulator.create("Account", {"Name": why, "Description": before})
@@ -174,7 +177,7 @@ def test_a_text_that_changed_much_comes_whole(
 
 
 def test_a_persons_name_is_a_compound(org: OrgUnderTest) -> None:
-    """Of a contact `Name` is a record, and a changed member has a bit of it.
+    """A contact's `Name` is a record, and a changed member has a bit in it.
 
     Source: Event Deserialization Considerations page.
     """

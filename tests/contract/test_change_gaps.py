@@ -1,7 +1,4 @@
-"""Change events that do not come of one plain change.
-
-Gaps, overflow, wildcards, undeletion, person accounts.
-"""
+"""Change events of special kinds: gaps, overflow, wildcards, undeletion, person accounts."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ NO_RECORD = "000000000000000AAA"
 
 
 class Gaps(NamedTuple):
-    """A record that lived unseen, and what was told of it."""
+    """A record whose changes were gaps, and its events."""
 
     record_id: str
     changes: list[Change]
@@ -28,10 +25,7 @@ class Gaps(NamedTuple):
 
 @pytest.fixture(scope="module")
 def gaps(org: OrgUnderTest) -> Gaps:
-    """A record is made, changed, deleted and taken back, and each change is a gap.
-
-    Then one is too large for an event.
-    """
+    """A record's creation, update, deletion and undeletion as gaps, then a too large event."""
     emulator = org.staged(NOT_ON_DEMAND)
     base = org.base()
     record = emulator.create("Account", {"Name": "Gap"}, gap=True)
@@ -48,7 +42,7 @@ def _told(org: OrgUnderTest, base: bytes, count: int, topic: str = TOPIC) -> lis
 
 
 def test_each_change_has_its_gap(gaps: Gaps) -> None:
-    """GAP_ and the kind of change, with the record's id.
+    """A gap event has GAP_ and the change type, with the record's id.
 
     Source: Change Data Capture guide (gap events).
     """
@@ -57,19 +51,25 @@ def test_each_change_has_its_gap(gaps: Gaps) -> None:
 
 
 def test_a_change_too_large_for_an_event_is_a_gap(gaps: Gaps) -> None:
-    """Above 1 MB. Source: Change Data Capture guide (gap events), Allocations page."""
+    """A change above 1 MB is a gap event.
+
+    Source: Change Data Capture guide (gap events), Allocations page.
+    """
     assert gaps.changes[4].what == ("GAP_UPDATE", (gaps.record_id,))
 
 
 def test_a_gap_says_no_more(gaps: Gaps) -> None:
-    """All fields are null and the bitmaps empty. Source: Change Data Capture guide (gap events)."""
+    """All fields of a gap event are null and its bitmaps are empty.
+
+    Source: Change Data Capture guide (gap events).
+    """
     for change in gaps.changes:
         assert change.values == {}
         assert [change.header[name] for name in BITMAPS] == [[], [], []]
 
 
 def test_a_gap_has_the_rest_of_the_header(gaps: Gaps) -> None:
-    """Time, user and transaction: the record's LastModifiedDate is compared with the time.
+    """A gap event has time, user and transaction, to compare with the record.
 
     Source: Change Data Capture guide.
     """
@@ -82,7 +82,7 @@ def test_a_gap_has_the_rest_of_the_header(gaps: Gaps) -> None:
 
 
 def test_too_many_changes_of_a_transaction_overflow(org: OrgUnderTest) -> None:
-    """The first 100,000 come, and for the rest one event of each object, without a record.
+    """Changes beyond 100,000 are one event per object, without a record.
 
     Source: Change Data Capture guide.
     """
@@ -107,7 +107,7 @@ def test_too_many_changes_of_a_transaction_overflow(org: OrgUnderTest) -> None:
 
 
 def test_all_records_at_once_are_a_wildcard(org: OrgUnderTest) -> None:
-    """A field's conversion that loses data is one event of `a00*`.
+    """A field conversion with data loss is one event of `a00*`.
 
     Source: Change Data Capture guide (change event header).
     """
@@ -122,7 +122,10 @@ def test_all_records_at_once_are_a_wildcard(org: OrgUnderTest) -> None:
 
 
 def test_an_undeleted_record_comes_whole(org: OrgUnderTest) -> None:
-    """As a new one does, and without bitmaps. Source: Change Data Capture guide."""
+    """An undeletion has all fields, like a creation, and no bitmaps.
+
+    Source: Change Data Capture guide.
+    """
     emulator = org.staged("REST has no undelete")
     base = org.base()
     record = emulator.create("Account", {"Name": "Back", "BillingCity": "Porto"})
@@ -135,7 +138,7 @@ def test_an_undeleted_record_comes_whole(org: OrgUnderTest) -> None:
 
 
 def test_a_person_is_an_account_and_a_contact(org: OrgUnderTest) -> None:
-    """Each has its event, and the account's name is a record then; a company's is text.
+    """Account and contact each have an event, and the account's name is a record.
 
     Source: Change Data Capture guide.
     """

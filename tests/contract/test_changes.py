@@ -1,6 +1,6 @@
-"""Change events: how a change of a record comes over the Pub/Sub API.
+"""Change events: one record's changes over the Pub/Sub API.
 
-On a real org one record is made, changed and deleted.
+On a real org one record is created, changed and deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CALL = {"Sforce-Call-Options": "client=contract"}
 
 
 class Story(NamedTuple):
-    """What came of one record that was made, changed, emptied of what was changed, and deleted."""
+    """Events of a record that was created, changed, emptied and deleted."""
 
     record_id: str
     created: Change
@@ -36,7 +36,7 @@ def story(org: OrgUnderTest) -> Story:
 
 
 def lived(org: OrgUnderTest) -> Story:
-    """Make, change and delete a record over REST, and read the four events; four deliveries."""
+    """Create, change and delete a record over REST, and read its four events."""
     entity = org.need("entity")
     with watched(org, f"/data/{entity}ChangeEvent") as watch:
         made = org.rest("POST", f"sobjects/{entity}", {"Name": f"Contract {uuid.uuid4()}"}, **_CALL)
@@ -52,7 +52,7 @@ def lived(org: OrgUnderTest) -> Story:
 
 
 def test_the_header_is_the_first_field(story: Story) -> None:
-    """Bit 0 of every bitmap.
+    """The header is bit 0 of every bitmap.
 
     Source: Event Deserialization Considerations page, schemas of live orgs.
     """
@@ -60,13 +60,16 @@ def test_the_header_is_the_first_field(story: Story) -> None:
 
 
 def test_all_other_fields_may_be_null(story: Story) -> None:
-    """CreatedDate too. Source: schemas of live orgs."""
+    """All other fields are nullable, also CreatedDate. Source: schemas of live orgs."""
     for field in story.created.schema["fields"][1:]:
         assert field["type"][0] == "null"
 
 
 def test_the_header_names_entity_and_record(org: OrgUnderTest, story: Story) -> None:
-    """With ids of 18 characters. Source: Change Event Header Fields page."""
+    """The header has the entity and 18-character record ids.
+
+    Source: Change Event Header Fields page.
+    """
     for change in story[1:]:
         assert change.header["entityName"] == org.entity
         assert change.header["recordIds"] == [story.record_id]
@@ -75,20 +78,23 @@ def test_the_header_names_entity_and_record(org: OrgUnderTest, story: Story) -> 
 
 
 def test_transactions_are_told_apart(story: Story) -> None:
-    """Each has a key of its own and numbers from 1. Source: Change Event Header Fields page."""
+    """Each transaction has a key of its own and numbers from 1.
+
+    Source: Change Event Header Fields page.
+    """
     headers = [one.header for one in story[1:]]
     assert len({one["transactionKey"] for one in headers}) == 4
     assert [one["sequenceNumber"] for one in headers] == [1, 1, 1, 1]
 
 
 def test_commit_times_are_whole_seconds_in_milliseconds(story: Story) -> None:
-    """Source: live logs."""
+    """Commit times are whole seconds in milliseconds. Source: live logs."""
     assert story.created.header["commitTimestamp"] % 1000 == 0
     assert story.created.header["commitTimestamp"] > 1_600_000_000_000
 
 
 def test_the_origin_names_api_and_client(story: Story) -> None:
-    """The API with its version, and the client where the request named one.
+    """The origin has the API's version, and the client if the request named it.
 
     Source: Change Event Header Fields page, live logs.
     """
@@ -98,10 +104,7 @@ def test_the_origin_names_api_and_client(story: Story) -> None:
 
 
 def test_commit_numbers_may_not_fit_into_a_double(story: Story) -> None:
-    """They have grown beyond 2^53 and are no unique ids; a later commit has a greater one.
-
-    Source: Live logs since 2025.
-    """
+    """Commit numbers exceed 2^53, grow, and are not unique. Source: Live logs since 2025."""
     numbers = [one.header["commitNumber"] for one in story[1:]]
     assert numbers == sorted(numbers)
     assert numbers[0] > 2**53
@@ -109,18 +112,21 @@ def test_commit_numbers_may_not_fit_into_a_double(story: Story) -> None:
 
 @pytest.mark.parametrize("kind", ["created", "deleted"])
 def test_only_updates_have_bitmaps(story: Story, kind: str) -> None:
-    """All three arrays are empty otherwise. Source: Change Event Header Fields page."""
+    """All three arrays are empty except in updates. Source: Change Event Header Fields page."""
     header = getattr(story, kind).header
     assert [header[name] for name in BITMAPS] == [[], [], []]
 
 
 def test_a_new_record_comes_whole(story: Story) -> None:
-    """All fields that have a value, those of the system too. Source: Change Data Capture guide."""
+    """A creation has all fields with a value, including system fields.
+
+    Source: Change Data Capture guide.
+    """
     assert {"Name", "OwnerId", "CreatedDate", "CreatedById"} <= set(story.created.values)
 
 
 def test_an_update_has_a_bitmap(story: Story) -> None:
-    """Upper-case hex of whole bytes; bits are fields of its own schema.
+    """A bitmap is upper-case hex of whole bytes; bits are fields of its schema.
 
     Source: Event Deserialization Considerations page.
     """
@@ -134,13 +140,16 @@ def test_an_update_has_a_bitmap(story: Story) -> None:
 
 
 def test_the_header_is_never_in_a_bitmap(story: Story) -> None:
-    """Its bit is the lowest. Source: Event Deserialization Considerations page."""
+    """The header's bit, the lowest, is never set.
+
+    Source: Event Deserialization Considerations page.
+    """
     for change in (story.updated, story.emptied):
         assert HEADER not in {name for bitmaps in BITMAPS for name in change.named(bitmaps)}
 
 
 def test_a_field_set_to_null_is_named(story: Story) -> None:
-    """In `nulledFields`: its value alone would not tell it from one that did not change.
+    """A field set to null is in `nulledFields`, to distinguish it from an unchanged one.
 
     Source: Change Event Header Fields page.
     """
@@ -149,12 +158,12 @@ def test_a_field_set_to_null_is_named(story: Story) -> None:
 
 
 def test_what_did_not_change_is_null(story: Story) -> None:
-    """An update has what changed alone. Source: Change Data Capture guide."""
+    """An update has only the changed fields. Source: Change Data Capture guide."""
     assert story.updated.record["Name"] is None
 
 
 def test_a_deleted_record_comes_without_fields(story: Story) -> None:
-    """Source: Change Data Capture guide."""
+    """A deletion has no fields. Source: Change Data Capture guide."""
     assert not any(
         value
         for name, value in story.deleted.record.items()
@@ -163,7 +172,7 @@ def test_a_deleted_record_comes_without_fields(story: Story) -> None:
 
 
 def test_kinds_of_change(story: Story) -> None:
-    """The enumeration begins with nine symbols.
+    """The ChangeType enumeration begins with nine symbols.
 
     Source: Change Event Header Fields page, schemas of live orgs.
     """
@@ -171,12 +180,18 @@ def test_kinds_of_change(story: Story) -> None:
 
 
 def test_there_are_nine_kinds_of_change(story: Story) -> None:
-    """And no more. Source: Change Event Header Fields page."""
+    """The ChangeType enumeration has exactly nine symbols.
+
+    Source: Change Event Header Fields page.
+    """
     assert len(_symbols(story)) == 9
 
 
 def test_the_tenth_kind_of_change_is_reserved(story: Story) -> None:
-    """It is SNAPSHOT, and no event has it. Source: schemas of live orgs since 2026."""
+    """The tenth symbol is SNAPSHOT, and no event has it.
+
+    Source: schemas of live orgs since 2026.
+    """
     assert _symbols(story)[9:] == ["SNAPSHOT"]
 
 
@@ -187,11 +202,11 @@ def _symbols(story: Story) -> list[str]:
 
 
 def test_a_change_event_has_a_uuid(story: Story) -> None:
-    """In `event.id`. Source: live logs of two clients."""
+    """A change event has a UUID in `event.id`. Source: live logs of two clients."""
     event_id = story.created.event.event.id
     assert str(uuid.UUID(event_id)) == event_id
 
 
 def test_a_change_event_has_no_id(story: Story) -> None:
-    """`event.id` is not there. Source: event message durability page."""
+    """A change event has no `event.id`. Source: event message durability page."""
     assert not story.created.event.event.id

@@ -1,6 +1,6 @@
-"""The Streaming API on the same bus: sessions, and what is delivered in which shape.
+"""The Streaming API on the same bus: sessions and events.
 
-On a real org some ten deliveries.
+On a real org about ten deliveries.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z"
 
 
 def test_a_handshake_gives_a_client_id(org: OrgUnderTest) -> None:
-    """With the extension for replay, and without advice.
+    """A handshake returns a client id and the replay extension, without advice.
 
     Source: Streaming API guide (handshake), messages of live orgs.
     """
@@ -39,7 +39,7 @@ def test_a_handshake_gives_a_client_id(org: OrgUnderTest) -> None:
 
 
 def test_the_first_connect_is_answered_at_once(org: OrgUnderTest) -> None:
-    """With the advice to poll again, for up to 110 s each.
+    """The first connect is answered at once, with advice for polls of up to 110 s.
 
     Source: Streaming API guide (clients and timeouts), messages of live orgs.
     """
@@ -55,33 +55,42 @@ def test_the_first_connect_is_answered_at_once(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("word", ["", "/", "/handshake"])
 def test_words_behind_the_version_do_not_matter(org: OrgUnderTest, word: str) -> None:
-    """Clients of the CometD project append the kind of message. Source: those clients."""
+    """Words after the version do not matter; CometD clients append the message type.
+
+    Source: those clients.
+    """
     with polling(org, path=f"/cometd/62.0{word}") as client:
         assert client.client_id
 
 
 @pytest.mark.parametrize("version", ["23.0", "36.0"])
 def test_versions_that_have_ended_are_routed_to_the_newest(org: OrgUnderTest, version: str) -> None:
-    """A client of an old version goes on. Source: Streaming API end-of-life page (v264)."""
+    """A client of an ended version is routed to the newest one.
+
+    Source: Streaming API end-of-life page (v264).
+    """
     with polling(org, path=f"/cometd/{version}") as client:
         assert client.client_id
 
 
 def test_a_token_may_come_without_a_scheme(org: OrgUnderTest) -> None:
-    """The session id alone. Source: EMP-Connector, `EmpConnector.java` and `LoginHelper.java`."""
+    """A token is accepted without a scheme.
+
+    Source: EMP-Connector, `EmpConnector.java` and `LoginHelper.java`.
+    """
     with polling(org, headers={"authorization": org.headers["accesstoken"]}) as client:
         assert client.client_id
 
 
 def test_a_token_may_be_called_oauth(org: OrgUnderTest) -> None:
-    """`Authorization: OAuth` and the session id. Source: Streaming API guide."""
+    """A token is accepted with the scheme `OAuth`. Source: Streaming API guide."""
     header = {"authorization": f"OAuth {org.headers['accesstoken']}"}
     with polling(org, headers=header) as client:
         assert client.client_id
 
 
 def test_who_disconnects_is_unknown_then(org: OrgUnderTest) -> None:
-    """The session is gone at once; the advice is to shake hands.
+    """After a disconnect the client is unknown and is advised to shake hands.
 
     Source: Bayeux protocol, messages of live orgs.
     """
@@ -99,7 +108,7 @@ def test_who_disconnects_is_unknown_then(org: OrgUnderTest) -> None:
 
 
 def test_an_event_comes_as_json(org: OrgUnderTest) -> None:
-    """Its schema, its payload with times as text, and beside it UUID and replay id.
+    """An event has its schema, its payload with text times, UUID and replay id.
 
     Source: Platform Events guide, messages of live orgs.
     """
@@ -119,7 +128,7 @@ def test_an_event_comes_as_json(org: OrgUnderTest) -> None:
 
 
 def test_a_place_of_the_one_api_is_one_of_the_other(org: OrgUnderTest) -> None:
-    """Strictly after a replay id, as a number.
+    """A numeric replay id of the Pub/Sub API is a valid start, strictly after it.
 
     Source: Streaming API guide (durability), messages of live orgs.
     """
@@ -133,7 +142,7 @@ def test_a_place_of_the_one_api_is_one_of_the_other(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("replay", [None, -1], ids=["nothing said", "-1"])
 def test_a_subscription_begins_with_what_comes_next(org: OrgUnderTest, replay: int | None) -> None:
-    """-1, or nothing. Source: Streaming API guide (durability)."""
+    """-1, or no replay id, starts with new events. Source: Streaming API guide (durability)."""
     org.publish(org.event("before"))
     with polling(org) as client:
         client.subscribe(org.topic, replay)
@@ -144,7 +153,7 @@ def test_a_subscription_begins_with_what_comes_next(org: OrgUnderTest, replay: i
 
 
 def test_all_that_is_kept_can_be_had(org: OrgUnderTest) -> None:
-    """-2: the oldest first. Source: Streaming API guide (durability)."""
+    """-2 starts with the oldest retained event. Source: Streaming API guide (durability)."""
     emulator = org.staged("all that is kept would be delivered")
     topic = emulator.define_event("Kept_Polled__e", {})
     places = [place(one) for one in emulator.publish(topic, [{}, {}, {}])]
@@ -155,7 +164,7 @@ def test_all_that_is_kept_can_be_had(org: OrgUnderTest) -> None:
 
 
 def test_what_is_unsubscribed_from_comes_no_more(org: OrgUnderTest) -> None:
-    """Another channel of the session is not affected. Source: Bayeux protocol."""
+    """An unsubscribe ends one channel and not the others. Source: Bayeux protocol."""
     emulator = org.staged("another event would be published")
     other = emulator.define_event("Other_Polled__e", {})
     with polling(org) as client:
@@ -169,7 +178,7 @@ def test_what_is_unsubscribed_from_comes_no_more(org: OrgUnderTest) -> None:
 
 
 def test_a_channels_events_say_which_they_are(org: OrgUnderTest) -> None:
-    """In `EventApiName`; on the event's own channel there is none.
+    """A custom channel's events have `EventApiName`; an event's own channel has none.
 
     Source: Platform Events guide (custom channels).
     """
@@ -183,7 +192,7 @@ def test_a_channels_events_say_which_they_are(org: OrgUnderTest) -> None:
 
 
 def test_a_change_comes_with_names(org: OrgUnderTest) -> None:
-    """Instead of bitmaps; what did not change is not there.
+    """A change event has names for bitmaps and leaves unchanged fields out.
 
     Source: Change Data Capture guide, messages of live orgs.
     """
@@ -206,7 +215,7 @@ def test_a_change_comes_with_names(org: OrgUnderTest) -> None:
 
 
 def test_a_diff_is_in_an_object_of_its_own(org: OrgUnderTest) -> None:
-    """`{"diff": ...}` in place of the text. Source: Change Data Capture guide."""
+    """A diff is `{"diff": ...}` instead of the text. Source: Change Data Capture guide."""
     emulator = org.staged("it may send the text whole too")
     lines = [f"Line {number} of a story that is sent in parts." for number in range(40)]
     record = emulator.create("Account", {"Name": "A", "Description": "\n".join(lines)})

@@ -1,4 +1,4 @@
-"""What the Streaming API refuses, and how it says so. Nothing here is delivered."""
+"""Refusals of the Streaming API. No event is delivered here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REMEDY = "Please provide a valid ID, -2 to replay all events, or -1 to replay on
 
 
 def _denied(org: OrgUnderTest, **more: Any) -> str:
-    """Why a handshake fails that must fail."""
+    """Reason of a denied handshake."""
     client = Poller(org, **more)
     with client.http:
         answer = client.handshake()
@@ -36,7 +36,7 @@ def _denied(org: OrgUnderTest, **more: Any) -> str:
 def test_a_handshake_needs_a_good_token(
     org: OrgUnderTest, headers: dict[str, str], why: str
 ) -> None:
-    """The reason is in the answer's extension.
+    """A handshake with an invalid token has its reason in the answer's extension.
 
     Source: Streaming API guide (error codes), messages of live orgs.
     """
@@ -44,24 +44,27 @@ def test_a_handshake_needs_a_good_token(
 
 
 def test_the_url_has_a_version(org: OrgUnderTest) -> None:
-    """A URL without one is refused. Source: Streaming API guide (error codes)."""
+    """A URL without a version is refused. Source: Streaming API guide (error codes)."""
     assert _denied(org, path="/cometd").startswith("400::API version in the URI is mandatory.")
 
 
 def test_the_version_is_not_too_old(org: OrgUnderTest) -> None:
-    """22.0 is refused. Source: Streaming API guide (error codes)."""
+    """Version 22.0 is refused. Source: Streaming API guide (error codes)."""
     why = "400::Unsupported API version. Only API versions '37.0' and later"
     assert _denied(org, path="/cometd/22.0").startswith(why)
 
 
 def test_versions_before_37_are_refused(org: OrgUnderTest) -> None:
-    """36.0 is refused. Source: Streaming API guide (error codes)."""
+    """Version 36.0 is refused. Source: Streaming API guide (error codes)."""
     why = "400::Unsupported API version. Only API versions '37.0' and later"
     assert _denied(org, path="/cometd/36.0").startswith(why)
 
 
 def test_a_connect_is_for_known_clients(org: OrgUnderTest) -> None:
-    """An id nobody was given. Source: Streaming API guide (error codes), messages of live orgs."""
+    """A connect with an unknown client id is refused.
+
+    Source: Streaming API guide (error codes), messages of live orgs.
+    """
     with polling(org) as client:
         [answer] = client.connect(clientId="3ll1nobody")
     assert answer["error"] == "403::Unknown client"
@@ -69,14 +72,14 @@ def test_a_connect_is_for_known_clients(org: OrgUnderTest) -> None:
 
 
 def test_who_subscribes_has_shaken_hands(org: OrgUnderTest) -> None:
-    """Before anything else. Source: Streaming API guide (error codes)."""
+    """A subscription before a handshake is refused. Source: Streaming API guide (error codes)."""
     client = Poller(org)
     with client.http:
         assert client.subscribe(org.topic)["error"] == "403::Client has not completed handshake"
 
 
 def test_a_session_needs_its_cookies(org: OrgUnderTest) -> None:
-    """One that is missing is named. Source: Streaming API guide (error codes)."""
+    """A missing cookie is named in the refusal. Source: Streaming API guide (error codes)."""
     with polling(org) as client:
         kept = dict(client.http.cookies)
         client.http.cookies.clear()
@@ -89,7 +92,10 @@ def test_a_session_needs_its_cookies(org: OrgUnderTest) -> None:
 
 
 def test_there_is_long_polling_alone(org: OrgUnderTest) -> None:
-    """Another type of connection is refused. Source: Streaming API guide (error codes)."""
+    """A connection type other than long polling is refused.
+
+    Source: Streaming API guide (error codes).
+    """
     with polling(org) as client:
         [answer] = client.connect(connectionType="websocket")
     assert answer["error"].startswith("400::Invalid connection type")
@@ -107,7 +113,10 @@ def test_there_is_long_polling_alone(org: OrgUnderTest) -> None:
     ids=["unknown", "no slash", "nothing", "of the protocol", "generic"],
 )
 def test_a_channel_that_is_not_there(org: OrgUnderTest, channel: str, why: str) -> None:
-    """The session goes on. Source: Streaming API guide (error codes)."""
+    """A subscription to a missing channel is refused, and the session continues.
+
+    Source: Streaming API guide (error codes).
+    """
     with polling(org) as client:
         answer = client.subscribe(channel)
         assert not answer["successful"]
@@ -116,19 +125,25 @@ def test_a_channel_that_is_not_there(org: OrgUnderTest, channel: str, why: str) 
 
 
 def test_a_replay_id_nobody_gave_out(org: OrgUnderTest) -> None:
-    """With two spaces between the sentences. Source: messages of live orgs."""
+    """An unknown replay id is refused, with two spaces between the sentences.
+
+    Source: messages of live orgs.
+    """
     with polling(org) as client:
         assert client.subscribe(org.topic, 82)["error"] == f"{INVALID}  {REMEDY}"
 
 
 def test_a_replay_id_nobody_gave_out_with_one_space(org: OrgUnderTest) -> None:
-    """As the page has it. Source: Streaming API guide (error codes)."""
+    """An unknown replay id is refused, with one space as documented.
+
+    Source: Streaming API guide (error codes).
+    """
     with polling(org) as client:
         assert client.subscribe(org.topic, 82)["error"] == f"{INVALID} {REMEDY}"
 
 
 def test_a_replay_map_for_another_channel(org: OrgUnderTest) -> None:
-    """Its key must be the subscription. Source: messages of live orgs."""
+    """The replay map's key must be the subscription. Source: messages of live orgs."""
     with polling(org) as client:
         [answer] = client.say(
             "/meta/subscribe", subscription=org.topic, ext={"replay": {"/event/Other__e": -1}}
@@ -140,21 +155,21 @@ def test_a_replay_map_for_another_channel(org: OrgUnderTest) -> None:
 
 
 def test_events_are_not_published_over_it(org: OrgUnderTest) -> None:
-    """The text is not documented. Source: Streaming API guide."""
+    """Publishing is refused; the text is not documented. Source: Streaming API guide."""
     with polling(org) as client:
         answer = client.say(org.topic, data={"payload": {}})[-1]
     assert not answer["successful"]
 
 
 def test_a_request_has_32768_bytes_at_most(org: OrgUnderTest) -> None:
-    """HTTP 413. Source: Streaming API guide (error codes)."""
+    """A request above 32,768 bytes gets HTTP 413. Source: Streaming API guide (error codes)."""
     with polling(org) as client:
         answer = client.post({"channel": "/meta/handshake", "pad": "x" * 32_768})
     assert answer.status_code == 413
 
 
 def test_a_revoked_token_ends_a_session(org: OrgUnderTest) -> None:
-    """The next connect is refused, with the advice not to try again.
+    """A revoked token ends a session, with the advice not to retry.
 
     Source: Streaming API guide, messages of live orgs.
     """
@@ -170,7 +185,7 @@ def test_a_revoked_token_ends_a_session(org: OrgUnderTest) -> None:
 
 
 def test_clients_and_deliveries_have_their_limits(org: OrgUnderTest) -> None:
-    """Both are 403, and what gRPC has used of the allowance is gone here too.
+    """Both limits are 403, and gRPC's deliveries count here too.
 
     Source: Streaming API guide (error codes), Allocations page.
     """
@@ -190,7 +205,7 @@ def test_clients_and_deliveries_have_their_limits(org: OrgUnderTest) -> None:
 
 
 def test_who_stays_away_loses_the_session(org: OrgUnderTest) -> None:
-    """After 40 s without a connect, and its subscriptions with it.
+    """After 40 s without a connect the session and its subscriptions are lost.
 
     Source: Streaming API guide (clients and timeouts).
     """

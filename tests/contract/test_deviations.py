@@ -1,7 +1,4 @@
-"""Where two sources disagree, a knob makes the emulator follow the other one.
-
-With it, it passes the test that it fails otherwise.
-"""
+"""A knob makes the emulator follow the other of two sources, and so pass that source's test."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from tests.contract.wire import refused
 if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
 
-# Shortened, its seconds would be those of a slow machine; tests/integration/emulator/test_publish_stream.py sets it.
+# A shortened time would fail on a slow machine; test_publish_stream.py sets it.
 TOO_SHORT = "test_publish::test_an_idle_publish_stream_is_swept_after_70_seconds"
 
 
@@ -30,7 +27,7 @@ def _here(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("name", [name for name in deviations.EMULATOR if name != TOO_SHORT])
 def test_its_knobs_end_a_deviation(name: str) -> None:
-    """Whoever wants to know how a client takes the other source can try."""
+    """With its knobs, the emulator passes the test that it fails by default."""
     module, _, function = name.partition("::")
     test = getattr(import_module(f"tests.contract.{module}"), function)
     with emulated(**deviations.EMULATOR[name].knobs) as other:
@@ -39,7 +36,7 @@ def test_its_knobs_end_a_deviation(name: str) -> None:
 
 
 def test_replay_ids_may_have_eight_bytes() -> None:
-    """As they had before September 2022; in responses, in results, and as a start."""
+    """By knob, replay ids have eight bytes as before September 2022."""
     with emulated(replay_id_bytes=8) as other:
         base, event = other.base(), other.event()
         [replay_id] = other.publish(event)
@@ -50,7 +47,7 @@ def test_replay_ids_may_have_eight_bytes() -> None:
 
 
 def test_an_unavailable_service_may_say_unavailable() -> None:
-    """As gRPC's own habit would have it; live orgs said INTERNAL."""
+    """By knob the status is UNAVAILABLE, by gRPC's convention; live orgs had INTERNAL."""
     with emulated(service_unavailable="UNAVAILABLE") as other:
         assert other.emulator
         other.emulator.fail_next("GetTopic", error_code="service.unavailable")

@@ -1,7 +1,4 @@
-"""Error codes that no other module of this suite meets.
-
-Each row of the Handle Errors page has its status, its trailers, its cause.
-"""
+"""Error codes that no other module covers: status, trailers and cause of each."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
     from tests.contract.orgs import OrgUnderTest
 
 UNKNOWABLE = "nobody knows how to bring it about"
-# What only the service itself can bring about. The statuses are those of the emulator, guessed from what the codes mean.
+# Errors that only the service itself can cause. The statuses are the emulator's guesses.
 ON_ORDER = [
     ("GetTopic", "service.tenant.license", "PERMISSION_DENIED"),
     ("GetTopic", "topic.api.unavailable", "UNAVAILABLE"),
@@ -35,7 +32,7 @@ ON_ORDER = [
 def test_what_the_service_may_say_at_any_time(
     org: OrgUnderTest, rpc: str, code: str, status: str
 ) -> None:
-    """Told as every error is, with its code in the trailers. Source: Handle Errors page."""
+    """A general error has its code in the trailers. Source: Handle Errors page."""
     emulator = org.staged(UNKNOWABLE)
     emulator.fail_next(rpc, error_code=code)
     if rpc == "Subscribe":
@@ -50,7 +47,10 @@ def test_what_the_service_may_say_at_any_time(
 
 
 def test_an_event_that_may_not_be_read_is_refused(org: OrgUnderTest) -> None:
-    """GetTopic tells beforehand. Source: Handle Errors page, GetTopic RPC page."""
+    """GetTopic states that a topic cannot be subscribed to.
+
+    Source: Handle Errors page, GetTopic RPC page.
+    """
     topic = org.staged("it takes an event the user may not read").define_event(
         "Secret__e", {}, can_subscribe=False
     )
@@ -60,7 +60,7 @@ def test_an_event_that_may_not_be_read_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_an_event_that_may_not_be_published_is_refused(org: OrgUnderTest) -> None:
-    """GetTopic tells beforehand; the code is not documented.
+    """GetTopic states that a topic cannot be published to.
 
     Source: Publish RPC page, GetTopic RPC page.
     """
@@ -72,17 +72,14 @@ def test_an_event_that_may_not_be_published_is_refused(org: OrgUnderTest) -> Non
 
 
 def test_a_new_token_in_a_stream_must_be_good(org: OrgUnderTest) -> None:
-    """The field is the service's own affair; a token nobody gave out is refused.
-
-    Source: Handle Errors page.
-    """
+    """An unknown token in `auth_refresh` is refused. Source: Handle Errors page."""
     with org.after(org.base(), 1) as stream:
         stream.ask(auth_refresh="wrong")
         assert stream.end().code == "service.auth.refresh.invalid"
 
 
 def test_a_later_managed_request_asks_for_something(org: OrgUnderTest) -> None:
-    """For events, a commit or a new token. Source: Handle Errors page."""
+    """A later managed request needs events, a commit or a token. Source: Handle Errors page."""
     with managed(org, leave="ended") as one:
         one.stream.ask(num_requested=0)
         found = one.stream.end()
@@ -90,7 +87,10 @@ def test_a_later_managed_request_asks_for_something(org: OrgUnderTest) -> None:
 
 
 def test_who_asks_for_less_than_nothing_later_is_refused(org: OrgUnderTest) -> None:
-    """In a managed stream too. Source: Handle Errors page."""
+    """A negative number of events is refused in a managed stream too.
+
+    Source: Handle Errors page.
+    """
     with managed(org, leave="ended") as one:
         one.stream.ask(num_requested=-1)
         found = one.stream.end()
@@ -99,7 +99,10 @@ def test_who_asks_for_less_than_nothing_later_is_refused(org: OrgUnderTest) -> N
 
 @pytest.mark.parametrize("rpc", ["PublishStream", "ManagedSubscribe"])
 def test_too_many_requests_on_any_stream_are_refused(org: OrgUnderTest, rpc: str) -> None:
-    """As on one of Subscribe; the number is not documented. Source: Handle Errors page."""
+    """Too many requests are refused on any stream; the number is not documented.
+
+    Source: Handle Errors page.
+    """
     with org.set_up("it would be an attack", fetches_per_second=5) as other:
         if rpc == "PublishStream":
             event = other.event()
@@ -117,7 +120,10 @@ def test_too_many_requests_on_any_stream_are_refused(org: OrgUnderTest, rpc: str
 
 
 def test_too_many_calls_are_refused(org: OrgUnderTest) -> None:
-    """Of an org, whatever RPC; the number is not documented. Source: Handle Errors page."""
+    """Too many calls of an org are refused; the number is not documented.
+
+    Source: Handle Errors page.
+    """
     with org.set_up("it would be an attack", calls_per_second=3) as other:
         for _ in range(3):
             other.client.get_topic(other.topic)
@@ -126,7 +132,7 @@ def test_too_many_calls_are_refused(org: OrgUnderTest) -> None:
 
 
 def test_too_many_clients_at_once_are_refused(org: OrgUnderTest) -> None:
-    """Streams of an org, of all topics; the number is not documented.
+    """Too many streams of an org are refused; the number is not documented.
 
     Source: Handle Errors page.
     """
@@ -141,7 +147,7 @@ def test_too_many_clients_at_once_are_refused(org: OrgUnderTest) -> None:
 
 
 def test_replay_ids_of_before_a_move_are_refused(org: OrgUnderTest) -> None:
-    """The org was moved, or its sandbox refreshed; the code is that of an id that has aged out.
+    """Replay ids from before a move or refresh are refused like expired ones.
 
     Source: event message durability page.
     """
@@ -155,7 +161,7 @@ def test_replay_ids_of_before_a_move_are_refused(org: OrgUnderTest) -> None:
 
 
 def test_a_token_that_was_revoked_opens_nothing(org: OrgUnderTest) -> None:
-    """A stream that is open stays; the next call is refused. Source: live logs."""
+    """A revoked token keeps its open stream; the next call is refused. Source: live logs."""
     with org.set_up("a token would have to be revoked") as other:
         assert other.emulator
         base, event = other.base(), other.event()
@@ -170,19 +176,19 @@ def test_a_token_that_was_revoked_opens_nothing(org: OrgUnderTest) -> None:
 
 
 def test_every_error_code_has_its_test() -> None:
-    """A code that is added to the emulator without a rule of this suite is noticed."""
+    """Each error code of the emulator has a test in this suite."""
     suite = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     documented = [code for code in KNOWN if code not in UNDOCUMENTED]
     assert [code for code in documented if _end(code) not in suite] == []
 
 
 def _end(code: str) -> str:
-    """What the modules write of a code, whose beginning some of them have as a constant."""
+    """Code as written in the modules, some of which have its prefix as a constant."""
     for prefix in ("managed.subscription.", "subscription.fetch."):
         code = code.removeprefix(prefix)
     return f'{code}"'
 
 
 def test_commit_errors_have_their_code_in_the_proto() -> None:
-    """An error inside a response is of PUBLISH or COMMIT, and has no status. Source: .proto."""
+    """An error inside a response is PUBLISH or COMMIT, without a status. Source: .proto."""
     assert pb.ErrorCode.items() == [("UNKNOWN", 0), ("PUBLISH", 1), ("COMMIT", 2)]

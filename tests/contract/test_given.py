@@ -1,4 +1,4 @@
-"""What the suite asks of the environment before it goes to a real org."""
+"""Checks of the environment before the suite uses a real org."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD = {
 
 @pytest.mark.parametrize("missing", [CONNECTION, TOPIC])
 def test_what_is_missing_is_named(missing: str) -> None:
-    """Before anything is asked of an org."""
+    """A missing variable is named before the org is contacted."""
     environment = {name: value for name, value in GOOD.items() if name != missing}
     with pytest.raises(pytest.UsageError, match=f"^{missing} must be set"):
         check_given(environment)
@@ -27,14 +27,14 @@ def test_what_is_missing_is_named(missing: str) -> None:
 
 @pytest.mark.parametrize("wrong", ["S3CRET", '"S3CRET"', '{"password": "S3CRET"}'])
 def test_a_connection_that_cannot_be_read_is_not_shown(wrong: str) -> None:
-    """It may hold secrets all the same."""
+    """An unreadable connection is not shown, because it may hold secrets."""
     with pytest.raises(pytest.UsageError, match="not the JSON") as error:
         check_given({**GOOD, CONNECTION: wrong})
     assert "S3CRET" not in str(error.value)
 
 
 def test_what_an_org_does_not_have_is_skipped_by_name() -> None:
-    """Who reads the report knows what to set."""
+    """A skipped test names the variable to set."""
     with given(GOOD) as org:
         with pytest.raises(pytest.skip.Exception, match="SFEVENTS_ORG_ENTITY is not given"):
             org.need("entity")
@@ -45,7 +45,7 @@ def test_what_an_org_does_not_have_is_skipped_by_name() -> None:
 
 
 def test_failures_do_not_show_secrets() -> None:
-    """The org is an argument of each test, which pytest prints."""
+    """The org's text form, which pytest prints, has no secrets."""
     connection = {"password": "S3CRET", "extra": {"session_token": "S3CRET"}}
     with given({**GOOD, CONNECTION: json.dumps(connection)}) as org:
         assert isinstance(org, OrgUnderTest)
@@ -54,13 +54,13 @@ def test_failures_do_not_show_secrets() -> None:
 
 @pytest.mark.parametrize("name", deviations.EMULATOR)
 def test_a_deviation_is_that_of_a_test(name: str) -> None:
-    """A renamed test does not leave its deviation behind."""
+    """Each deviation belongs to an existing test."""
     module, _, function = name.partition("::")
     text = (Path(__file__).parent / f"{module}.py").read_text()
     assert f"def {function.partition('[')[0]}(" in text
 
 
-# What `Knobs` has where two sources disagree: the value, and what the contract suite or the sources say of it.
+# Defaults of `Knobs` for which two sources disagree: the value, and the reason.
 DEFAULTS = {
     "idle_close_seconds": 60,
     "publish_idle_seconds": 1800,
@@ -97,10 +97,7 @@ DEFAULTS = {
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_the_emulators_defaults_are_the_documented_ones(name: str) -> None:
-    """Times are shortened in this suite, and some limits lowered.
-
-    What they are otherwise is held here.
-    """
+    """The knobs that this suite shortens have the documented defaults."""
     assert getattr(Knobs(), name) == DEFAULTS[name]
 
 
@@ -115,12 +112,12 @@ def test_the_emulators_defaults_are_the_documented_ones(name: str) -> None:
     ],
 )
 def test_the_emulator_is_in_time_by_default(name: str, knob: str) -> None:
-    """Within what the suite waits for on a real org."""
+    """The default times are within the suite's waits on a real org."""
     assert getattr(Knobs(), knob) <= getattr(Times(), name)
 
 
 def test_what_only_the_emulator_can_be_made_to_do_is_skipped_with_its_reason() -> None:
-    """On a real org nothing is left out silently."""
+    """A test for the emulator alone is skipped with a reason."""
     with (
         given(GOOD) as org,
         pytest.raises(pytest.skip.Exception, match="not on a real org: a storm"),

@@ -19,7 +19,7 @@ UUID = r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}"
 
 
 def call(org: OrgUnderTest, rpc: str, client: Client) -> Refused:
-    """How this RPC is refused."""
+    """Refusal of this RPC."""
     match rpc:
         case "GetTopic":
             return refused(client.get_topic, org.topic)
@@ -55,17 +55,14 @@ def test_a_missing_header_is_refused(org: OrgUnderTest, rpc: str, missing: str) 
 
 @pytest.mark.parametrize("blank", ["accesstoken", "instanceurl", "tenantid"])
 def test_a_blank_header_is_refused(org: OrgUnderTest, blank: str) -> None:
-    """A header that is there and blank is refused like one that is missing.
-
-    Source: Handle Errors page.
-    """
+    """A blank header is refused like a missing one. Source: Handle Errors page."""
     found = call(org, "GetTopic", org.client.with_headers({**org.headers, blank: " "}))
     assert found.what == ("UNAUTHENTICATED", "service.auth.headers.invalid")
 
 
 @pytest.mark.parametrize("rpc", RPCS)
 def test_a_wrong_token_is_refused(org: OrgUnderTest, rpc: str) -> None:
-    """A token nobody has given out is an authentication error on each RPC.
+    """An unknown token is an authentication error on each RPC.
 
     Source: Handle Errors page, live logs.
     """
@@ -90,16 +87,16 @@ def test_a_token_goes_with_its_org_and_instance(org: OrgUnderTest, changed: dict
 
 
 def test_an_org_id_of_15_characters_will_do(org: OrgUnderTest) -> None:
-    """Salesforce's Node client sends 15 characters, taken from the token. Source: that client."""
+    """An org id of 15 characters is accepted, as Salesforce's Node client sends it.
+
+    Source: that client.
+    """
     client = org.client.with_headers({**org.headers, "tenantid": org.headers["tenantid"][:15]})
     assert client.get_topic(org.topic).topic_name == org.topic
 
 
 def test_a_client_trace_id_is_allowed(org: OrgUnderTest) -> None:
-    """A UUID of the client's own may come in `x-client-trace-id`.
-
-    Source: Salesforce's Java sample.
-    """
+    """A UUID in `x-client-trace-id` is accepted. Source: Salesforce's Java sample."""
     client = org.client.with_headers({**org.headers, "x-client-trace-id": str(uuid.uuid4())})
     assert client.get_topic(org.topic).topic_name == org.topic
 

@@ -1,4 +1,4 @@
-"""What an org may use: deliveries, publishing, and where what is left is told."""
+"""Limits of an org: deliveries, publishing, and the resource with the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MORE = [
 
 
 def test_limits_tell_what_is_left(org: OrgUnderTest) -> None:
-    """Most and remaining, of deliveries in a day and publishing in an hour.
+    """The limits have maximum and rest of daily deliveries and hourly publishing.
 
     Source: Limits resource page, Allocations page.
     """
@@ -39,7 +39,10 @@ def test_limits_tell_what_is_left(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("name", MORE)
 def test_limits_tell_of_streaming_too(org: OrgUnderTest, name: str) -> None:
-    """Each of the documented keys. Source: Limits resource page, Platform Events guide."""
+    """The limits have each of the documented keys.
+
+    Source: Limits resource page, Platform Events guide.
+    """
     assert set(org.rest("GET", "limits").json()[name]) >= {"Max", "Remaining"}
 
 
@@ -53,13 +56,13 @@ def test_limits_tell_of_streaming_too(org: OrgUnderTest, name: str) -> None:
 def test_allowances_are_those_of_an_edition(
     org: OrgUnderTest, name: str, sizes: tuple[int, ...], step: int
 ) -> None:
-    """With so much more for each add-on licence. Source: Allocations page."""
+    """The allowances are an edition's, plus add-on licences. Source: Allocations page."""
     most = org.rest("GET", "limits").json()[name]["Max"]
     assert any(most >= size and (most - size) % step == 0 for size in sizes)
 
 
 def test_publishing_counts(org: OrgUnderTest) -> None:
-    """Over gRPC and over REST; a real org counts late. Source: Allocations page."""
+    """Publishing over gRPC and REST counts; a real org counts late. Source: Allocations page."""
     org.staged("its count comes late")
     before = _left(org, "HourlyPublishedPlatformEvents")
     org.publish(org.event(), org.event())
@@ -68,7 +71,7 @@ def test_publishing_counts(org: OrgUnderTest) -> None:
 
 
 def test_each_subscriber_is_counted(org: OrgUnderTest) -> None:
-    """Two that get an event are two deliveries, a managed one like any other.
+    """Two subscribers of an event are two deliveries, managed or not.
 
     Source: Allocations page, Managed Subscription page.
     """
@@ -87,7 +90,7 @@ def _left(org: OrgUnderTest, name: str) -> int:
 
 
 def test_deliveries_end_with_their_allowance(org: OrgUnderTest) -> None:
-    """The stream ends, and a new one does too; events stay on the bus.
+    """Without allowance running and new streams end; events stay on the bus.
 
     Source: Allocations page, Handle Errors page.
     """
@@ -104,7 +107,7 @@ def test_deliveries_end_with_their_allowance(org: OrgUnderTest) -> None:
 
 
 def test_an_allowance_is_of_the_last_24_hours(org: OrgUnderTest) -> None:
-    """A day later there is delivery again, and nothing is lost. Source: Allocations page."""
+    """A day later deliveries resume without a loss. Source: Allocations page."""
     with org.set_up(SPENT, delivery_allocation=1) as other:
         assert other.emulator
         base, event = other.base(), other.event()
@@ -120,7 +123,7 @@ def test_an_allowance_is_of_the_last_24_hours(org: OrgUnderTest) -> None:
 
 
 def test_publishing_ends_with_its_allowance(org: OrgUnderTest) -> None:
-    """LIMIT_EXCEEDED, for the events above it. How it is told is not documented.
+    """Events beyond the allowance get LIMIT_EXCEEDED; its form is not documented.
 
     Source: Allocations page.
     """
@@ -134,7 +137,10 @@ def test_publishing_ends_with_its_allowance(org: OrgUnderTest) -> None:
 
 
 def test_too_many_requests_on_a_stream_are_refused(org: OrgUnderTest) -> None:
-    """The stream ends; the number is not documented. Source: Handle Errors page, live logs."""
+    """Too many requests end a stream; the number is not documented.
+
+    Source: Handle Errors page, live logs.
+    """
     with (
         org.set_up("it would be an attack", fetches_per_second=20) as other,
         other.client.subscribe(topic_name=other.topic, num_requested=1) as stream,
@@ -147,7 +153,7 @@ def test_too_many_requests_on_a_stream_are_refused(org: OrgUnderTest) -> None:
 
 
 def test_an_unavailable_service_says_so(org: OrgUnderTest) -> None:
-    """The status is INTERNAL. Source: live logs."""
+    """The status of an unavailable service is INTERNAL. Source: live logs."""
     with org.set_up("it would have to be down") as other:
         assert other.emulator
         other.emulator.fail_next("GetTopic", error_code="service.unavailable")

@@ -26,7 +26,7 @@ def _login(org: OrgUnderTest, auth: str) -> httpx.Response:
 
 
 def _longer(record_id: str) -> str:
-    """An id of 15 characters with the three that say which of its letters are capitals, five at a time."""
+    """Long form of a 15-character id; its suffix states the capitals."""
     digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ012345"
     chunks = (record_id[at : at + 5] for at in (0, 5, 10))
     bits = (sum(one.isupper() << place for place, one in enumerate(chunk)) for chunk in chunks)
@@ -40,7 +40,7 @@ def _said(answer: httpx.Response) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_each_grant_gives_a_token(org: OrgUnderTest, auth: str) -> None:
-    """With the keys of the flow's own page; `expires_in` is never among them.
+    """Each grant's answer has the keys of its page, never `expires_in`.
 
     Source: OAuth flow pages of Salesforce Help.
     """
@@ -54,23 +54,23 @@ def test_each_grant_gives_a_token(org: OrgUnderTest, auth: str) -> None:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_no_grant_gives_a_refresh_token(org: OrgUnderTest, auth: str) -> None:
-    """None of these four does. Source: OAuth flow pages of Salesforce Help."""
+    """No grant returns a refresh token. Source: OAuth flow pages of Salesforce Help."""
     assert "refresh_token" not in _login(org, auth).json()
 
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_the_token_begins_with_the_org(org: OrgUnderTest, auth: str) -> None:
-    """15 characters of the org's id, an exclamation mark, the rest. Source: tokens of live orgs."""
+    """A token is the org's 15-character id, an exclamation mark and the rest.
+
+    Source: tokens of live orgs.
+    """
     head, mark, _ = _login(org, auth).json()["access_token"].partition("!")
     assert (head, mark) == (org.headers["tenantid"][:15], "!")
 
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_the_id_url_names_org_and_user(org: OrgUnderTest, auth: str) -> None:
-    """`https://login.salesforce.com/id/<org>/<user>`, of a sandbox `test`; 18 characters each.
-
-    Source: Identity URLs page.
-    """
+    """The `id` URL names org and user with 18 characters each. Source: Identity URLs page."""
     host, _, rest = _login(org, auth).json()["id"].partition("/id/")
     org_id, user_id = rest.split("/")
     assert host in {"https://login.salesforce.com", "https://test.salesforce.com"}
@@ -81,7 +81,7 @@ def test_the_id_url_names_org_and_user(org: OrgUnderTest, auth: str) -> None:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_the_instance_url_has_no_path(org: OrgUnderTest, auth: str) -> None:
-    """It is the My Domain URL, as the header `instanceurl` wants it.
+    """The instance URL is the My Domain URL, as the header `instanceurl` requires.
 
     Source: OAuth flow pages of Salesforce Help.
     """
@@ -91,7 +91,10 @@ def test_the_instance_url_has_no_path(org: OrgUnderTest, auth: str) -> None:
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_the_time_of_issue_is_text_of_milliseconds(org: OrgUnderTest, auth: str) -> None:
-    """Where it is given. Source: OAuth flow pages of Salesforce Help."""
+    """`issued_at`, if given, is text of milliseconds.
+
+    Source: OAuth flow pages of Salesforce Help.
+    """
     body = _login(org, auth).json()
     if "issued_at" in body:
         assert abs(int(body["issued_at"]) / 1000 - time.time()) < 3600
@@ -99,13 +102,19 @@ def test_the_time_of_issue_is_text_of_milliseconds(org: OrgUnderTest, auth: str)
 
 @pytest.mark.parametrize("auth", GRANTS)
 def test_all_but_the_password_grant_name_the_scope(org: OrgUnderTest, auth: str) -> None:
-    """In one text with spaces. Source: OAuth flow pages of Salesforce Help."""
+    """All grants except the password grant return the scope, separated by spaces.
+
+    Source: OAuth flow pages of Salesforce Help.
+    """
     scope = _login(org, auth).json().get("scope")
     assert ("api" in scope.split()) if auth != "password" else scope is None
 
 
 def test_the_secret_may_come_by_http_basic(org: OrgUnderTest) -> None:
-    """Instead of in the form. Source: OAuth 2.0 Client Credentials Flow page."""
+    """The secret may come by HTTP Basic authentication instead of the form.
+
+    Source: OAuth 2.0 Client Credentials Flow page.
+    """
     door = org.by("client_credentials")
     form = door.form()
     basic = (form.pop("client_id"), form.pop("client_secret"))
@@ -133,7 +142,10 @@ def test_the_secret_may_come_by_http_basic(org: OrgUnderTest) -> None:
 def test_an_app_that_is_set_up_otherwise(
     org: OrgUnderTest, knobs: dict[str, str], said: str
 ) -> None:
-    """Each is told with its reason. Source: answers of live orgs, answers of the community."""
+    """A login that the app's setup forbids is refused with its reason.
+
+    Source: answers of live orgs, answers of the community.
+    """
     with org.set_up("its app would have to be set up wrongly", **knobs) as other:
         door = other.by("client_credentials")
         status, _, description = _said(token(other.http, door.host, door.form()))
@@ -141,14 +153,14 @@ def test_an_app_that_is_set_up_otherwise(
 
 
 def test_the_answer_may_not_be_stored(org: OrgUnderTest) -> None:
-    """`Cache-Control: no-store`. Source: OAuth 2.0 pages of Salesforce Help."""
+    """The answer has `Cache-Control: no-store`. Source: OAuth 2.0 pages of Salesforce Help."""
     org.need_grant(*GRANTS)
     answer = token(org.http, org.door.host, org.door.form())
     assert "no-store" in answer.headers["cache-control"]
 
 
 def test_client_credentials_need_the_my_domain_host(org: OrgUnderTest) -> None:
-    """The login host refuses them. Source: answers of live orgs."""
+    """The login host refuses client credentials. Source: answers of live orgs."""
     door = org.by("client_credentials")
     login = str(org.emulator.login_url) if org.emulator else "https://login.salesforce.com"
     assert _said(token(org.http, login, door.form())) == (
@@ -159,27 +171,30 @@ def test_client_credentials_need_the_my_domain_host(org: OrgUnderTest) -> None:
 
 
 def test_a_wrong_secret_is_refused(org: OrgUnderTest) -> None:
-    """Source: answers of live orgs."""
+    """A wrong secret is refused. Source: answers of live orgs."""
     door = org.by("client_credentials")
     answer = token(org.http, door.host, {**door.form(), "client_secret": "wrong"})
     assert _said(answer) == (400, "invalid_client", "invalid client credentials")
 
 
 def test_an_unknown_consumer_key_is_refused(org: OrgUnderTest) -> None:
-    """Source: answers of live orgs."""
+    """An unknown consumer key is refused. Source: answers of live orgs."""
     door = org.by("client_credentials")
     answer = token(org.http, door.host, {**door.form(), "client_id": "3MVG9nobody"})
     assert _said(answer) == (400, "invalid_client_id", "client identifier invalid")
 
 
 def test_another_grant_is_refused(org: OrgUnderTest) -> None:
-    """Source: OAuth 2.0 Authorization Errors page, answers of live orgs."""
+    """An unknown grant is refused.
+
+    Source: OAuth 2.0 Authorization Errors page, answers of live orgs.
+    """
     answer = token(org.http, org.door.host, {"grant_type": "magic"})
     assert _said(answer) == (400, "unsupported_grant_type", "grant type not supported")
 
 
 def test_a_wrong_password_is_refused(org: OrgUnderTest) -> None:
-    """Source: answers of live orgs."""
+    """A wrong password is refused. Source: answers of live orgs."""
     with org.set_up(
         "it would count as a failed login, and some of those lock the user out"
     ) as other:
@@ -189,7 +204,7 @@ def test_a_wrong_password_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_a_dead_refresh_token_is_refused(org: OrgUnderTest) -> None:
-    """Source: OAuth 2.0 Authorization Errors page."""
+    """An invalid refresh token is refused. Source: OAuth 2.0 Authorization Errors page."""
     door = org.by("refresh_token")
     answer = token(org.http, door.host, {**door.form(), "refresh_token": "5Aep861dead"})
     assert _said(answer) == (400, "invalid_grant", "expired access/refresh token")
@@ -204,27 +219,30 @@ def test_a_dead_refresh_token_is_refused(org: OrgUnderTest) -> None:
     ids=["audience", "expired"],
 )
 def test_a_wrong_assertion_is_refused(org: OrgUnderTest, claims: dict[str, str], why: str) -> None:
-    """Source: OAuth 2.0 Authorization Errors page for the audience, answers of live orgs for the time."""
+    """A wrong assertion is refused.
+
+    Source: OAuth 2.0 Authorization Errors page for the audience, answers of live orgs for the time.
+    """
     door = org.by("jwt_bearer")
     assert _said(_bearer(org, door, door.assertion(**claims))) == (400, "invalid_grant", why)
 
 
 def test_rubbish_is_no_assertion(org: OrgUnderTest) -> None:
-    """Source: community answers."""
+    """Text that is no JWT is refused as an assertion. Source: community answers."""
     door = org.by("jwt_bearer")
     found = _said(_bearer(org, door, f"{door.assertion()[:-8]}AAAAAAAA"))
     assert found == (400, "invalid_grant", "invalid assertion")
 
 
 def test_an_assertion_may_be_good_for_five_minutes(org: OrgUnderTest) -> None:
-    """The page says three; Salesforce's Node client sends five. Source: that client."""
+    """A JWT of five minutes is accepted, though the page allows three. Source: that client."""
     door = org.by("jwt_bearer")
     answer = _bearer(org, door, door.assertion(exp=int(time.time()) + 295))
     assert answer.status_code == 200
 
 
 def test_an_assertion_may_not_be_good_for_more_than_three_minutes(org: OrgUnderTest) -> None:
-    """Source: OAuth 2.0 JWT Bearer Flow page."""
+    """A JWT above three minutes is refused. Source: OAuth 2.0 JWT Bearer Flow page."""
     door = org.by("jwt_bearer")
     answer = _bearer(org, door, door.assertion(exp=int(time.time()) + 295))
     assert answer.status_code == 400
@@ -239,7 +257,10 @@ def _bearer(org: OrgUnderTest, door: Door, assertion: str) -> httpx.Response:
 
 @pytest.mark.parametrize("host", ["login", "instance"])
 def test_userinfo_names_org_and_user(org: OrgUnderTest, host: str) -> None:
-    """On the login host and on the instance. Source: User Info endpoint page, known clients."""
+    """Userinfo names org and user, on the login host and on the instance.
+
+    Source: User Info endpoint page, known clients.
+    """
     login = str(org.emulator.login_url) if org.emulator else org.door.host
     url = login if host == "login" else org.headers["instanceurl"]
     bearer = {"authorization": f"Bearer {org.headers['accesstoken']}"}
@@ -250,7 +271,7 @@ def test_userinfo_names_org_and_user(org: OrgUnderTest, host: str) -> None:
 
 
 def test_userinfo_tells_where_things_are(org: OrgUnderTest) -> None:
-    """By URLs with a place for the version; `sub` is the URL of the identity.
+    """Userinfo has URLs with a version placeholder; `sub` is the identity URL.
 
     Source: User Info endpoint page, known clients.
     """
@@ -262,14 +283,14 @@ def test_userinfo_tells_where_things_are(org: OrgUnderTest) -> None:
 
 
 def test_the_token_may_be_an_argument(org: OrgUnderTest) -> None:
-    """`oauth_token`, in the query. Source: User Info endpoint page."""
+    """The token may be the query parameter `oauth_token`. Source: User Info endpoint page."""
     url = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
     answer = org.http.get(url, params={"oauth_token": org.headers["accesstoken"]})
     assert answer.json()["organization_id"][:15] == org.headers["tenantid"][:15]
 
 
 def test_the_identity_can_be_asked_for(org: OrgUnderTest) -> None:
-    """By the path of the `id` URL; a bad token is told as by userinfo.
+    """The `id` URL returns the identity; an invalid token is refused as by userinfo.
 
     Source: Identity URLs page, answers of live orgs.
     """
@@ -283,7 +304,7 @@ def test_the_identity_can_be_asked_for(org: OrgUnderTest) -> None:
 
 
 def test_userinfo_with_a_bad_token(org: OrgUnderTest) -> None:
-    """HTTP 403 and a word of plain text. Source: answers of live orgs."""
+    """An invalid token gets HTTP 403 and plain text from userinfo. Source: answers of live orgs."""
     bearer = {"authorization": "Bearer wrong"}
     url = f"{org.headers['instanceurl']}/services/oauth2/userinfo"
     answer = org.http.get(url, headers=bearer)
@@ -291,7 +312,7 @@ def test_userinfo_with_a_bad_token(org: OrgUnderTest) -> None:
 
 
 def test_rest_with_a_bad_token(org: OrgUnderTest) -> None:
-    """HTTP 401 and an error as all of REST has them. Source: answers of live orgs."""
+    """An invalid token gets HTTP 401 and a REST error. Source: answers of live orgs."""
     bearer = {"authorization": "Bearer wrong"}
     url = f"{org.headers['instanceurl']}/services/data/v62.0/limits"
     answer = org.http.get(url, headers=bearer)

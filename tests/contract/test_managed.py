@@ -1,4 +1,4 @@
-"""ManagedSubscribe: who may, where it starts, commits."""
+"""ManagedSubscribe: access, start and commits."""
 
 from __future__ import annotations
 
@@ -25,43 +25,46 @@ def _refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
 
 
 def test_it_must_say_which_subscription(org: OrgUnderTest) -> None:
-    """Neither id nor developer name. Source: Handle Errors page."""
+    """A request without id and developer name is refused. Source: Handle Errors page."""
     assert _refused(org, num_requested=1) == ("INVALID_ARGUMENT", "id.or.developer.name.empty")
 
 
 def test_it_may_not_say_it_twice(org: OrgUnderTest) -> None:
-    """Both id and developer name, by the same code. Source: Handle Errors page."""
+    """A request with both id and developer name is refused by the same code.
+
+    Source: Handle Errors page.
+    """
     found = _refused(org, subscription_id="18x000000000001AAA", developer_name="X", num_requested=1)
     assert found == ("INVALID_ARGUMENT", "id.or.developer.name.empty")
 
 
 def test_an_unknown_name_is_not_found(org: OrgUnderTest) -> None:
-    """Source: Handle Errors page, live logs."""
+    """An unknown developer name is not found. Source: Handle Errors page, live logs."""
     found = _refused(org, developer_name="No_Such_Subscription", num_requested=1)
     assert found == ("NOT_FOUND", "developer.name.not.found")
 
 
 def test_an_unknown_id_is_not_found(org: OrgUnderTest) -> None:
-    """Source: Handle Errors page."""
+    """An unknown id is not found. Source: Handle Errors page."""
     found = _refused(org, subscription_id="18x000000000001AAA", num_requested=1)
     assert found == ("NOT_FOUND", "subscription.id.not.found")
 
 
 @pytest.mark.parametrize("wrong", ["18x", "18x0000000000011"], ids=["short", "16 characters"])
 def test_an_id_has_15_or_18_characters(org: OrgUnderTest, wrong: str) -> None:
-    """Source: Handle Errors page."""
+    """An id without 15 or 18 characters is refused. Source: Handle Errors page."""
     found = _refused(org, subscription_id=wrong, num_requested=1)
     assert found == ("INVALID_ARGUMENT", "subscription.id.invalid")
 
 
 def test_less_than_nothing_cannot_be_asked_for(org: OrgUnderTest) -> None:
-    """`num_requested` must be 0 or more. Source: Handle Errors page."""
+    """A negative `num_requested` is refused. Source: Handle Errors page."""
     found = _refused(org, developer_name=org.need("managed"), num_requested=-1)
     assert found == ("INVALID_ARGUMENT", "fetch.request.events.invalid")
 
 
 def test_it_may_not_commit(org: OrgUnderTest) -> None:
-    """There is nothing to commit yet. Source: Handle Errors page."""
+    """A commit in the first request is refused. Source: Handle Errors page."""
     request = pb.CommitReplayRequest(commit_request_id=str(uuid.uuid4()), replay_id=b"1" * 10)
     found = _refused(
         org,
@@ -73,7 +76,7 @@ def test_it_may_not_commit(org: OrgUnderTest) -> None:
 
 
 def test_it_may_not_refresh_the_token(org: OrgUnderTest) -> None:
-    """Source: Handle Errors page."""
+    """`auth_refresh` in the first request is refused. Source: Handle Errors page."""
     found = _refused(org, developer_name=org.need("managed"), num_requested=1, auth_refresh="x")
     assert found == ("INVALID_ARGUMENT", "fetch.request.auth.request.restricted")
 
@@ -82,10 +85,7 @@ def test_it_may_not_refresh_the_token(org: OrgUnderTest) -> None:
 
 
 def test_what_is_published_is_delivered(org: OrgUnderTest) -> None:
-    """Events come as by Subscribe, with credit counted the same.
-
-    Source: ManagedSubscribe RPC page.
-    """
+    """Events and credit are as for Subscribe. Source: ManagedSubscribe RPC page."""
     event = org.event("managed")
     with managed(org) as one:
         org.publish(event)
@@ -112,7 +112,7 @@ def test_what_was_not_committed_comes_again(org: OrgUnderTest) -> None:
 
 
 def test_one_client_at_a_time(org: OrgUnderTest) -> None:
-    """A second one is told that the subscription is active.
+    """A second client is refused while the subscription is active.
 
     Source: Handle Errors page, live logs.
     """
@@ -126,7 +126,7 @@ def test_one_client_at_a_time(org: OrgUnderTest) -> None:
 
 
 def test_who_leaves_lets_the_next_one_in(org: OrgUnderTest) -> None:
-    """Within some 15 s after a half-close. Source: live logs."""
+    """The next client is accepted about 15 s after a half-close. Source: live logs."""
     with managed(org):
         pass
     with managed(org) as one:
@@ -137,7 +137,7 @@ def test_who_leaves_lets_the_next_one_in(org: OrgUnderTest) -> None:
 
 
 def test_a_commit_is_answered(org: OrgUnderTest) -> None:
-    """By a response of its own: without events, with the request's id, the place and the time.
+    """A commit has a response without events, with its id, replay id and time.
 
     Source: .proto, live logs.
     """
@@ -152,7 +152,7 @@ def test_a_commit_is_answered(org: OrgUnderTest) -> None:
 
 
 def test_an_answer_to_a_commit_has_what_every_response_has(org: OrgUnderTest) -> None:
-    """A replay id and the true number outstanding: Salesforce's own clients read them.
+    """A commit's response has a replay id and the outstanding number.
 
     Source: Salesforce's Java and Node clients.
     """
@@ -165,7 +165,10 @@ def test_an_answer_to_a_commit_has_what_every_response_has(org: OrgUnderTest) ->
 
 
 def test_commits_may_be_answered_together(org: OrgUnderTest) -> None:
-    """By the last one's values. Source: .proto, ManagedSubscribe RPC page."""
+    """Several commits may share a response with the last values.
+
+    Source: .proto, ManagedSubscribe RPC page.
+    """
     with managed(org) as one:
         org.publish(org.event(), org.event())
         first, second = one.take(2)
@@ -181,7 +184,7 @@ def test_commits_may_be_answered_together(org: OrgUnderTest) -> None:
     "replay_id", [b"", b"rubbish", b"\xff" * 10], ids=["none", "text", "beyond"]
 )
 def test_a_commit_that_fails_does_not_end_the_stream(org: OrgUnderTest, replay_id: bytes) -> None:
-    """It is answered with an error of code COMMIT. Source: Handle Errors page."""
+    """A failed commit is answered with an error of code COMMIT. Source: Handle Errors page."""
     with managed(org) as one:
         one.commit(replay_id)
         answer = one.answer().commit_response
@@ -191,7 +194,7 @@ def test_a_commit_that_fails_does_not_end_the_stream(org: OrgUnderTest, replay_i
 
 
 def test_what_was_not_delivered_cannot_be_committed(org: OrgUnderTest) -> None:
-    """An event that is on the bus and has not come. Source: Handle Errors page."""
+    """An event that has not been delivered cannot be committed. Source: Handle Errors page."""
     with managed(org) as one:
         [ahead] = org.publish(org.event())
         one.commit(ahead)
@@ -200,7 +203,7 @@ def test_what_was_not_delivered_cannot_be_committed(org: OrgUnderTest) -> None:
 
 
 def test_a_commit_does_not_go_back(org: OrgUnderTest) -> None:
-    """Before what is committed there is no committing. Source: Handle Errors page."""
+    """A replay id before the committed one cannot be committed. Source: Handle Errors page."""
     with managed(org) as one:
         org.publish(org.event(), org.event())
         first, second = one.take(2)
@@ -211,7 +214,7 @@ def test_a_commit_does_not_go_back(org: OrgUnderTest) -> None:
 
 
 def test_the_same_place_can_be_committed_again(org: OrgUnderTest) -> None:
-    """As clients do to keep a silent stream open. Source: live logs."""
+    """The committed id can be committed again, to keep a silent stream open. Source: live logs."""
     with managed(org) as one:
         one.commit()
         one.answer()

@@ -1,7 +1,4 @@
-"""ManagedSubscribe over time.
-
-Silence, deadlines, and what becomes of a subscription whose setup changes.
-"""
+"""ManagedSubscribe over time: silence, deadlines and setup changes."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ def _refused(org: OrgUnderTest, **first: Any) -> tuple[str, str]:
 
 
 def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
-    """As by Subscribe, within 270 s. Source: ManagedSubscribe RPC page."""
+    """A silent managed stream gets keepalives within 270 s. Source: ManagedSubscribe RPC page."""
     org.wait_long(org.times.keepalive)
     with managed(org) as one:
         one.stream.ask(num_requested=3)
@@ -39,7 +36,7 @@ def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
 
 
 def test_a_keepalives_place_can_be_committed(org: OrgUnderTest) -> None:
-    """So a topic without events does not lose its place.
+    """A keepalive's id can be committed, so a silent topic keeps its position.
 
     Source: ManagedSubscribe RPC page, Salesforce's Java client.
     """
@@ -52,7 +49,7 @@ def test_a_keepalives_place_can_be_committed(org: OrgUnderTest) -> None:
 
 
 def test_who_does_not_commit_is_closed(org: OrgUnderTest) -> None:
-    """After 1,800 s, though keepalives flow. Source: live logs."""
+    """A stream without commits is closed after 1,800 s, despite keepalives. Source: live logs."""
     org.wait_long(org.times.commit_deadline)
     with managed(org, leave="ended") as one:
         one.stream.ask(num_requested=1)
@@ -63,7 +60,7 @@ def test_who_does_not_commit_is_closed(org: OrgUnderTest) -> None:
 
 
 def test_committing_keeps_a_stream_open(org: OrgUnderTest) -> None:
-    """The same place again will do. Source: live logs."""
+    """A repeated commit keeps a stream open. Source: live logs."""
     org.wait_long(2 * org.times.commit_deadline)
     with managed(org) as one:
         one.stream.ask(num_requested=1)
@@ -75,7 +72,10 @@ def test_committing_keeps_a_stream_open(org: OrgUnderTest) -> None:
 
 
 def test_a_stream_without_credit_is_closed(org: OrgUnderTest) -> None:
-    """60 s after the last response, as by Subscribe. Source: ManagedSubscribe RPC page."""
+    """A managed stream without credit is closed 60 s after the last response.
+
+    Source: ManagedSubscribe RPC page.
+    """
     org.wait_long(org.times.idle_close)
     with managed(org, leave="ended") as one:
         found = one.stream.end(org.times.idle_close + org.times.slack)
@@ -83,7 +83,7 @@ def test_a_stream_without_credit_is_closed(org: OrgUnderTest) -> None:
 
 
 def test_a_half_closed_stream_ends_with_ok(org: OrgUnderTest) -> None:
-    """A moment later. Source: live logs."""
+    """A half-closed managed stream soon ends with OK. Source: live logs."""
     with managed(org, leave="ended") as one:
         one.stream.half_close()
         assert one.stream.end(org.times.half_close + org.times.slack).status == "OK"
@@ -93,7 +93,7 @@ def test_a_half_closed_stream_ends_with_ok(org: OrgUnderTest) -> None:
 
 
 def test_its_setup_can_be_queried(org: OrgUnderTest) -> None:
-    """By the Tooling API, with what Salesforce's Node client needs.
+    """The Tooling API has the fields that Salesforce's Node client needs.
 
     Source: That client, Tooling API guide.
     """
@@ -108,7 +108,7 @@ def test_its_setup_can_be_queried(org: OrgUnderTest) -> None:
 
 
 def test_a_stopped_subscription_is_refused(org: OrgUnderTest) -> None:
-    """Source: Handle Errors page."""
+    """A stopped subscription is refused. Source: Handle Errors page."""
     with org.set_up(f"its {STATES}") as other:
         assert other.emulator
         other.emulator.set_managed_subscription("Contract", state="STOP")
@@ -117,7 +117,10 @@ def test_a_stopped_subscription_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_stopping_forgets_what_was_committed(org: OrgUnderTest) -> None:
-    """The next stream starts where the setup says. Source: Managed Subscription page."""
+    """After a stop the next stream starts at the default replay.
+
+    Source: Managed Subscription page.
+    """
     with org.set_up(f"its {STATES}") as other:
         assert other.emulator
         event = other.event()
@@ -134,7 +137,7 @@ def test_stopping_forgets_what_was_committed(org: OrgUnderTest) -> None:
     ("replay", "again"), [("EARLIEST", True), ("LATEST", False)], ids=["earliest", "latest"]
 )
 def test_a_committed_place_that_has_aged_out(org: OrgUnderTest, replay: str, again: bool) -> None:
-    """The stream starts where `errorRecoveryReplay` says, without an error.
+    """An expired committed id starts at `errorRecoveryReplay`, without an error.
 
     Source: Managed Subscription page.
     """
@@ -151,10 +154,7 @@ def test_a_committed_place_that_has_aged_out(org: OrgUnderTest, replay: str, aga
 
 
 def test_a_deleted_subscription_is_refused(org: OrgUnderTest) -> None:
-    """By one of two codes, as one that never was or as one that is gone.
-
-    Source: Handle Errors page.
-    """
+    """A deleted subscription is refused with one of two codes. Source: Handle Errors page."""
     with org.set_up("it would have to be deleted") as other:
         assert other.emulator
         other.emulator.delete_managed_subscription("Contract")
@@ -166,7 +166,10 @@ def test_a_deleted_subscription_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_a_new_subscription_is_not_known_at_once(org: OrgUnderTest) -> None:
-    """It takes minutes until the service has heard of it. Source: Managed Subscription page."""
+    """A new subscription is known to the service after minutes.
+
+    Source: Managed Subscription page.
+    """
     with org.set_up(
         "a subscription would be left behind", managed_propagation_seconds=120
     ) as other:
@@ -188,7 +191,7 @@ def test_a_new_subscription_is_not_known_at_once(org: OrgUnderTest) -> None:
 
 
 def test_a_subscription_cannot_be_paused(org: OrgUnderTest) -> None:
-    """The state is in the enumeration and refused. Source: live logs."""
+    """The state PAUSE is in the enumeration and refused. Source: live logs."""
     with org.set_up("a subscription would be left behind") as other:
         metadata = {"label": "P", "topicName": other.topic, "state": "PAUSE"}
         answer = other.rest("POST", TOOLING, {"FullName": "Paused", "Metadata": metadata})

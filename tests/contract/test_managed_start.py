@@ -1,4 +1,4 @@
-"""ManagedSubscribe: by which name, from where, with how much credit."""
+"""ManagedSubscribe: names, start and credit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def subscription_id(org: OrgUnderTest) -> str:
 
 @pytest.mark.parametrize("length", [18, 15])
 def test_it_can_be_named_by_its_id(org: OrgUnderTest, subscription_id: str, length: int) -> None:
-    """Of either length, and later requests may repeat it, as Salesforce's Node client does.
+    """An id of either length is accepted and may be repeated.
 
     Source: .proto, Handle Errors page.
     """
@@ -37,7 +37,7 @@ def test_it_can_be_named_by_its_id(org: OrgUnderTest, subscription_id: str, leng
 
 
 def test_who_is_cut_off_lets_the_next_one_in(org: OrgUnderTest) -> None:
-    """When the service has heard of it, in some seconds. Source: live logs."""
+    """After a cut the next client is accepted within seconds. Source: live logs."""
     event = org.event()
     with managed(org, leave="uncommitted") as one:
         org.publish(event)
@@ -47,14 +47,14 @@ def test_who_is_cut_off_lets_the_next_one_in(org: OrgUnderTest) -> None:
 
 
 def test_the_first_request_may_ask_for_nothing(org: OrgUnderTest) -> None:
-    """Zero is legal in all of them. Source: Handle Errors page."""
+    """Zero events are legal in every managed request. Source: Handle Errors page."""
     org.publish(org.event())
     with taken(org, developer_name=org.need("managed"), num_requested=0) as stream:
         assert len(stream.take(1)) == 1
 
 
 def test_more_than_100_outstanding_is_treated_as_100(org: OrgUnderTest) -> None:
-    """As by Subscribe.
+    """More than 100 outstanding events are treated as 100.
 
     Source: ManagedSubscribe RPC page, Pull Subscription and Flow Control page.
     """
@@ -67,10 +67,7 @@ def test_more_than_100_outstanding_is_treated_as_100(org: OrgUnderTest) -> None:
 
 
 def test_it_starts_with_what_comes_next_unless_set_otherwise(org: OrgUnderTest) -> None:
-    """`defaultReplay` is LATEST, as long as nothing is committed.
-
-    Source: Managed Subscription page.
-    """
+    """Without a commit the default start is LATEST. Source: Managed Subscription page."""
     emulator = org.staged("another subscription would be left behind")
     emulator.define_managed_subscription("Latest", org.topic)
     org.publish(org.event("before"))
@@ -82,7 +79,7 @@ def test_it_starts_with_what_comes_next_unless_set_otherwise(org: OrgUnderTest) 
 
 
 def test_each_subscription_has_a_slot_of_its_own(org: OrgUnderTest) -> None:
-    """Two to one topic do not stand in each other's way, and each gets every event.
+    """Two subscriptions of a topic have separate slots, and each gets every event.
 
     Source: Managed Subscription page.
     """

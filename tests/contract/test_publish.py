@@ -1,4 +1,4 @@
-"""Publish and PublishStream: results, ids, what is refused."""
+"""Publish and PublishStream: results, ids and refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAYS = ("Publish", "PublishStream")
 
 
 def publish(org: OrgUnderTest, way: str, *events: pb.ProducerEvent) -> Any:
-    """Response to these events, by either RPC."""
+    """Response to these events by either RPC."""
     if way == "Publish":
         return org.client.publish(org.topic, *events)
     org.counter.published += len(events)
@@ -33,7 +33,7 @@ def publish(org: OrgUnderTest, way: str, *events: pb.ProducerEvent) -> Any:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_each_event_has_its_result_in_order(org: OrgUnderTest, way: str) -> None:
-    """The correlation key is the event's id, and there is a replay id.
+    """Each result has the event's id as correlation key, and a replay id.
 
     Source: .proto, Publish RPC page.
     """
@@ -46,14 +46,14 @@ def test_each_event_has_its_result_in_order(org: OrgUnderTest, way: str) -> None
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_answer_names_schema_and_call(org: OrgUnderTest, way: str) -> None:
-    """`schema_id` is that of the topic. Source: .proto."""
+    """The response has the topic's `schema_id` and the rpc id. Source: .proto."""
     answer = publish(org, way, org.event())
     assert answer.schema_id == org.schema_id
     assert re.fullmatch(UUID, answer.rpc_id)
 
 
 def test_an_event_without_an_id_is_given_one(org: OrgUnderTest) -> None:
-    """It is the correlation key, a UUID, and subscribers see it.
+    """An event without an id gets a UUID, which is its correlation key.
 
     Source: .proto, event message durability page.
     """
@@ -66,13 +66,13 @@ def test_an_event_without_an_id_is_given_one(org: OrgUnderTest) -> None:
 
 
 def test_the_created_date_is_not_checked(org: OrgUnderTest) -> None:
-    """It may be in seconds, as Salesforce's Python sample has it. Source: that sample."""
+    """CreatedDate may be in seconds, as in Salesforce's Python sample. Source: that sample."""
     assert org.publish(org.event(created=int(time.time())))
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_too_large_an_event_fails_alone(org: OrgUnderTest, way: str) -> None:
-    """Above 1 MB it has an error in its result, and the others are published.
+    """An event above 1 MB fails in its result; the others are published.
 
     Source: Publish RPC page, Allocations page.
     """
@@ -85,7 +85,7 @@ def test_too_large_an_event_fails_alone(org: OrgUnderTest, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_request_above_four_megabytes_is_refused(org: OrgUnderTest, way: str) -> None:
-    """The status is UNAVAILABLE, without an error code: what stands before the service says it.
+    """A request above 4 MB gets UNAVAILABLE from the proxy, without an error code.
 
     Source: Allocations page, live logs.
     """
@@ -98,19 +98,22 @@ def test_a_request_above_four_megabytes_is_refused(org: OrgUnderTest, way: str) 
 
 
 def test_a_request_without_events_is_refused(org: OrgUnderTest) -> None:
-    """There must be one at least. Source: Handle Errors page."""
+    """A request without events is refused. Source: Handle Errors page."""
     found = refused(org.client.publish, org.topic)
     assert found.what == ("INVALID_ARGUMENT", "publish.event.count.invalid")
 
 
 def test_a_request_without_a_topic_is_refused(org: OrgUnderTest) -> None:
-    """Source: Handle Errors page."""
+    """A request without a topic is refused. Source: Handle Errors page."""
     found = refused(org.client.publish, "", org.event())
     assert found.what == ("INVALID_ARGUMENT", "publish.topic.validation.empty")
 
 
 def test_an_unknown_topic_is_refused(org: OrgUnderTest) -> None:
-    """With one of two codes. Source: Handle Errors page and live logs, which differ."""
+    """An unknown topic is refused with one of two codes.
+
+    Source: Handle Errors page and live logs, which differ.
+    """
     assert refused(org.client.publish, "/event/No_Such__e", org.event()).what in {
         ("NOT_FOUND", "topic.not.found"),
         ("PERMISSION_DENIED", "topic.meta.permission"),
@@ -118,7 +121,7 @@ def test_an_unknown_topic_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_an_unknown_schema_fails_its_event(org: OrgUnderTest) -> None:
-    """What cannot be read is not published; how it is said is not documented.
+    """An event of an unknown schema fails in its result; its form is not documented.
 
     Source: Publish RPC page.
     """
@@ -130,7 +133,7 @@ def test_an_unknown_schema_fails_its_event(org: OrgUnderTest) -> None:
 
 
 def test_a_stream_publishes_again_and_again(org: OrgUnderTest) -> None:
-    """Later requests may omit the topic, and each has its answer.
+    """Later requests may omit the topic, and each has a response.
 
     Source: PublishStream RPC page.
     """
@@ -148,7 +151,7 @@ def test_a_stream_publishes_again_and_again(org: OrgUnderTest) -> None:
 
 
 def test_requests_need_not_wait_for_answers(org: OrgUnderTest) -> None:
-    """Those under way are answered in their order. Source: PublishStream RPC page."""
+    """Pipelined requests are answered in order. Source: PublishStream RPC page."""
     events = [org.event(str(number)) for number in range(4)]
     org.counter.published += 4
     with org.client.publishing() as stream:
@@ -159,7 +162,7 @@ def test_requests_need_not_wait_for_answers(org: OrgUnderTest) -> None:
 
 
 def test_required_fields_are_not_asked_for(org: OrgUnderTest) -> None:
-    """An event without any of its custom fields is published. Source: Publish RPC page."""
+    """An event without custom fields is published. Source: Publish RPC page."""
     record = {"CreatedDate": 0, "CreatedById": org.user_id}
     raw = io.BytesIO()
     fastavro.schemaless_writer(raw, fastavro.parse_schema(dict(org.schema)), record)
@@ -167,7 +170,7 @@ def test_required_fields_are_not_asked_for(org: OrgUnderTest) -> None:
 
 
 def test_another_topic_in_a_publish_stream_is_refused(org: OrgUnderTest) -> None:
-    """A stream is about one topic. Source: .proto, Handle Errors page."""
+    """A publish stream accepts one topic only. Source: .proto, Handle Errors page."""
     org.counter.published += 1
     with org.client.publishing(topic_name=org.topic, events=[org.event()]) as stream:
         stream.read()
@@ -176,13 +179,13 @@ def test_another_topic_in_a_publish_stream_is_refused(org: OrgUnderTest) -> None
 
 
 def test_a_publish_stream_begins_with_a_topic(org: OrgUnderTest) -> None:
-    """Source: Handle Errors page."""
+    """A publish stream without a topic is refused. Source: Handle Errors page."""
     with org.client.publishing(events=[org.event()]) as stream:
         assert stream.end().what == ("INVALID_ARGUMENT", "publish.topic.validation.empty")
 
 
 def test_a_publish_stream_does_not_begin_with_a_new_token(org: OrgUnderTest) -> None:
-    """`auth_refresh` has no place in the first request. Source: Handle Errors page."""
+    """`auth_refresh` in the first request is refused. Source: Handle Errors page."""
     with org.client.publishing(
         topic_name=org.topic, events=[org.event()], auth_refresh="x"
     ) as stream:
@@ -190,13 +193,16 @@ def test_a_publish_stream_does_not_begin_with_a_new_token(org: OrgUnderTest) -> 
 
 
 def test_a_request_without_events_ends_a_publish_stream(org: OrgUnderTest) -> None:
-    """Each request has one event at least. Source: .proto, Handle Errors page."""
+    """A request without events ends a publish stream. Source: .proto, Handle Errors page."""
     with org.client.publishing(topic_name=org.topic) as stream:
         assert stream.end().what == ("INVALID_ARGUMENT", "publish.event.count.invalid")
 
 
 def test_a_half_closed_publish_stream_ends_with_ok(org: OrgUnderTest) -> None:
-    """What was asked is answered first. Source: PublishStream RPC page."""
+    """Pending requests are answered before a half-closed stream ends with OK.
+
+    Source: PublishStream RPC page.
+    """
     org.counter.published += 1
     with org.client.publishing(topic_name=org.topic, events=[org.event()]) as stream:
         assert len(stream.read().results) == 1
@@ -205,7 +211,7 @@ def test_a_half_closed_publish_stream_ends_with_ok(org: OrgUnderTest) -> None:
 
 
 def test_a_silent_publish_stream_gets_keepalives(org: OrgUnderTest) -> None:
-    """Responses without results, within 270 s. Source: Salesforce's Node client."""
+    """Responses without results come within 270 s. Source: Salesforce's Node client."""
     org.wait_long(org.times.publish_keepalive)
     org.counter.published += 1
     with org.client.publishing(topic_name=org.topic, events=[org.event()]) as stream:
@@ -218,7 +224,10 @@ def test_a_silent_publish_stream_gets_keepalives(org: OrgUnderTest) -> None:
 
 @pytest.mark.full
 def test_an_idle_publish_stream_is_swept(org: OrgUnderTest) -> None:
-    """After 1,800 s without a request. The status is not documented. Source: Handle Errors page."""
+    """A stream is swept after 1,800 s without a request; its status is not documented.
+
+    Source: Handle Errors page.
+    """
     org.wait_long(org.times.publish_idle)
     org.counter.published += 1
     with org.client.publishing(topic_name=org.topic, events=[org.event()]) as stream:
@@ -227,7 +236,7 @@ def test_an_idle_publish_stream_is_swept(org: OrgUnderTest) -> None:
 
 
 def test_an_idle_publish_stream_is_swept_after_70_seconds(org: OrgUnderTest) -> None:
-    """A valid request each 70 s holds it open, and nothing else does. Source: .proto."""
+    """Only a valid request every 70 s keeps a stream open. Source: .proto."""
     after = 70 * org.times.publish_idle / 1800
     org.wait_long(70)
     org.counter.published += 1

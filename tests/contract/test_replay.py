@@ -1,4 +1,4 @@
-"""Where a subscription starts: presets, replay ids, retention."""
+"""Starts of a subscription: presets, replay ids and retention."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ HOURS_KEPT = 72
 
 
 def test_custom_starts_strictly_after(org: OrgUnderTest) -> None:
-    """The event that has the id does not come again. Source: Subscribe RPC page."""
+    """CUSTOM does not deliver the event with the given id. Source: Subscribe RPC page."""
     first, second = org.publish(org.event(), org.event())
     with org.after(first, 1) as stream:
         assert [one.replay_id for one in stream.take(1)] == [second]
 
 
 def test_eight_bytes_of_a_replay_id_will_do(org: OrgUnderTest) -> None:
-    """Clients that cut the two zero bytes off start at the same place.
+    """A replay id without its two zero bytes is the same start.
 
     Source: Salesforce's Node client, live logs.
     """
@@ -34,10 +34,7 @@ def test_eight_bytes_of_a_replay_id_will_do(org: OrgUnderTest) -> None:
 
 
 def test_earliest_begins_with_the_oldest_event(org: OrgUnderTest) -> None:
-    """Something of what is kept comes first, not what was published last.
-
-    Source: Subscribe RPC page.
-    """
+    """EARLIEST starts with retained events, not with the last one. Source: Subscribe RPC page."""
     first, last = org.publish(org.event(), org.event())
     with org.client.subscribe(
         topic_name=org.topic, replay_preset=pb.EARLIEST, num_requested=1
@@ -47,7 +44,7 @@ def test_earliest_begins_with_the_oldest_event(org: OrgUnderTest) -> None:
 
 
 def test_latest_begins_with_what_comes_next(org: OrgUnderTest) -> None:
-    """What was published before is not delivered. Source: Subscribe RPC page."""
+    """LATEST does not deliver earlier events. Source: Subscribe RPC page."""
     org.publish(org.event("before"))
     with org.client.subscribe(
         topic_name=org.topic, replay_preset=pb.LATEST, num_requested=1
@@ -59,14 +56,14 @@ def test_latest_begins_with_what_comes_next(org: OrgUnderTest) -> None:
 
 
 def test_latest_is_what_is_meant_by_saying_nothing(org: OrgUnderTest) -> None:
-    """A first request without a preset is one with LATEST. Source: .proto."""
+    """A first request without a preset means LATEST. Source: .proto."""
     org.publish(org.event("before"))
     with org.client.subscribe(topic_name=org.topic, num_requested=1) as stream:
         assert stream.is_silent(min(5.0, org.times.keepalive / 4))
 
 
 def test_custom_without_a_replay_id_is_refused(org: OrgUnderTest) -> None:
-    """The preset needs its id. Source: Handle Errors page."""
+    """CUSTOM without a replay id is refused. Source: Handle Errors page."""
     with org.after(b"", 1) as stream:
         assert stream.end().what == (
             "INVALID_ARGUMENT",
@@ -78,7 +75,7 @@ def test_custom_without_a_replay_id_is_refused(org: OrgUnderTest) -> None:
     "replay_id", [b"rubbish", b"\xff" * 10, b"\x00" * 7], ids=["text", "beyond", "short"]
 )
 def test_a_replay_id_nobody_gave_out_is_refused(org: OrgUnderTest, replay_id: bytes) -> None:
-    """Malformed or beyond the end of the bus, the code is one. Source: Handle Errors page."""
+    """Malformed ids and ids beyond the bus have the same code. Source: Handle Errors page."""
     with org.after(replay_id, 1) as stream:
         found = stream.end()
     assert found.what == CORRUPTED
@@ -86,7 +83,7 @@ def test_a_replay_id_nobody_gave_out_is_refused(org: OrgUnderTest, replay_id: by
 
 
 def test_a_replay_id_of_before_retention_is_refused(org: OrgUnderTest) -> None:
-    """After 72 hours it is no place any more; the code is that of a malformed one.
+    """A replay id older than 72 hours is refused like a malformed one.
 
     Source: Event message durability page.
     """
@@ -101,7 +98,7 @@ def test_a_replay_id_of_before_retention_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_events_are_kept_for_72_hours(org: OrgUnderTest) -> None:
-    """One of an hour less is still delivered. Source: event message durability page."""
+    """An event of 71 hours is still delivered. Source: event message durability page."""
     with org.set_up("it takes three days") as other:
         assert other.emulator
         event = other.event()
@@ -114,7 +111,7 @@ def test_events_are_kept_for_72_hours(org: OrgUnderTest) -> None:
 
 
 def test_a_place_of_another_topic_is_a_place(org: OrgUnderTest) -> None:
-    """Ids name places on the org's bus, whatever the topic. Source: live logs."""
+    """A replay id of another topic is a valid start. Source: live logs."""
     topic = f"/data/{org.need('entity')}ChangeEvent"
     with (
         org.after(org.base(), 1, topic=topic) as stream,
@@ -124,7 +121,7 @@ def test_a_place_of_another_topic_is_a_place(org: OrgUnderTest) -> None:
 
 
 def test_one_event_under_two_replay_ids(org: OrgUnderTest) -> None:
-    """A publisher that tries again puts the event on the bus twice, with one id.
+    """A publisher's retry puts one event id on the bus twice.
 
     Source: Event message durability page.
     """

@@ -1,4 +1,4 @@
-"""REST around the bus: schemas, and publishing as a record."""
+"""REST beside the bus: schemas, and publishing as a record."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_rest_gives_the_schema_by_its_id(org: OrgUnderTest) -> None:
-    """The record of GetSchema with its id beside it, as `uuid`.
+    """REST returns GetSchema's record with its id as `uuid`.
 
     Source: Platform Event Schema by Schema ID page.
     """
@@ -25,14 +25,17 @@ def test_rest_gives_the_schema_by_its_id(org: OrgUnderTest) -> None:
 
 
 def test_rest_gives_the_schema_by_the_events_name(org: OrgUnderTest) -> None:
-    """The same. Source: Platform Event Schema by Event Name page."""
+    """REST returns the schema by the event's name.
+
+    Source: Platform Event Schema by Event Name page.
+    """
     name = org.topic.rpartition("/")[2]
     body = org.rest("GET", f"sobjects/{name}/eventSchema?payloadFormat=COMPACT").json()
     assert (body["uuid"], body["name"]) == (org.schema_id, name)
 
 
 def test_a_schema_is_expanded_unless_asked_otherwise(org: OrgUnderTest) -> None:
-    """A record of data and channel, as the Streaming API has events.
+    """The default schema has data and channel, as in the Streaming API.
 
     Source: Platform Event Schema pages.
     """
@@ -43,10 +46,7 @@ def test_a_schema_is_expanded_unless_asked_otherwise(org: OrgUnderTest) -> None:
 
 
 def test_an_event_published_as_a_record_is_delivered(org: OrgUnderTest) -> None:
-    """REST answers with the event's UUID, which subscribers see.
-
-    Source: Platform Events guide, known clients.
-    """
+    """REST returns the UUID that subscribers see. Source: Platform Events guide, known clients."""
     base = org.base()
     name = org.topic.rpartition("/")[2]
     answer = org.rest("POST", f"sobjects/{name}", {TEXT: "by REST"})
@@ -62,7 +62,10 @@ def test_an_event_published_as_a_record_is_delivered(org: OrgUnderTest) -> None:
 
 
 def test_another_payload_format_is_refused(org: OrgUnderTest) -> None:
-    """There are COMPACT and EXPANDED. Source: Platform Event Schema pages."""
+    """A payload format other than COMPACT and EXPANDED is refused.
+
+    Source: Platform Event Schema pages.
+    """
     answer = org.rest("GET", f"event/eventSchema/{org.schema_id}?payloadFormat=FLAT")
     assert answer.status_code == 400
 
@@ -71,12 +74,12 @@ def test_another_payload_format_is_refused(org: OrgUnderTest) -> None:
     "path", ["event/eventSchema/AAAAAAAAAAAAAAAAAAAAAA", "sobjects/No_Such__e/eventSchema"]
 )
 def test_a_schema_that_is_not_there(org: OrgUnderTest, path: str) -> None:
-    """HTTP 404, as of any resource. Source: REST API guide (status codes)."""
+    """An unknown schema is HTTP 404. Source: REST API guide (status codes)."""
     assert org.rest("GET", path).status_code == 404
 
 
 def test_an_older_schema_can_be_had_by_its_id(org: OrgUnderTest) -> None:
-    """By name there is the newest alone. Source: Platform Event Schema by Schema ID page."""
+    """An older schema is found by its id only. Source: Platform Event Schema by Schema ID page."""
     emulator = org.staged("somebody must add a field to the event")
     emulator.define_event("Older__e", {"A__c": "Text"})
     before = emulator.schema_id("Older__e")
@@ -88,7 +91,10 @@ def test_an_older_schema_can_be_had_by_its_id(org: OrgUnderTest) -> None:
 
 
 def test_change_events_have_their_schema_too(org: OrgUnderTest) -> None:
-    """By the id that GetTopic gives. Source: Change Data Capture guide, schemas of live orgs."""
+    """A change event's schema is found by GetTopic's id.
+
+    Source: Change Data Capture guide, schemas of live orgs.
+    """
     topic = org.client.get_topic(f"/data/{org.need('entity')}ChangeEvent")
     body = org.rest("GET", f"event/eventSchema/{topic.schema_id}?payloadFormat=COMPACT").json()
     assert body.pop("uuid") == topic.schema_id
@@ -96,13 +102,16 @@ def test_change_events_have_their_schema_too(org: OrgUnderTest) -> None:
 
 
 def test_an_unknown_field_is_refused(org: OrgUnderTest) -> None:
-    """Before anything is published. Source: REST API guide (error codes)."""
+    """An event with an unknown field is refused and not published.
+
+    Source: REST API guide (error codes).
+    """
     answer = org.rest("POST", f"sobjects/{org.topic.rpartition('/')[2]}", {"No_Such__c": "x"})
     assert (answer.status_code, answer.json()[0]["errorCode"]) == (400, "INVALID_FIELD")
 
 
 def test_publishing_over_rest_ends_with_its_allowance(org: OrgUnderTest) -> None:
-    """LIMIT_EXCEEDED. Source: Allocations page."""
+    """Publishing beyond the allowance is refused with LIMIT_EXCEEDED. Source: Allocations page."""
     with org.set_up("its allowance would have to be used up", publish_allocation=1) as other:
         path = f"sobjects/{other.topic.rpartition('/')[2]}"
         answers = [other.rest("POST", path, {TEXT: "x"}) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Avro schemas of events: layout, types, and what becomes of them when fields change."""
+"""Avro schemas of events: layout, types and changes of fields."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CUSTOM = [
 
 @pytest.fixture(scope="module")
 def changes(org: OrgUnderTest) -> dict[str, Any]:
-    """Schema of the change events of an object."""
+    """Schema of an object's change events."""
     topic = org.client.get_topic(f"/data/{org.need('entity')}ChangeEvent")
     answer = org.client.get_schema(topic.schema_id)
     assert fingerprint(answer.schema_json) == topic.schema_id
@@ -80,7 +80,7 @@ def changes(org: OrgUnderTest) -> dict[str, Any]:
 
 
 def _record(field: dict[str, Any]) -> dict[str, Any]:
-    """The record among a field's branches."""
+    """Record among a field's branches."""
     [found] = [one for one in field["type"] if isinstance(one, dict)]
     return dict(found)
 
@@ -89,7 +89,7 @@ def _record(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_schema_has_these_keys_in_this_order(org: OrgUnderTest) -> None:
-    """Of the record, and of its optional fields; no `uuid`, which REST adds.
+    """A schema and its optional fields have fixed keys; `uuid` is REST's.
 
     Source: Schemas of live orgs.
     """
@@ -108,7 +108,7 @@ def test_there_are_no_logical_types(org: OrgUnderTest) -> None:
 
 
 def test_a_change_events_schema_id_is_its_fingerprint_too(changes: dict[str, Any]) -> None:
-    """The enumeration is in it without the namespace.
+    """The enumeration counts without a namespace.
 
     Source: Event Schemas page, of platform events.
     """
@@ -118,7 +118,7 @@ def test_a_change_events_schema_id_is_its_fingerprint_too(changes: dict[str, Any
 def test_a_change_event_is_named_after_its_object(
     org: OrgUnderTest, changes: dict[str, Any]
 ) -> None:
-    """`AccountChangeEvent`, in the event bus's namespace. Source: schemas of live orgs."""
+    """`AccountChangeEvent` is in the event bus's namespace. Source: schemas of live orgs."""
     entity = org.need("entity").removesuffix("__c")
     suffix = "__ChangeEvent" if org.entity.endswith("__c") else "ChangeEvent"
     assert changes["name"] == entity + suffix
@@ -126,7 +126,7 @@ def test_a_change_event_is_named_after_its_object(
 
 
 def test_the_change_event_header(changes: dict[str, Any]) -> None:
-    """Twelve fields in this order, none of which may be null. Source: schemas of live orgs."""
+    """The header has twelve non-null fields in this order. Source: schemas of live orgs."""
     header = changes["fields"][0]
     assert (header["name"], header["doc"]) == ("ChangeEventHeader", "Data:ComplexValueType")
     fields = [(one["name"], one["type"]) for one in header["type"]["fields"]]
@@ -138,14 +138,14 @@ def test_the_change_event_header(changes: dict[str, Any]) -> None:
 
 
 def test_the_enumeration_has_no_namespace(changes: dict[str, Any]) -> None:
-    """An empty one, though its record has one. Source: schemas of live orgs."""
+    """The enumeration has an empty namespace, unlike its record. Source: schemas of live orgs."""
     [kind] = [one for one in changes["fields"][0]["type"]["fields"] if one["name"] == "changeType"]
     assert (kind["type"]["type"], kind["type"].get("namespace")) == ("enum", "")
 
 
 @pytest.mark.parametrize("name", ACCOUNT)
 def test_types_of_an_accounts_fields(org: OrgUnderTest, changes: dict[str, Any], name: str) -> None:
-    """Avro's and, in `doc`, Salesforce's. Source: schemas of live orgs."""
+    """Fields have Avro's type and, in `doc`, Salesforce's. Source: schemas of live orgs."""
     _need_account(org)
     [field] = [one for one in changes["fields"] if one["name"] == name]
     if name == "Name" and len(field["type"]) > 2:
@@ -155,14 +155,14 @@ def test_types_of_an_accounts_fields(org: OrgUnderTest, changes: dict[str, Any],
 
 
 def test_an_accounts_fields_keep_their_order(org: OrgUnderTest, changes: dict[str, Any]) -> None:
-    """Whatever else an org has between them. Source: schemas of live orgs."""
+    """Account fields keep their order among an org's other fields. Source: schemas of live orgs."""
     _need_account(org)
     names = [field["name"] for field in changes["fields"]]
     assert [name for name in names if name in ACCOUNT] == list(ACCOUNT)
 
 
 def test_an_address_is_a_record(org: OrgUnderTest, changes: dict[str, Any]) -> None:
-    """Of these members, all optional; codes of state and country may stand among them.
+    """An address has these optional members, and maybe state and country codes.
 
     Source: Schemas of live orgs.
     """
@@ -176,7 +176,7 @@ def test_an_address_is_a_record(org: OrgUnderTest, changes: dict[str, Any]) -> N
 
 
 def test_a_second_address_refers_to_the_first(org: OrgUnderTest, changes: dict[str, Any]) -> None:
-    """By the record's name. Source: schemas of live orgs."""
+    """A second address refers to the first one's record by name. Source: schemas of live orgs."""
     _need_account(org)
     [field] = [one for one in changes["fields"] if one["name"] == "ShippingAddress"]
     assert field["type"] == ["null", "Address"]
@@ -192,7 +192,7 @@ def _need_account(org: OrgUnderTest) -> None:
 
 @pytest.fixture(scope="module")
 def custom(org: OrgUnderTest) -> Any:
-    """A new record of a custom object that has a field of each type, and a place."""
+    """A new record of a custom object with a field of each type, and a location."""
     emulator = org.staged("a custom object would be left behind")
     fields = {f"{kind}__c": kind for kind, *_ in CUSTOM}
     topic = emulator.define_object("Every__c", {**fields, "Home__c": "Location"})
@@ -211,7 +211,7 @@ def custom(org: OrgUnderTest) -> Any:
 def test_a_field_of_each_type(
     custom: Any, kind: str, avro: str, doc: str, _given: Any, got: Any
 ) -> None:
-    """Numbers are doubles, times milliseconds: of UTC, of midnight, since midnight.
+    """Numbers are doubles; times are milliseconds of UTC, of midnight or since it.
 
     Source: Schemas of live orgs, CDC guide.
     """
@@ -222,7 +222,7 @@ def test_a_field_of_each_type(
 
 
 def test_a_place_is_a_record(custom: Any) -> None:
-    """Latitude and longitude. Source: schemas of live orgs."""
+    """A location has latitude and longitude. Source: schemas of live orgs."""
     [field] = [one for one in custom.schema["fields"] if one["name"] == "Home__c"]
     record = _record(field)
     assert record["name"] == "Location"
@@ -231,7 +231,7 @@ def test_a_place_is_a_record(custom: Any) -> None:
 
 
 def test_a_custom_objects_change_event_is_named_so(custom: Any) -> None:
-    """`Every__ChangeEvent` of `Every__c`. Source: schemas of live orgs."""
+    """`Every__c` has `Every__ChangeEvent`. Source: schemas of live orgs."""
     assert custom.schema["name"] == "Every__ChangeEvent"
 
 
@@ -254,7 +254,7 @@ def evolving(org: OrgUnderTest) -> Emulator:
 def test_another_field_is_another_schema(
     org: OrgUnderTest, evolving: Emulator, add: dict[str, str], remove: list[str]
 ) -> None:
-    """Each version has an id of its own, and the older ones are still answered.
+    """Each schema version has an id, and earlier ones are still answered.
 
     Source: Event Schemas page.
     """
@@ -271,10 +271,7 @@ def test_another_field_is_another_schema(
 def test_events_keep_the_schema_they_were_published_with(
     org: OrgUnderTest, evolving: Emulator
 ) -> None:
-    """Those of before and after a change stand on the topic side by side.
-
-    Source: Event Schemas page.
-    """
+    """Events before and after a change keep their schemas. Source: Event Schemas page."""
     topic = evolving.define_event("Kept__e", {"A__c": "Text"})
     base = org.base()
     evolving.publish(topic, [{"A__c": "before"}])
@@ -290,7 +287,7 @@ def test_events_keep_the_schema_they_were_published_with(
 def test_the_same_fields_have_the_same_id_in_every_org(
     org: OrgUnderTest, evolving: Emulator
 ) -> None:
-    """Hints and defaults are not part of what the id is made of.
+    """Hints and defaults are not part of the schema id.
 
     Source: Event Schemas page, Avro specification.
     """

@@ -1,7 +1,4 @@
-"""Setup over the Tooling API.
-
-Managed subscriptions, channels, their members with filters and enriched fields.
-"""
+"""Setup over the Tooling API: managed subscriptions, channels and their members."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ def _made(org: OrgUnderTest, kind: str, name: str, **metadata: Any) -> Any:
 
 @pytest.mark.usefixtures("emulator")
 def test_a_managed_subscription_is_latest_unless_set_otherwise(org: OrgUnderTest) -> None:
-    """Where nothing is committed, and where what is committed is of no use.
+    """Both replays of a managed subscription default to LATEST.
 
     Source: Tooling API guide (ManagedEventSubscription).
     """
@@ -51,7 +48,7 @@ def test_a_managed_subscription_is_latest_unless_set_otherwise(org: OrgUnderTest
 @pytest.mark.usefixtures("emulator")
 @pytest.mark.parametrize("name", ["1st", "Two__In_A_Row", "With Space"])
 def test_developer_names_have_rules(org: OrgUnderTest, name: str) -> None:
-    """A letter first, then letters, digits and single underscores.
+    """A developer name has a letter first, then letters, digits and single underscores.
 
     Source: Tooling API guide (ManagedEventSubscription).
     """
@@ -62,7 +59,7 @@ def test_developer_names_have_rules(org: OrgUnderTest, name: str) -> None:
 def test_the_topic_of_a_managed_subscription_is_fixed(
     org: OrgUnderTest, emulator: Emulator
 ) -> None:
-    """A change of it is refused. Source: Tooling API guide (ManagedEventSubscription)."""
+    """A change of the topic is refused. Source: Tooling API guide (ManagedEventSubscription)."""
     topic = emulator.define_event("Elsewhere__e", {})
     made = _made(org, MANAGED, "Fixed", label="Fixed", topicName=org.topic, state="RUN").json()
     body = {"Metadata": {"topicName": topic}}
@@ -71,7 +68,7 @@ def test_the_topic_of_a_managed_subscription_is_fixed(
 
 @pytest.mark.usefixtures("emulator")
 def test_managed_subscriptions_came_with_version_60(org: OrgUnderTest) -> None:
-    """Older versions of the API do not have the object.
+    """API versions before 60.0 do not have the object.
 
     Source: Tooling API guide (ManagedEventSubscription).
     """
@@ -81,7 +78,7 @@ def test_managed_subscriptions_came_with_version_60(org: OrgUnderTest) -> None:
 
 
 def test_an_org_has_200_managed_subscriptions(org: OrgUnderTest) -> None:
-    """At most. Source: Allocations page."""
+    """An org has at most 200 managed subscriptions. Source: Allocations page."""
     with org.set_up("200 would be left behind in its setup", max_managed=2) as other:
         answers = [
             _made(other, MANAGED, f"M{number}", label="M", topicName=other.topic, state="RUN")
@@ -95,7 +92,7 @@ def test_an_org_has_200_managed_subscriptions(org: OrgUnderTest) -> None:
 
 
 def test_a_channel_and_its_members_can_be_queried(org: OrgUnderTest) -> None:
-    """`X__chn` is the channel `X`; each member names the event it stands for.
+    """`X__chn` is the channel `X`, and each member names its event.
 
     Source: Tooling API guide (PlatformEventChannel).
     """
@@ -112,7 +109,7 @@ def test_a_channel_and_its_members_can_be_queried(org: OrgUnderTest) -> None:
 
 @pytest.fixture(scope="module")
 def sales(org: OrgUnderTest) -> str:
-    """A channel of leads that are not cold, with the company on each; made over REST."""
+    """A channel of leads that are not cold, with their company; created over REST."""
     org.staged(LEFT_BEHIND).define_object("Lead")
     _made(org, CHANNEL, "Leads__chn", channelType="data", label="Leads")
     answer = _made(
@@ -129,9 +126,7 @@ def sales(org: OrgUnderTest) -> str:
 
 
 def test_what_a_channel_adds_and_leaves_out(org: OrgUnderTest, sales: str) -> None:
-    """Enriched fields and those of the filter are on updates and deletions, not named as changed.
-
-    What is filtered out never comes.
+    """Updates and deletions have enriched and filter fields; filtered events do not come.
 
     Source: Change Data Capture guide (enrich, filter).
     """
@@ -154,7 +149,7 @@ def test_what_a_channel_adds_and_leaves_out(org: OrgUnderTest, sales: str) -> No
 
 
 def test_ten_fields_can_be_enriched(org: OrgUnderTest, emulator: Emulator) -> None:
-    """And no more. Source: Change Data Capture guide (enrich)."""
+    """At most ten fields can be enriched. Source: Change Data Capture guide (enrich)."""
     emulator.define_object("Contact")
     _made(org, CHANNEL, "Rich__chn", channelType="data", label="Rich")
     names = ("Phone", "Fax", "MobilePhone", "HomePhone", "ReportsToId", "Email", "Title")
@@ -196,7 +191,7 @@ FILTERS = [
 def test_filters_have_a_grammar(
     org: OrgUnderTest, emulator: Emulator, text: str, taken: bool
 ) -> None:
-    """A condition of SOQL without WHERE, with operators by the field's type.
+    """A filter is a SOQL condition without WHERE, with operators by field type.
 
     Source: Change Data Capture guide (filter), Salesforce's own tools.
     """

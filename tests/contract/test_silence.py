@@ -1,7 +1,4 @@
-"""What happens while nothing happens.
-
-Keepalives, the end of streams that ask for nothing, half-close.
-"""
+"""Silence on a stream: keepalives, closing without credit, half-close."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
-    """Within 270 s an empty response with a replay id, the credit untouched.
+    """Within 270 s an empty response has a replay id and uses no credit.
 
     Source: Subscribe RPC page.
     """
@@ -31,7 +28,7 @@ def test_a_silent_stream_gets_keepalives(org: OrgUnderTest) -> None:
 
 
 def test_a_keepalives_replay_id_is_a_start(org: OrgUnderTest) -> None:
-    """It lies after the last event and before the next. Source: Subscribe RPC page."""
+    """A keepalive's id is after the last event and before the next. Source: Subscribe RPC page."""
     org.wait_long(org.times.keepalive)
     with org.after(org.base(), 1) as stream:
         place = stream.read(org.times.keepalive + org.times.slack).latest_replay_id
@@ -43,10 +40,7 @@ def test_a_keepalives_replay_id_is_a_start(org: OrgUnderTest) -> None:
 
 @pytest.mark.full
 def test_keepalives_hold_a_stream_open(org: OrgUnderTest) -> None:
-    """As long as something is outstanding, the stream outlives the 60 s.
-
-    Source: Subscribe RPC page.
-    """
+    """A stream with outstanding events outlives the 60 s. Source: Subscribe RPC page."""
     org.wait_long(3 * org.times.keepalive)
     with org.after(org.base(), 1) as stream:
         for _ in range(3):
@@ -62,7 +56,7 @@ def test_latest_says_nothing_before_the_first_keepalive(org: OrgUnderTest) -> No
 
 
 def test_a_stream_without_credit_is_closed(org: OrgUnderTest) -> None:
-    """60 s after the last response, unless more is asked for. How it ends is not documented.
+    """Without credit a stream ends after 60 s; its status is not documented.
 
     Source: Subscribe RPC page.
     """
@@ -75,7 +69,7 @@ def test_a_stream_without_credit_is_closed(org: OrgUnderTest) -> None:
 
 
 def test_asking_again_keeps_a_stream_open(org: OrgUnderTest) -> None:
-    """More asked for within the 60 s, and events go on coming. Source: Subscribe RPC page."""
+    """A request within the 60 s keeps the stream open. Source: Subscribe RPC page."""
     base = org.base()
     first, second = org.publish(org.event(), org.event())
     with org.after(base, 1) as stream:
@@ -87,7 +81,7 @@ def test_asking_again_keeps_a_stream_open(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("waiting", [0, 3], ids=["nothing waits", "events wait"])
 def test_a_half_closed_stream_ends_with_ok(org: OrgUnderTest, waiting: int) -> None:
-    """A moment later, whether or not events could be delivered. Source: live logs."""
+    """A half-closed stream soon ends with OK, despite deliverable events. Source: live logs."""
     base = org.base()
     with org.after(base, 5) as stream:
         org.publish(*(org.event() for _ in range(waiting))) if waiting else None
@@ -97,7 +91,7 @@ def test_a_half_closed_stream_ends_with_ok(org: OrgUnderTest, waiting: int) -> N
 
 @pytest.mark.full
 def test_a_stream_survives_the_end_of_its_session(org: OrgUnderTest) -> None:
-    """The token counts when a stream begins. Source: Use gRPC APIs page."""
+    """The token is checked only when a stream begins. Source: Use gRPC APIs page."""
     with org.set_up("its session would have to expire") as other:
         assert other.emulator
         with other.after(other.base(), 1) as stream:
@@ -108,7 +102,7 @@ def test_a_stream_survives_the_end_of_its_session(org: OrgUnderTest) -> None:
 
 @pytest.mark.full
 def test_a_running_stream_ends_with_its_session(org: OrgUnderTest) -> None:
-    """The token counts all the time. Source: live logs of one client."""
+    """The token is checked throughout a stream. Source: live logs of one client."""
     with org.set_up("its session would have to expire") as other:
         assert other.emulator
         with other.after(other.base(), 1) as stream:

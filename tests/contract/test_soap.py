@@ -46,7 +46,7 @@ def _name(node: Any) -> str:
 
 
 def test_the_answer_has_its_children_in_order(org: OrgUnderTest) -> None:
-    """Clients count them: no Header, the result first, session id fifth.
+    """There is no Header, the result is first and the session id fifth.
 
     Source: Salesforce's Python sample, answers of live orgs.
     """
@@ -55,14 +55,14 @@ def test_the_answer_has_its_children_in_order(org: OrgUnderTest) -> None:
 
 
 def test_the_user_info_has_its_children_in_order(org: OrgUnderTest) -> None:
-    """The org's id is the ninth. Source: Salesforce's Python sample, answers of live orgs."""
+    """The org's id is the ninth child. Source: Salesforce's Python sample, answers of live orgs."""
     info = _result(org)[6]
     assert [_name(child) for child in info] == USER
     assert (len(info[8].text), info[8].text[:15]) == (18, org.headers["tenantid"][:15])
 
 
 def test_the_session_opens_the_api(org: OrgUnderTest) -> None:
-    """Its id is a token, and the instance is that of `serverUrl`.
+    """The session id is a token for the instance of `serverUrl`.
 
     Source: Salesforce's Python sample.
     """
@@ -76,23 +76,20 @@ def test_the_session_opens_the_api(org: OrgUnderTest) -> None:
 
 
 def test_children_are_found_by_plain_tags(org: OrgUnderTest) -> None:
-    """Unprefixed and without attributes, as jsforce looks for them by pattern. Source: jsforce."""
+    """Tags have neither prefixes nor attributes, as jsforce requires. Source: jsforce."""
     text = _login(org).text
     for tag in ("serverUrl", "sessionId", "userId", "organizationId", "passwordExpired"):
         assert f"<{tag}>" in text
 
 
 def test_the_session_lasts_as_long_as_is_said(org: OrgUnderTest) -> None:
-    """`sessionSecondsValid`: two hours, unless the org is set otherwise.
-
-    Source: Answers of live orgs.
-    """
+    """`sessionSecondsValid` is two hours by default. Source: Answers of live orgs."""
     assert 900 <= int(_result(org)[6][13].text) <= 86_400
 
 
 @pytest.mark.parametrize("version", ["31.0", "43.0", "64.0"])
 def test_versions_that_have_it(org: OrgUnderTest, version: str) -> None:
-    """From 31.0 to 64.0; the answer's URLs are of the version that was asked.
+    """login() exists from 31.0 to 64.0, with URLs of the requested version.
 
     Source: Salesforce Help, article 005132110.
     """
@@ -102,7 +99,7 @@ def test_versions_that_have_it(org: OrgUnderTest, version: str) -> None:
 
 
 def test_another_clients_envelope_will_do(org: OrgUnderTest) -> None:
-    """That of jsforce: other prefixes, an empty Header, no slash at the end, an empty SOAPAction.
+    """Jsforce's envelope is accepted: other prefixes, empty Header and SOAPAction.
 
     Source: jsforce.
     """
@@ -120,7 +117,7 @@ def test_another_clients_envelope_will_do(org: OrgUnderTest) -> None:
 
 
 def test_an_org_may_have_it_disabled(org: OrgUnderTest) -> None:
-    """As new ones do. Source: answers of live orgs."""
+    """login() may be disabled, as in new orgs. Source: answers of live orgs."""
     with org.set_up("its administrator would have to disable it", soap_login=False) as other:
         answer = _login(other)
     assert answer.status_code == 500
@@ -129,7 +126,7 @@ def test_an_org_may_have_it_disabled(org: OrgUnderTest) -> None:
 
 
 def test_a_wrong_password_is_a_fault(org: OrgUnderTest) -> None:
-    """HTTP 500 with INVALID_LOGIN. Source: answers of live orgs."""
+    """A wrong password is HTTP 500 with INVALID_LOGIN. Source: answers of live orgs."""
     with org.set_up(
         "it would count as a failed login, and some of those lock the user out"
     ) as other:
@@ -144,7 +141,7 @@ def test_a_wrong_password_is_a_fault(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("version", ["65.0", "30.0"])
 def test_other_versions_do_not_have_it(org: OrgUnderTest, version: str) -> None:
-    """Those from 65.0 on and before 31.0. The code is not documented for the first.
+    """Versions from 65.0 on and before 31.0 are refused.
 
     Source: Salesforce Help, article 005132110.
     """

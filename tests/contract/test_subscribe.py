@@ -22,7 +22,7 @@ def _ids(events: list[Any]) -> list[str]:
 
 
 def test_what_is_published_is_delivered(org: OrgUnderTest) -> None:
-    """An event comes with its id, its schema, its bytes and the replay id that publishing it gave.
+    """An event has its id, schema, bytes and the replay id of its publication.
 
     Source: Subscribe RPC page.
     """
@@ -36,7 +36,7 @@ def test_what_is_published_is_delivered(org: OrgUnderTest) -> None:
 
 
 def test_events_come_in_the_order_of_their_request(org: OrgUnderTest) -> None:
-    """Those of one publish request come in its order. Source: Subscribe RPC page."""
+    """Events of one publish request are delivered in order. Source: Subscribe RPC page."""
     base, events = org.base(), [org.event(str(number)) for number in range(5)]
     org.publish(*events)
     with org.after(base, 5) as stream:
@@ -56,16 +56,13 @@ def test_replay_ids_grow(org: OrgUnderTest) -> None:
 
 
 def test_a_replay_id_has_ten_bytes(org: OrgUnderTest) -> None:
-    """A 64-bit number and two zero bytes; nobody may rely on it.
-
-    Source: Live logs since September 2022.
-    """
+    """A replay id is a 64-bit number and two zero bytes. Source: Live logs since September 2022."""
     replay_id = org.base()
     assert (len(replay_id), replay_id[-2:]) == (10, b"\0\0")
 
 
 def test_no_more_comes_than_was_asked_for(org: OrgUnderTest) -> None:
-    """Two asked for, two delivered, nothing outstanding then.
+    """Two requested events are delivered, and nothing stays outstanding.
 
     Source: Pull Subscription and Flow Control page.
     """
@@ -81,7 +78,10 @@ def test_no_more_comes_than_was_asked_for(org: OrgUnderTest) -> None:
 
 
 def test_each_response_tells_what_is_outstanding(org: OrgUnderTest) -> None:
-    """`pending_num_requested` is what was asked for less what was delivered, this response included. Source: .proto."""
+    """`pending_num_requested` is requested less delivered, including this response.
+
+    Source: .proto.
+    """
     base = org.base()
     org.publish(*(org.event() for _ in range(5)))
     with org.after(base, 10) as stream:
@@ -93,7 +93,7 @@ def test_each_response_tells_what_is_outstanding(org: OrgUnderTest) -> None:
 
 
 def test_requests_add_up(org: OrgUnderTest) -> None:
-    """What a later request asks for is added to what is outstanding.
+    """A later request adds to the outstanding number.
 
     Source: Pull Subscription and Flow Control page.
     """
@@ -109,7 +109,10 @@ def test_requests_add_up(org: OrgUnderTest) -> None:
 
 
 def test_more_than_100_outstanding_is_treated_as_100(org: OrgUnderTest) -> None:
-    """Asking for 150 leaves 99 after one event. Source: Pull Subscription and Flow Control page."""
+    """A request for 150 leaves 99 after one event.
+
+    Source: Pull Subscription and Flow Control page.
+    """
     base = org.base()
     org.publish(org.event())
     with org.after(base, 150) as stream:
@@ -117,7 +120,10 @@ def test_more_than_100_outstanding_is_treated_as_100(org: OrgUnderTest) -> None:
 
 
 def test_requests_add_up_to_100(org: OrgUnderTest) -> None:
-    """60 and 60 leave 99 after one event. Source: Pull Subscription and Flow Control page."""
+    """Requests for 60 and 60 leave 99 after one event.
+
+    Source: Pull Subscription and Flow Control page.
+    """
     base = org.base()
     with org.after(base, 60) as stream:
         stream.ask(num_requested=60)
@@ -130,7 +136,7 @@ def test_requests_add_up_to_100(org: OrgUnderTest) -> None:
 
 
 def test_more_than_100_outstanding_is_refused(org: OrgUnderTest) -> None:
-    """The code is that of a client that asks for more than it drains.
+    """Too many outstanding events are refused with the overflow code.
 
     Source: Comment of a client in production.
     """
@@ -148,20 +154,23 @@ def test_asking_for_nothing_is_refused(org: OrgUnderTest, number: int) -> None:
 
 
 def test_later_requests_ask_for_something_too(org: OrgUnderTest) -> None:
-    """A later request for nothing ends the stream. Source: Handle Errors page."""
+    """A later request for zero events ends the stream. Source: Handle Errors page."""
     with org.after(org.base(), 1) as stream:
         stream.ask(topic_name=org.topic, num_requested=0)
         assert stream.end().what == ("INVALID_ARGUMENT", CODE + "requested.events.invalid")
 
 
 def test_the_first_request_names_the_topic(org: OrgUnderTest) -> None:
-    """Without a topic there is nothing to subscribe to. Source: Handle Errors page."""
+    """A first request without a topic is refused. Source: Handle Errors page."""
     with org.client.subscribe(num_requested=1) as stream:
         assert stream.end().what == ("INVALID_ARGUMENT", "topic.validation.empty")
 
 
 def test_an_unknown_topic_ends_the_stream(org: OrgUnderTest) -> None:
-    """With one of two codes. Source: Handle Errors page and live logs, which differ."""
+    """An unknown topic is refused with one of two codes.
+
+    Source: Handle Errors page and live logs, which differ.
+    """
     with org.client.subscribe(topic_name="/event/No_Such__e", num_requested=1) as stream:
         assert stream.end().what in {
             ("NOT_FOUND", "topic.not.found"),
@@ -171,7 +180,7 @@ def test_an_unknown_topic_ends_the_stream(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("omitted", [True, False])
 def test_later_requests_may_omit_the_topic(org: OrgUnderTest, omitted: bool) -> None:
-    """Or repeat it. Source: .proto, Subscribe RPC page."""
+    """Later requests may omit or repeat the topic. Source: .proto, Subscribe RPC page."""
     base = org.base()
     org.publish(org.event(), org.event())
     with org.after(base, 1) as stream:
@@ -181,17 +190,14 @@ def test_later_requests_may_omit_the_topic(org: OrgUnderTest, omitted: bool) -> 
 
 
 def test_another_topic_in_a_stream_is_refused(org: OrgUnderTest) -> None:
-    """A stream is about one topic. Source: .proto, Handle Errors page."""
+    """A stream accepts one topic only. Source: .proto, Handle Errors page."""
     with org.after(org.base(), 1) as stream:
         stream.ask(topic_name="/event/Other__e", num_requested=1)
         assert stream.end().what == ("INVALID_ARGUMENT", CODE + "topic.mismatch")
 
 
 def test_replay_arguments_count_in_the_first_request_alone(org: OrgUnderTest) -> None:
-    """Later ones may repeat them without effect, as Salesforce's Python sample does.
-
-    Source: .proto.
-    """
+    """Later replay arguments have no effect. Source: .proto."""
     base = org.base()
     first, second = org.publish(org.event(), org.event())
     with org.after(base, 1) as stream:
@@ -201,7 +207,7 @@ def test_replay_arguments_count_in_the_first_request_alone(org: OrgUnderTest) ->
 
 
 def test_responses_have_the_last_events_replay_id(org: OrgUnderTest) -> None:
-    """With events, `latest_replay_id` is that of the last of them. Source: live logs."""
+    """`latest_replay_id` is the last event's replay id. Source: live logs."""
     base = org.base()
     org.publish(org.event(), org.event())
     with org.after(base, 2) as stream:
@@ -221,7 +227,7 @@ def test_responses_have_the_rpc_id(org: OrgUnderTest) -> None:
 
 
 def test_each_of_two_streams_gets_every_event(org: OrgUnderTest) -> None:
-    """Subscribers of one topic and user do not share. Source: Allocations page."""
+    """Two streams of a topic each get every event. Source: Allocations page."""
     base, event = org.base(), org.event()
     org.publish(event)
     with org.after(base, 1) as one, org.after(base, 1) as other:
@@ -229,7 +235,7 @@ def test_each_of_two_streams_gets_every_event(org: OrgUnderTest) -> None:
 
 
 def test_a_channel_carries_its_members_events(org: OrgUnderTest) -> None:
-    """With the same replay id as on the event's own topic, and a schema id on each.
+    """A channel's events have their own topic's replay id and schema id.
 
     Source: Custom channels page, live logs.
     """

@@ -1,4 +1,4 @@
-"""GetTopic and GetSchema: what is told of topics and schemas, and what is refused."""
+"""GetTopic and GetSchema: answers and refusals."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_the_tenant_is_named_with_18_characters(org: OrgUnderTest) -> None:
 
 
 def test_change_events_cannot_be_published(org: OrgUnderTest) -> None:
-    """GetTopic says so of a change event. Source: Publish RPC page."""
+    """GetTopic states that a change event cannot be published. Source: Publish RPC page."""
     info = org.client.get_topic(f"/data/{org.need('entity')}ChangeEvent")
     assert (info.can_publish, info.can_subscribe) == (False, True)
 
 
 def test_publishing_a_change_event_is_refused(org: OrgUnderTest) -> None:
-    """Only platform events can be published. The code is not documented.
+    """Publishing a change event is refused; the code is not documented.
 
     Source: Publish RPC page.
     """
@@ -50,7 +50,7 @@ def test_publishing_a_change_event_is_refused(org: OrgUnderTest) -> None:
 
 
 def test_an_unknown_topic_is_refused(org: OrgUnderTest) -> None:
-    """GetTopic of what is not there has one of two codes.
+    """GetTopic refuses an unknown topic with one of two codes.
 
     Source: Handle Errors page and live logs, which differ.
     """
@@ -81,7 +81,7 @@ def test_a_topic_without_a_name_is_refused(org: OrgUnderTest, name: str) -> None
 
 
 def test_a_channel_can_be_subscribed_to(org: OrgUnderTest) -> None:
-    """GetTopic knows it by its name; which schema it has is documented nowhere.
+    """GetTopic knows a channel by name; its schema is not documented.
 
     Source: Subscribe to custom channels page.
     """
@@ -90,15 +90,12 @@ def test_a_channel_can_be_subscribed_to(org: OrgUnderTest) -> None:
 
 
 def test_names_of_topics_are_case_sensitive(org: OrgUnderTest) -> None:
-    """Another case is another topic, which is not there.
-
-    Source: Subscribe to custom channels page.
-    """
+    """A topic in another case does not exist. Source: Subscribe to custom channels page."""
     assert refused(org.client.get_topic, org.topic.upper()).status != "OK"
 
 
 def test_a_schema_comes_under_its_id(org: OrgUnderTest) -> None:
-    """GetSchema gives the id back with the record of the event. Source: GetSchema RPC page."""
+    """GetSchema returns the id with the event's record. Source: GetSchema RPC page."""
     answer = org.client.get_schema(org.schema_id)
     record = json.loads(answer.schema_json)
     assert answer.schema_id == org.schema_id
@@ -106,7 +103,7 @@ def test_a_schema_comes_under_its_id(org: OrgUnderTest) -> None:
 
 
 def test_a_schema_id_is_the_fingerprint(org: OrgUnderTest) -> None:
-    """MD5 of the parsing canonical form, in base64 for URLs without padding.
+    """A schema id is the MD5 of the canonical form, in base64url without padding.
 
     Source: Event Schemas page.
     """
@@ -156,5 +153,5 @@ def test_a_schema_without_an_id_is_refused(org: OrgUnderTest, schema_id: str) ->
 
 
 def test_an_unknown_schema_is_refused(org: OrgUnderTest) -> None:
-    """It is an error; which one is documented nowhere. Source: GetSchema RPC page."""
+    """An unknown schema is refused; the code is not documented. Source: GetSchema RPC page."""
     assert refused(org.client.get_schema, "A" * 22).status != "OK"

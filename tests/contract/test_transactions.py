@@ -1,6 +1,6 @@
 """Several changes in one transaction, on the channel of all selected objects.
 
-On a real org two records live and go: up to six deliveries.
+On a real org two records are created and deleted: up to six deliveries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COMPOSITE = "composite/sobjects"
 
 @pytest.fixture(scope="module")
 def changes(org: OrgUnderTest) -> list[Change]:
-    """Two records are made in one transaction with different values, changed alike in another, deleted in a third."""
+    """Two records created with different values, changed alike, and deleted; three transactions."""
     entity = org.need("entity")
 
     def several(*records: dict[str, str]) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def _of(changes: list[Change], kind: str) -> list[Change]:
 
 
 def test_the_channel_of_all_carries_each_object(org: OrgUnderTest, changes: list[Change]) -> None:
-    """`/data/ChangeEvents`: events of every selected object, with their own schemas.
+    """`/data/ChangeEvents` carries every selected object, with its own schema.
 
     Source: Change Data Capture guide.
     """
@@ -55,7 +55,10 @@ def test_the_channel_of_all_carries_each_object(org: OrgUnderTest, changes: list
 
 @pytest.mark.parametrize("kind", ["CREATE", "UPDATE", "DELETE"])
 def test_a_transaction_has_one_key_and_counts_its_changes(changes: list[Change], kind: str) -> None:
-    """From 1 on, and all with the same time. Source: Change Event Header Fields page."""
+    """A transaction has one key and time, and numbers from 1.
+
+    Source: Change Event Header Fields page.
+    """
     headers = [one.header for one in _of(changes, kind)]
     assert len({one["transactionKey"] for one in headers}) == 1
     assert len({one["commitTimestamp"] for one in headers}) == 1
@@ -78,7 +81,7 @@ def test_what_differs_has_events_of_its_own(changes: list[Change]) -> None:
 def test_the_same_change_of_several_records_may_be_one_event(
     changes: list[Change], kind: str
 ) -> None:
-    """With the ids of all of them, each once in whichever event.
+    """Equal changes may share an event, with each record id once.
 
     Source: Change Event Header Fields page, live logs.
     """
@@ -88,7 +91,7 @@ def test_the_same_change_of_several_records_may_be_one_event(
 
 
 def test_several_records_of_one_event(org: OrgUnderTest, changes: list[Change]) -> None:
-    """What was done to both at once is one event. Source: live logs of mass deletions."""
+    """Equal changes of two records are one event. Source: live logs of mass deletions."""
     org.staged("whether records share an event is the service's own affair")
     assert [len(one.what[1]) for one in _of(changes, "DELETE")] == [2]
     assert [len(one.what[1]) for one in _of(changes, "UPDATE")] == [2]

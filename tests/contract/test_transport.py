@@ -1,4 +1,4 @@
-"""What the service is reached by: ports, TLS, HTTP/2."""
+"""Transport of the service: ports, TLS, HTTP/2."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("port", [443, 7443])
 def test_both_ports_serve_the_api(org: OrgUnderTest, port: int) -> None:
-    """They are equivalent. Source: Pub/Sub API Endpoints page."""
+    """Both ports are equivalent. Source: Pub/Sub API Endpoints page."""
     if org.endpoint != ENDPOINT:
         pytest.skip(f"the API is reached at {org.endpoint}, whose port was chosen")
     host = org.endpoint.rpartition(":")[0]
@@ -25,13 +25,13 @@ def test_both_ports_serve_the_api(org: OrgUnderTest, port: int) -> None:
 
 
 def test_a_browser_is_refused(org: OrgUnderTest) -> None:
-    """A GET by HTTP/1.1 gets 415. Source: answer of the live service."""
+    """A GET over HTTP/1.1 gets 415. Source: answer of the live service."""
     scheme = "http" if org.plaintext else "https"
     assert org.http.get(f"{scheme}://{org.endpoint}/").status_code == 415
 
 
 def test_tls_is_trusted_and_needs_no_client_certificate(org: OrgUnderTest) -> None:
-    """The server's certificate is enough. Source: Pub/Sub API Endpoints page."""
+    """TLS needs the server's certificate only. Source: Pub/Sub API Endpoints page."""
     if org.emulator is None:
         assert org.client.get_topic(org.topic).topic_name == org.topic
         return
@@ -41,7 +41,7 @@ def test_tls_is_trusted_and_needs_no_client_certificate(org: OrgUnderTest) -> No
 
 
 def test_many_streams_share_a_connection(org: OrgUnderTest) -> None:
-    """Up to 1,000 on one; here 20, each of which is served. Source: Allocations page."""
+    """A connection has up to 1,000 streams; here 20 are served. Source: Allocations page."""
     base = org.base()
     streams = [org.after(base, 1) for _ in range(20)]
     org.publish(org.event())
@@ -51,10 +51,7 @@ def test_many_streams_share_a_connection(org: OrgUnderTest) -> None:
 
 
 def test_a_response_keeps_below_three_megabytes(org: OrgUnderTest) -> None:
-    """However much waits: four events of 0.9 MB come in two responses at least.
-
-    Source: Allocations page.
-    """
+    """Four events of 0.9 MB come in at least two responses. Source: Allocations page."""
     org.staged("the event's field takes 255 characters")
     base = org.base()
     for _ in range(4):
@@ -69,10 +66,7 @@ def test_a_response_keeps_below_three_megabytes(org: OrgUnderTest) -> None:
 
 @pytest.mark.parametrize("how", ["rst_stream", "reset", "goaway"])
 def test_what_the_network_cuts_has_no_error_code(org: OrgUnderTest, how: str) -> None:
-    """A status of gRPC's own, by library and version; a new stream goes on where the old one was.
-
-    Source: live logs.
-    """
+    """A cut has a gRPC status without code, and a new stream resumes. Source: live logs."""
     emulator = org.staged("the network would have to fail")
     base, events = org.base(), [org.event(), org.event()]
     org.publish(events[0])

@@ -1,7 +1,4 @@
-"""A bare client: generated stubs and three headers over blocking gRPC, and plain HTTP.
-
-Nothing of ours, so that a misreading cannot hide.
-"""
+"""A minimal client over blocking gRPC and HTTP, without package code that could hide an error."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ ANSWER_SECONDS = 60.0
 
 
 class Refused(NamedTuple):
-    """How a call ended: status, error code without its prefix, message, trailers."""
+    """End of a call: status, error code without its prefix, message, trailers."""
 
     status: str
     code: str
@@ -32,15 +29,12 @@ class Refused(NamedTuple):
 
     @property
     def what(self) -> tuple[str, str]:
-        """Status and code: what most rules are about."""
+        """Status and code, which most rules concern."""
         return self.status, self.code
 
 
 class Counter:
-    """Events that were delivered to this suite.
-
-    Salesforce counts each against the org's daily allowance.
-    """
+    """Events delivered to this suite, which count against the org's daily allowance."""
 
     def __init__(self) -> None:
         self.delivered = 0
@@ -48,7 +42,7 @@ class Counter:
 
 
 class StreamError(AssertionError):
-    """A stream ended, or went on, where the other was expected."""
+    """A stream ended or continued against expectation."""
 
 
 class Stream:
@@ -96,7 +90,7 @@ class Stream:
         self._requests.put(None)
 
     def peek(self) -> None:
-        """Wait until a response has come, which `read` gives then.
+        """Wait for a response, which the next `read` returns.
 
         :raises StreamError: when there is none.
         """
@@ -119,7 +113,7 @@ class Stream:
         return answer
 
     def is_silent(self, seconds: float) -> bool:
-        """Whether nothing comes for so long, not even an end."""
+        """True if no response and no end comes for this time."""
         try:
             self._answers.get(timeout=seconds)
         except queue.Empty:
@@ -127,14 +121,14 @@ class Stream:
         return False
 
     def take(self, events: int, seconds: float = ANSWER_SECONDS) -> list[Any]:
-        """Read until so many events came; keepalives are passed over."""
+        """Read until `count` events have come, skipping keepalives."""
         found: list[Any] = []
         while len(found) < events:
             found += self.read(seconds).events
         return found
 
     def end(self, seconds: float = ANSWER_SECONDS) -> Refused:
-        """How the stream ends; what still comes is passed over."""
+        """Read a stream to its end and return the end."""
         until = time.monotonic() + seconds
         while True:
             try:
@@ -172,15 +166,15 @@ class Client:
         return self._unary(self.stub.Publish, request)
 
     def subscribe(self, **first: Any) -> Stream:
-        """Subscribe; with a first request where any of its fields is given."""
+        """Subscribe; a given field makes a first request."""
         return self._stream(self.stub.Subscribe, pb.FetchRequest, first)
 
     def managed(self, **first: Any) -> Stream:
-        """Likewise a managed subscription."""
+        """Open a managed subscription likewise."""
         return self._stream(self.stub.ManagedSubscribe, pb.ManagedFetchRequest, first)
 
     def publishing(self, **first: Any) -> Stream:
-        """Likewise a stream of publish requests."""
+        """Open a stream of publish requests likewise."""
         return self._stream(self.stub.PublishStream, pb.PublishRequest, first)
 
     def _stream(self, method: Any, request: type[Any], first: dict[str, Any]) -> Stream:
@@ -194,7 +188,7 @@ class Client:
 
 
 def refused(call: Callable[..., Any], *arguments: Any, **more: Any) -> Refused:
-    """How a call fails that must fail."""
+    """Refusal of a call that must fail."""
     try:
         answer = call(*arguments, **more)
     except grpc.RpcError as error:
@@ -203,7 +197,7 @@ def refused(call: Callable[..., Any], *arguments: Any, **more: Any) -> Refused:
 
 
 def ending(call: Any) -> Refused:
-    """How a call ended."""
+    """End of a call."""
     trailers = {key: str(value) for key, value in call.trailing_metadata() or ()}
     code = trailers.get("error-code", "").removeprefix(PREFIX)
     return Refused(call.code().name, code, call.details() or "", trailers)

@@ -1,4 +1,4 @@
-"""An emulator with a certificate of its own, and other people's clients, each in a process that trusts it."""
+"""An emulator with its own certificate, and third-party clients in processes that trust it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def bus() -> Iterator[Emulator]:
-    """One for all tests of a file; each has topics of its own."""
+    """One emulator for all tests of a file; each test has topics of its own."""
     knobs = Knobs(
         keepalive_seconds=0.5,
         publish_keepalive_seconds=0.5,
@@ -46,10 +46,7 @@ def topic(bus: Emulator) -> str:
 
 @pytest.fixture
 def start(bus: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Starts a client that trusts the emulator.
-
-    Where the client cannot be had the test fails, and says why.
-    """
+    """Starts a client that trusts the emulator; a missing client fails the test with its reason."""
     started: list[ForeignClient] = []
 
     def begin(program: Callable[..., Program], driver: str, **options: Any) -> ForeignClient:
@@ -81,7 +78,7 @@ def npm(bus: Emulator, start: Start) -> Start:
 
 
 def npm_config(bus: Emulator, auth: str) -> dict[str, Any]:
-    """What the client's constructor takes for this way to log in."""
+    """Constructor arguments of the npm client for this login."""
     org = bus.org
     ways: dict[str, dict[str, Any]] = {
         "user-supplied": {
@@ -128,7 +125,7 @@ def logged_in(bus: Emulator, start: Start, driver: str) -> ForeignClient:
 
 
 def python_config(bus: Emulator) -> dict[str, Any]:
-    """What the constructors of both clients for Python take."""
+    """Constructor arguments of both Python clients."""
     host, _, port = bus.endpoint.rpartition(":")
     return {
         "url": bus.login_url,

@@ -18,7 +18,7 @@ WAYS = ("user-supplied", "username-password", "oauth-client-credentials", "oauth
 
 @pytest.mark.parametrize("auth", WAYS)
 def test_each_login_leads_to_the_bus(bus: Emulator, topic: str, npm: Start, auth: str) -> None:
-    """Whoever logs in in one of the client's four ways is delivered the org's events."""
+    """Each of the client's four logins receives the org's events."""
     [replay_id] = bus.publish(topic, [{"Number__c": "A-1", "Amount__c": 12.5}])
     client = npm(auth)
     client.order("subscribeFromEarliest", topic=topic, count=1)
@@ -44,13 +44,13 @@ def test_a_refused_login_says_why(npm: Start, auth: str, wrong: dict[str, str], 
 
 
 def test_client_credentials_on_the_login_host(bus: Emulator, npm: Start) -> None:
-    """They are for My Domain alone, as the client's users find out on Salesforce."""
+    """Client credentials are accepted by My Domain only, as on Salesforce."""
     with pytest.raises(ForeignError, match="request not supported on this domain"):
         npm("oauth-client-credentials", loginUrl=bus.login_url)
 
 
 def test_a_dead_session_is_an_error_of_the_stream(bus: Emulator, topic: str, npm: Start) -> None:
-    """A session that was supplied and is no longer good ends the stream with UNAUTHENTICATED and Salesforce's code."""
+    """An invalid session ends the stream with Salesforce's code."""
     config = npm_config(bus, "user-supplied")
     client = npm("user-supplied", accessToken=config["accessToken"])
     bus.revoke(config["accessToken"])
@@ -65,10 +65,7 @@ def test_a_dead_session_is_an_error_of_the_stream(bus: Emulator, topic: str, npm
 def test_a_client_that_does_not_trust_the_certificate(
     bus: Emulator, topic: str, start: Start
 ) -> None:
-    """Its own bundle is what counts for gRPC.
-
-    Without the certificate there it is refused, unless verification is switched off.
-    """
+    """A client without the certificate is refused unless it skips verification."""
     client = start(node_program, "npm_client.mjs", trusted=False)
     config = npm_config(bus, "oauth-client-credentials")
     client.order("connect", config=config)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.full
 
 
 def wait_committed(bus: Emulator, name: str, replay_id: int) -> None:
-    """Until the bus keeps this replay id: the client does not show the answers to its commits."""
+    """Wait for a commit on the bus, because the client does not show the answers."""
     until = time.monotonic() + 10
     while committed(bus, name) != replay_id:
         assert time.monotonic() < until, (committed(bus, name), replay_id)
@@ -29,10 +29,7 @@ def committed(bus: Emulator, name: str) -> int | None:
 
 
 def test_the_bus_remembers_what_was_committed(bus: Emulator, topic: str, npm: Start) -> None:
-    """By developer name, then by id.
-
-    A client that commits and comes back is delivered what it had not committed.
-    """
+    """A returning client receives the events that it had not committed."""
     managed = bus.define_managed_subscription("Orders", topic, default_replay="EARLIEST")
     published = publish(bus, topic, 1, 4)
     first = npm()
@@ -58,10 +55,7 @@ def test_the_bus_remembers_what_was_committed(bus: Emulator, topic: str, npm: St
 
 
 def test_past_a_hundred_events(bus: Emulator, topic: str, npm: Start) -> None:
-    """Without a number the client asks for a hundred, and for more when it is told to.
-
-    Commits on the way do not disturb it.
-    """
+    """The client requests further hundreds of events, and commits do not disturb it."""
     managed = bus.define_managed_subscription("Many", topic, default_replay="EARLIEST")
     published = publish(bus, topic, 1, 120)
     client = npm()
@@ -75,7 +69,7 @@ def test_past_a_hundred_events(bus: Emulator, topic: str, npm: Start) -> None:
 
 
 def test_only_one_client_at_a_time(bus: Emulator, topic: str, npm: Start) -> None:
-    """The second is refused, with the status that Salesforce gives."""
+    """A second client is refused with Salesforce's status."""
     bus.define_managed_subscription("Taken", topic, default_replay="LATEST")
     first, second = npm(), npm()
     first.order("subscribeManaged", subscription="Taken", count=1)
@@ -88,7 +82,7 @@ def test_only_one_client_at_a_time(bus: Emulator, topic: str, npm: Start) -> Non
 
 
 def test_a_stopped_subscription(bus: Emulator, topic: str, npm: Start) -> None:
-    """The client reads the state by the Tooling API and does not even ask."""
+    """The client reads the state by the Tooling API and does not subscribe."""
     managed = bus.define_managed_subscription("Stopped", topic, state="STOP")
     client = npm()
     with pytest.raises(ForeignError, match=rf"Stopped \({managed.id}\): subscription is in STOP"):
@@ -96,7 +90,7 @@ def test_a_stopped_subscription(bus: Emulator, topic: str, npm: Start) -> None:
 
 
 def test_a_subscription_nobody_has(npm: Start) -> None:
-    """The Tooling API finds nothing by this name, and the client says so."""
+    """The client reports that the Tooling API finds no subscription."""
     client = npm()
     with pytest.raises(ForeignError, match=r"Failed to retrieve managed .* DeveloperName='Nobody'"):
         client.order("subscribeManaged", subscription="Nobody", count=1)

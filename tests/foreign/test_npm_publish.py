@@ -17,7 +17,7 @@ NOW = 1_795_366_141_098
 
 
 def payload(name: str, amount: float | None = None) -> dict[str, Any]:
-    """An event as the client wants it: nullable fields with the name of their type."""
+    """An event in the client's form: nullable fields with their type names."""
     return {
         "CreatedDate": NOW,
         "CreatedById": "005000000000000AAA",
@@ -27,7 +27,7 @@ def payload(name: str, amount: float | None = None) -> dict[str, Any]:
 
 
 def test_publish(bus: Emulator, topic: str, npm: Start) -> None:
-    """One event, under a key of the caller's: its replay id is that of the event on the bus."""
+    """An event with the caller's key has the replay id of the bus."""
     client = npm()
     result = client.order("publish", topic=topic, payload=payload("A-1", 12.5), key="key-1")
     [event] = bus.events(topic)
@@ -40,10 +40,7 @@ def test_publish(bus: Emulator, topic: str, npm: Start) -> None:
 
 
 def test_publish_in_batches(bus: Emulator, topic: str, npm: Start) -> None:
-    """Two batches through one stream.
-
-    A result for each event, in order, and keepalives while nothing is published.
-    """
+    """Two batches on a stream have a result per event, with keepalives between."""
     client = npm()
     names = [f"A-{n}" for n in range(7)]
     for batch in (names[:5], names[5:]):
@@ -61,7 +58,7 @@ def test_publish_in_batches(bus: Emulator, topic: str, npm: Start) -> None:
 
 
 def test_a_topic_that_takes_no_events(bus: Emulator, npm: Start) -> None:
-    """Change events are Salesforce's own: refused by Publish and by PublishStream."""
+    """Publishing change events is refused by both RPCs."""
     bus.define_entity("Lead", {"Company": "Text"})
     topic = "/data/LeadChangeEvent"
     client = npm()
@@ -82,7 +79,7 @@ def test_a_topic_that_takes_no_events(bus: Emulator, npm: Start) -> None:
 
 
 def test_what_one_publishes_the_other_is_delivered(topic: str, npm: Start) -> None:
-    """Two of these clients talk to each other over the bus."""
+    """Two such clients communicate over the bus."""
     reader, writer = npm("oauth-jwt-bearer"), npm()
     reader.order("subscribeFromEarliest", topic=topic, count=1)
     result = writer.order("publish", topic=topic, payload=payload("A-1", 0.25))

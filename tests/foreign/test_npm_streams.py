@@ -13,12 +13,12 @@ pytestmark = pytest.mark.full
 
 
 def number(replay_id: bytes) -> int:
-    """A replay id as the client has it: the number in the first eight bytes."""
+    """Replay id in the client's form: the number in the first eight bytes."""
     return int.from_bytes(replay_id[:8], "big")
 
 
 def publish(bus: Emulator, topic: str, first: int, count: int) -> list[int]:
-    """Events numbered on; their replay ids as the client has them."""
+    """Publish numbered events and return the client's form of their replay ids."""
     records = [{"Number__c": f"A-{n}", "Amount__c": n / 2} for n in range(first, first + count)]
     return [number(replay_id) for replay_id in bus.publish(topic, records)]
 
@@ -28,10 +28,7 @@ def replay_ids(client: ForeignClient, count: int) -> list[int]:
 
 
 def test_bounded_from_earliest(bus: Emulator, topic: str, npm: Start) -> None:
-    """As many as were asked for, oldest first, then more of them on the same stream.
-
-    Never one beyond.
-    """
+    """A bounded subscription delivers exactly its number, then more on the same stream."""
     published = publish(bus, topic, 1, 8)
     client = npm()
     client.order("subscribeFromEarliest", topic=topic, count=3)
@@ -45,15 +42,12 @@ def test_bounded_from_earliest(bus: Emulator, topic: str, npm: Start) -> None:
 
 @pytest.mark.parametrize(("order", "skipped"), [("subscribe", 3), ("subscribeFromEarliest", 0)])
 def test_endless(bus: Emulator, topic: str, npm: Start, order: str, skipped: int) -> None:
-    """From latest without what was there before, from earliest with it.
-
-    Past the hundred that the client asks for at a time, in order and once.
-    """
+    """An endless subscription passes the client's hundred, in order and once."""
     published = publish(bus, topic, 0, 3)
     client = npm()
     client.order(order, topic=topic)
     bus.wait_open_streams(1)
-    # The client hands over responses in any order while it fetches their schema; so it has that first.
+    # The client may reorder responses while it fetches their schema, so it fetches it first.
     client.wait("event", 3 - skipped)
     published += publish(bus, topic, 3, 130)
     wanted = published[skipped:]
@@ -64,10 +58,7 @@ def test_endless(bus: Emulator, topic: str, npm: Start, order: str, skipped: int
 
 
 def test_after_a_replay_id(bus: Emulator, topic: str, npm: Start) -> None:
-    """The client's eight bytes of a replay id name the place.
-
-    What follows strictly after it is delivered.
-    """
+    """The client's eight bytes are a valid start, strictly after the event."""
     published = publish(bus, topic, 1, 5)
     client = npm()
     client.order("subscribeFromReplayId", topic=topic, count=3, replayId=published[1])
@@ -76,7 +67,7 @@ def test_after_a_replay_id(bus: Emulator, topic: str, npm: Start) -> None:
 
 
 def test_an_endless_subscription_after_a_replay_id(bus: Emulator, topic: str, npm: Start) -> None:
-    """It goes on with what is published later."""
+    """An endless subscription also delivers later events."""
     published = publish(bus, topic, 1, 2)
     client = npm()
     client.order("subscribeFromReplayId", topic=topic, replayId=published[0])
@@ -86,7 +77,7 @@ def test_an_endless_subscription_after_a_replay_id(bus: Emulator, topic: str, np
 
 
 def test_a_replay_id_nobody_gave_out(topic: str, npm: Start) -> None:
-    """The client is told by the code that its users look for."""
+    """An unknown replay id has the code that the client's users expect."""
     client = npm()
     client.order("subscribeFromReplayId", topic=topic, count=1, replayId=4711)
     [error] = client.wait("error")
@@ -95,7 +86,7 @@ def test_a_replay_id_nobody_gave_out(topic: str, npm: Start) -> None:
 
 
 def test_a_topic_nobody_has(npm: Start) -> None:
-    """Refused by either of the two codes that this client's own integration tests accept."""
+    """An unknown topic is refused with a code that the client's own tests accept."""
     client = npm()
     client.order("subscribe", topic="/event/NotThere__e", count=1)
     [error] = client.wait("error")
@@ -104,7 +95,7 @@ def test_a_topic_nobody_has(npm: Start) -> None:
 
 
 def test_keepalives_reach_the_callback(topic: str, npm: Start) -> None:
-    """Silence is filled with keepalives whose replay id the client can read."""
+    """Keepalives reach the callback with a readable replay id."""
     client = npm()
     client.order("subscribe", topic=topic, count=1)
     first, second = client.wait("grpcKeepAlive", 2)[:2]
@@ -113,7 +104,7 @@ def test_keepalives_reach_the_callback(topic: str, npm: Start) -> None:
 
 
 def test_a_stream_that_breaks_off(bus: Emulator, topic: str, npm: Start) -> None:
-    """The client hears of it with status and code, and goes on behind its last event."""
+    """A broken stream is reported with status and code, and resumes after its last event."""
     client = npm()
     event = {"CreatedDate": 0, "CreatedById": "005", "Number__c": None, "Amount__c": None}
     result = client.order("publish", topic=topic, payload=event)  # from here on it has the schema
@@ -130,10 +121,7 @@ def test_a_stream_that_breaks_off(bus: Emulator, topic: str, npm: Start) -> None
 
 
 def test_several_schemas_on_a_channel(bus: Emulator, topic: str, npm: Start) -> None:
-    """Two event types on a custom channel, one of them in two versions.
-
-    The client reads each event by its own schema.
-    """
+    """The client decodes each event of a channel by its own schema."""
     name, other = topic.rpartition("/")[2], bus.define_event("Other__e", {"Note__c": "Text"})
     channel = bus.define_channel("/event/Both__chn", [name, "Other__e"])
     publish(bus, topic, 1, 1)
@@ -150,7 +138,7 @@ def test_several_schemas_on_a_channel(bus: Emulator, topic: str, npm: Start) -> 
 
 
 def test_change_events_are_read_with_their_bitmaps(bus: Emulator, npm: Start) -> None:
-    """The client's own reading of bitmaps and compounds finds the fields that were changed."""
+    """The client's own reading of bitmaps finds the changed fields."""
     bus.define_object("Account")
     client = npm()
     client.order("subscribe", topic="/data/AccountChangeEvent", count=2)

@@ -17,7 +17,7 @@ DRIVERS = ("pysf_client.py", "aiosf_client.py")
 
 
 def publish(bus: Emulator, topic: str, first: int, count: int) -> list[str]:
-    """Events numbered on; their replay ids in hex."""
+    """Publish numbered events and return their replay ids in hex."""
     records = [{"Number__c": f"A-{n}", "Amount__c": n / 2} for n in range(first, first + count)]
     return [replay_id.hex() for replay_id in bus.publish(topic, records)]
 
@@ -27,7 +27,7 @@ def replay_ids(client: ForeignClient, count: int) -> list[str]:
 
 
 def test_from_earliest_and_on(bus: Emulator, topic: str, either: ForeignClient) -> None:
-    """What is on the bus, then what is published while the stream is open, though the client says EARLIEST in each of its requests."""
+    """EARLIEST in each request delivers retained and later events once."""
     published = publish(bus, topic, 1, 4)
     either.order("subscribe", topic=topic, replay_type="EARLIEST", count=3)
     either.wait("event", 3)
@@ -41,7 +41,7 @@ def test_from_earliest_and_on(bus: Emulator, topic: str, either: ForeignClient) 
 
 
 def test_from_latest(bus: Emulator, topic: str, either: ForeignClient) -> None:
-    """Only what comes after the subscription."""
+    """LATEST delivers only events after the subscription."""
     publish(bus, topic, 1, 2)
     either.order("subscribe", topic=topic, replay_type="LATEST", count=5)
     bus.wait_open_streams(1)
@@ -50,20 +50,20 @@ def test_from_latest(bus: Emulator, topic: str, either: ForeignClient) -> None:
 
 
 def test_after_a_replay_id(bus: Emulator, topic: str, either: ForeignClient) -> None:
-    """What follows strictly after it."""
+    """CUSTOM delivers the events strictly after the replay id."""
     published = publish(bus, topic, 1, 5)
     either.order("subscribe", topic=topic, replay_type="CUSTOM", count=3, replay_id=published[1])
     assert replay_ids(either, 3) == published[2:]
 
 
 def test_keepalives_reach_the_callback(topic: str, either: ForeignClient) -> None:
-    """Silence is filled with responses without events."""
+    """Keepalives without events reach the callback."""
     either.order("subscribe", topic=topic, replay_type="LATEST", count=5)
     assert len(either.wait("keepalive")[0]["last"]) == 20
 
 
 def test_topic_and_change_events(bus: Emulator, either: ForeignClient) -> None:
-    """A change event with its header and compounds, as the `avro` package reads the schema."""
+    """The `avro` package decodes a change event with header and compounds."""
     topic = "/data/ContactChangeEvent"
     bus.define_object("Contact")
     assert either.order("topic", topic=topic)["can_publish"] is False
@@ -77,17 +77,14 @@ def test_topic_and_change_events(bus: Emulator, either: ForeignClient) -> None:
 
 
 def test_a_topic_nobody_has(either: ForeignClient) -> None:
-    """The error of the call reaches the caller."""
+    """An unknown topic's error reaches the caller."""
     either.order("subscribe", topic="/event/NotThere__e", replay_type="LATEST", count=1)
     [error] = either.wait("error")
     assert "Ensure the credentials and topic name are correct" in error["why"]
 
 
 def test_pysfpubsub_publishes(bus: Emulator, topic: str, pysf: ForeignClient) -> None:
-    """Its events are on the bus, under the replay ids that it was told.
-
-    `CreatedDate` in seconds, as its examples have it.
-    """
+    """Published events are on the bus under the returned replay ids."""
     results = pysf.order("publish", topic=topic, payloads=[payload("A-1"), payload("A-2")])
     events = bus.events(topic)
     assert [result["replay_id"] for result in results] == [one["replay_id"] for one in events]
@@ -96,7 +93,7 @@ def test_pysfpubsub_publishes(bus: Emulator, topic: str, pysf: ForeignClient) ->
 
 
 def payload(name: str) -> dict[str, Any]:
-    """An event as the client takes it."""
+    """An event in the client's form."""
     return {
         "CreatedDate": 1_795_366_141,
         "CreatedById": "005000000000000AAA",
@@ -109,7 +106,7 @@ def payload(name: str) -> dict[str, Any]:
 def test_a_client_that_does_not_trust_the_certificate(
     bus: Emulator, start: Start, driver: str
 ) -> None:
-    """The bundle of `certifi` is what counts, for the login as for gRPC."""
+    """Login and gRPC trust the bundle of `certifi` only."""
     client = start(python_program, driver, trusted=False)
     with pytest.raises(ForeignError, match="CERTIFICATE_VERIFY_FAILED"):
         client.order("auth", config=python_config(bus))
@@ -117,7 +114,7 @@ def test_a_client_that_does_not_trust_the_certificate(
 
 @pytest.mark.parametrize("driver", DRIVERS, ids=["pysfpubsub", "aiosfpubsub"])
 def test_a_refused_login(bus: Emulator, start: Start, driver: str) -> None:
-    """A fault has no session; neither client gets past it."""
+    """A fault without a session stops both clients."""
     client = start(python_program, driver)
     with pytest.raises(ForeignError, match=r"IndexError|AttributeError"):
         client.order("auth", config={**python_config(bus), "password": "wrong"})

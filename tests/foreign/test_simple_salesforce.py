@@ -1,4 +1,4 @@
-"""`simple-salesforce`, which writes a slash behind most resources of the REST API."""
+"""`simple-salesforce`, which appends a slash to most REST resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.full
 
 
 def _program(driver: str, folder: Path, ca_file: str) -> Program:
-    """Its HTTP library trusts what its own variable names."""
+    """Program whose HTTP library trusts the file of its own variable."""
     made = python_program(driver, folder, ca_file)
     return replace(made, environment={**made.environment, "REQUESTS_CA_BUNDLE": ca_file})
 
@@ -38,7 +38,7 @@ def of(client: ForeignClient, order: str, *arguments: Any) -> Any:
 
 
 def test_records(bus: Emulator, client: ForeignClient) -> None:
-    """A record is created, read, changed, found and deleted, and each change is on the bus."""
+    """A record is created, read, changed, found and deleted, with an event for each change."""
     made = of(client, "of_object", "Account", "create", {"Name": "Nord"})
     assert made["success"]
     assert of(client, "of_object", "Account", "get", made["id"])["Name"] == "Nord"
@@ -52,7 +52,7 @@ def test_records(bus: Emulator, client: ForeignClient) -> None:
 
 
 def test_what_the_org_says_of_itself(client: ForeignClient) -> None:
-    """Limits, objects, and one object's fields."""
+    """The client reads limits, objects, and an object's fields."""
     assert of(client, "of_org", "limits")["DailyDeliveredPlatformEvents"]["Max"] == 50_000
     names = {one["name"] for one in of(client, "of_org", "describe")["sobjects"]}
     assert "Account" in names
@@ -62,13 +62,13 @@ def test_what_the_org_says_of_itself(client: ForeignClient) -> None:
 
 
 def test_events(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """A platform event is a record that is created."""
+    """A platform event is published as a record."""
     name = topic.rpartition("/")[2]
     assert of(client, "of_object", name, "create", {"Number__c": "A-1"})["success"]
     assert [event["fields"]["Number__c"] for event in bus.events(topic)] == ["A-1"]
 
 
 def test_an_object_that_is_not_there(client: ForeignClient) -> None:
-    """The refusal reaches the caller as the client's own error."""
+    """An unknown object is the client's own error."""
     with pytest.raises(ForeignError, match="SalesforceResourceNotFound"):
         of(client, "of_object", "Nothing__c", "create", {"Name": "x"})

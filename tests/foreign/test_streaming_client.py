@@ -19,14 +19,14 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def bus() -> Iterator[Emulator]:
-    """Reached by name: aiohttp keeps no cookies of an address."""
+    """An emulator reached by name, because aiohttp keeps no cookies of an IP address."""
     with Emulator(tls=True, host="localhost") as bus:
         yield bus
         bus.check()
 
 
 def _program(driver: str, folder: Path, ca_file: str) -> Program:
-    """Its HTTP library trusts what Python's `ssl` does, which is told by its variable."""
+    """Program whose HTTP library trusts the file of Python's `ssl` variable."""
     made = python_program(driver, folder, ca_file)
     return replace(made, environment={**made.environment, "SSL_CERT_FILE": ca_file})
 
@@ -50,7 +50,7 @@ def _config(bus: Emulator, **changed: str) -> dict[str, str]:
 
 
 def _publish(bus: Emulator, topic: str, *numbers: str) -> list[int]:
-    """Events with these numbers; their replay ids as CometD has them."""
+    """Publish numbered events and return CometD's form of their replay ids."""
     found = bus.publish(topic, [{"Number__c": one} for one in numbers])
     return [int.from_bytes(one[:8], "big") for one in found]
 
@@ -60,10 +60,7 @@ def _numbers(client: ForeignClient, count: int) -> list[Any]:
 
 
 def test_what_is_there_and_what_comes(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """A replay id that nobody gave out is refused, so the client falls back on all there is.
-
-    Its markers are the bus's replay ids.
-    """
+    """After an unknown replay id the client falls back on all events."""
     places = _publish(bus, topic, "1", "2")
     client.order("open", config=_config(bus), replay_ids={topic: 82})
     client.order("subscribe", topic=topic)
@@ -76,7 +73,7 @@ def test_what_is_there_and_what_comes(bus: Emulator, topic: str, client: Foreign
 
 
 def test_after_a_replay_id(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """A later run of the client goes on where it was."""
+    """A later run of the client continues after its last event."""
     places = _publish(bus, topic, "1", "2", "3")
     client.order("open", config=_config(bus), replay_ids={topic: places[0]})
     client.order("subscribe", topic=topic)
@@ -84,7 +81,7 @@ def test_after_a_replay_id(bus: Emulator, topic: str, client: ForeignClient) -> 
 
 
 def test_a_token_that_is_revoked(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """The client logs in again and goes on; nothing is lost."""
+    """After a revocation the client logs in again and loses nothing."""
     client.order("open", config=_config(bus), replay_ids={})
     client.order("subscribe", topic=topic)
     bus.expire_tokens()
@@ -93,10 +90,7 @@ def test_a_token_that_is_revoked(bus: Emulator, topic: str, client: ForeignClien
 
 
 def test_a_session_that_is_lost(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """The client shakes hands again and subscribes after the last event it had.
-
-    Nothing is lost and nothing comes twice.
-    """
+    """After a lost session the client resumes without loss or duplicates."""
     client.order("open", config=_config(bus), replay_ids={})
     client.order("subscribe", topic=topic)
     _publish(bus, topic, "1")
@@ -110,7 +104,7 @@ def test_a_session_that_is_lost(bus: Emulator, topic: str, client: ForeignClient
 
 
 def test_it_closes_while_a_poll_is_held(bus: Emulator, topic: str, client: ForeignClient) -> None:
-    """`close` returns and the session is gone; an iteration in another task is not told of it."""
+    """`close` ends the session; an iteration in another task is not notified."""
     client.order("open", config=_config(bus), replay_ids={})
     client.order("subscribe", topic=topic)
     _publish(bus, topic, "1")
@@ -121,6 +115,6 @@ def test_it_closes_while_a_poll_is_held(bus: Emulator, topic: str, client: Forei
 
 
 def test_a_refused_login(bus: Emulator, client: ForeignClient) -> None:
-    """The reason of the login reaches the caller."""
+    """The login's reason reaches the caller."""
     with pytest.raises(ForeignError, match="AuthenticationError"):
         client.order("open", config=_config(bus, password="wrong"), replay_ids={})

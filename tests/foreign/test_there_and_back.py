@@ -39,10 +39,7 @@ def test_what_they_publish_lands(
     repository: Path,
     tmp_path: Path,
 ) -> None:
-    """Events of three ways to publish, through the example's DAG into its table.
-
-    Each once, with the id, replay id and values it was given.
-    """
+    """Events of three clients land once each by the example DAG, with their values."""
     bus.define_event("Order__e", {"Number__c": "Text", "Amount__c": "Double"})
     node = npm()
     single = node.order("publish", topic=ORDERS, payload=for_npm("one", 12.5), key="key-1")
@@ -75,7 +72,7 @@ def test_what_they_publish_lands(
 def test_what_we_publish_they_read(
     bus: Emulator, topic: str, npm: Start, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Events of our hook, encoded by our code, are decoded by each of the three with its own Avro library to the same values."""
+    """Three clients with their own Avro libraries decode the hook's events alike."""
     monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps(bus.connection("jwt_bearer")))
     records: list[dict[str, Any]] = [
         {"Number__c": "Bäckerei", "Amount__c": 12.5},
@@ -107,10 +104,7 @@ def values(payload: dict[str, Any]) -> tuple[str | None, float | None]:
 def test_a_managed_subscription_changes_hands(
     bus: Emulator, topic: str, npm: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bus keeps one place for whoever comes.
-
-    Our hook goes on behind what the Node client committed, and that one behind our commit.
-    """
+    """The hook and the Node client each continue after the other's commit."""
     monkeypatch.setenv("AIRFLOW_CONN_SF_TEST", json.dumps(bus.connection("jwt_bearer")))
     earliest = {"default_replay": "EARLIEST", "error_recovery_replay": "EARLIEST"}
     managed = bus.define_managed_subscription("Shared", topic, **earliest)
@@ -132,10 +126,7 @@ def test_a_managed_subscription_changes_hands(
 
 
 async def read_and_commit(subscription: str, topic: str, count: int) -> list[str]:
-    """The next events of a managed subscription by our hook, so many of them committed.
-
-    Their replay ids.
-    """
+    """Read events of a managed subscription by the hook, commit some, return their ids."""
     read: list[str] = []
     async with SfEventsHook("sf_test").managed_subscribe(subscription, topic) as managed:
         async with aclosing(managed.deliveries()) as deliveries:

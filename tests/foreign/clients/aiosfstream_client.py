@@ -1,7 +1,4 @@
-"""Drives `aiosfstream-ng`.
-
-Orders on standard input, what the client says on standard output, a line of JSON each.
-"""
+"""Driver of `aiosfstream-ng`: orders on stdin, the client's results on stdout, as JSON lines."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ def say(**what: Any) -> None:
 
 
 class Login(PasswordAuthenticator):  # type: ignore[misc]  # not typed
-    """The client's own login, at another host: its class has the address as a property."""
+    """The client's own login at another host, which its class has as a property."""
 
     def __init__(self, login_url: str, **credentials: str) -> None:
         super().__init__(**credentials)
@@ -32,7 +29,7 @@ class Login(PasswordAuthenticator):  # type: ignore[misc]  # not typed
 
 
 class Orders:
-    """What the client can be told to do."""
+    """Orders to the client."""
 
     client: Any
 
@@ -41,7 +38,7 @@ class Orders:
         self._receiving: asyncio.Task[None] | None = None
 
     async def open(self, config: dict[str, str], replay_ids: dict[str, int]) -> None:
-        """Log in, shake hands and connect; replay ids are those an earlier run would have kept."""
+        """Log in, shake hands and connect, with the replay ids of an earlier run."""
         kept = {topic: ReplayMarker(date="", replay_id=one) for topic, one in replay_ids.items()}
         self.markers.update(kept)
         self.client = Client(

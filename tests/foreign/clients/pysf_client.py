@@ -1,4 +1,4 @@
-"""Drives `pysfpubsub`: orders on standard input, what the client says on standard output, a line of JSON each."""
+"""Driver of `pysfpubsub`: orders on stdin, the client's results on stdout, as JSON lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def say(**what: Any) -> None:
 
 
 def seen(response: Any, client: Any) -> None:
-    """The callback, as the client's README has it."""
+    """Callback, as in the client's README."""
     if not response.events:
         say(said="keepalive", last=response.latest_replay_id.hex())
         return
@@ -30,7 +30,7 @@ def seen(response: Any, client: Any) -> None:
 
 
 class Orders:
-    """What the client can be told to do."""
+    """Orders to the client."""
 
     client: Any
 

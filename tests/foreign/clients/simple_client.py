@@ -10,7 +10,7 @@ from simple_salesforce import Salesforce
 
 
 class Orders:
-    """What the client can be told to do."""
+    """Orders to the client."""
 
     client: Any
 
@@ -18,11 +18,11 @@ class Orders:
         self.client = Salesforce(instance_url=instance_url, session_id=session_id)
 
     def of_object(self, name: str, verb: str, *arguments: Any) -> Any:
-        """A verb of one object: such as `create`."""
+        """Call a verb of one object, for example `create`."""
         return getattr(getattr(self.client, name), verb)(*arguments)
 
     def of_org(self, verb: str, *arguments: Any) -> Any:
-        """A verb of the org: such as `query`."""
+        """Call a verb of the org, for example `query`."""
         return getattr(self.client, verb)(*arguments)
 
 

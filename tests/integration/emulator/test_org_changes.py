@@ -1,4 +1,4 @@
-"""A change of a record is read back by the package's own client, with the right names."""
+"""Changes of records, read back by the package's own client."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ BITMAPS = ("changedFields", "nulledFields", "diffFields")
 
 
 class Change:
-    """A change event as the client has it.
-
-    Header, names its bitmaps stand for, values that are there.
-    """
+    """A change event as the client decodes it: header, names of its bitmaps, and values."""
 
     def __init__(self, event: Event) -> None:
         record = event.decode()
@@ -75,7 +72,7 @@ def bus(request: pytest.FixtureRequest) -> Iterator[Emulator]:
 
 @pytest.fixture
 def told(bus: Emulator, monkeypatch: pytest.MonkeyPatch) -> Told:
-    """Fetch what a topic carries with the package's hook."""
+    """Fetch the events of a topic with the package's hook."""
 
     def fetch(topic: str = ALL) -> list[Change]:
         monkeypatch.setenv("AIRFLOW_CONN_SF_ORG", bus.connection_json("session"))
@@ -87,7 +84,7 @@ def told(bus: Emulator, monkeypatch: pytest.MonkeyPatch) -> Told:
 
 
 def test_a_record_lives(bus: Emulator, told: Told) -> None:
-    """Creation, update, deletion and undeletion each come with their type, bitmaps and values."""
+    """Creation, update, deletion and undeletion have their type, bitmaps and values."""
     account = bus.create("Account", {"Name": "Nord", "BillingCity": "Porto", "Phone": "1"})
     bus.update(account, {"Phone": None, "BillingCity": None, "BillingStreet": "Rua 5"})
     bus.delete(account)
@@ -113,7 +110,7 @@ def test_a_record_lives(bus: Emulator, told: Told) -> None:
 
 
 def test_the_header_is_of_the_commit(bus: Emulator, told: Told) -> None:
-    """Whole seconds, numbers beyond a double's that grow, the user, keys of their own, origin as given."""
+    """A header has whole seconds, growing commit numbers, the user, a key and the origin."""
     account = bus.create("Account", {"Name": "Nord"})
     bus.update(account, {"Phone": "1"}, origin="")
     one, two = (change.header for change in told())
@@ -129,10 +126,7 @@ def test_the_header_is_of_the_commit(bus: Emulator, told: Told) -> None:
 
 
 def test_a_transaction_is_one(bus: Emulator, told: Told) -> None:
-    """One key, numbers in order across entities.
-
-    The same change of several records is one event.
-    """
+    """A transaction has one key and numbers in order; equal changes share an event."""
     with bus.transaction(user_id="005gL0000000001AAA") as changes:
         account = changes.create("Account", {"Name": "Nord"})
         people = [
@@ -153,7 +147,7 @@ def test_a_transaction_is_one(bus: Emulator, told: Told) -> None:
 
 
 def test_a_transaction_that_fails_leaves_nothing(bus: Emulator) -> None:
-    """No record, no event, whether a change was refused or the block raised."""
+    """A failed transaction leaves neither a record nor an event."""
     account = bus.create("Account", {"Name": "Nord"})
 
     def half() -> None:
@@ -168,7 +162,7 @@ def test_a_transaction_that_fails_leaves_nothing(bus: Emulator) -> None:
 
 
 def test_a_long_text_comes_as_a_diff(bus: Emulator, told: Told) -> None:
-    """Its field is named in diffFields, and the hash is that of what REST shows."""
+    """A diff is named in diffFields, and its hash is that of REST's value."""
     story = [f"Line {number} of a long story about a customer." for number in range(40)]
     account = bus.create("Account", {"Name": "Nord", "Description": "\n".join(story)})
     story[7] = "And then it rained."
@@ -184,10 +178,7 @@ def test_a_long_text_comes_as_a_diff(bus: Emulator, told: Told) -> None:
 
 
 def test_gaps_say_that_and_not_what(bus: Emulator, told: Told) -> None:
-    """A change asked for as a gap changes the record; an event too large becomes one.
-
-    One can be made up.
-    """
+    """A gap changes the record; a too large event becomes one; a gap can be published alone."""
     account = bus.create("Account", {"Name": "Nord"})
     bus.update(account, {"Phone": "1"}, gap=True)
     bus.update(account, {"Description": "x" * 1_100_000})
@@ -207,7 +198,7 @@ def test_gaps_say_that_and_not_what(bus: Emulator, told: Told) -> None:
 
 @pytest.mark.parametrize("bus", [{"overflow_changes": 2, "records_per_event": 1}], indirect=True)
 def test_too_many_changes_overflow(bus: Emulator, told: Told) -> None:
-    """The first come as ever, one event for the rest of each entity; every record is there."""
+    """Changes beyond the limit become one event per entity, and every record exists."""
     with bus.transaction() as changes:
         accounts = [changes.create("Account", {"Name": f"A{n}"}) for n in range(3)]
         changes.create("Contact", {"LastName": "Silva"})
@@ -221,7 +212,7 @@ def test_too_many_changes_overflow(bus: Emulator, told: Told) -> None:
 
 
 def test_a_conversion_names_all_records_at_once(bus: Emulator, told: Told) -> None:
-    """An update of the wildcard nulls the field under its new schema; as a gap it says nothing."""
+    """A conversion nulls the field by a wildcard under the new schema, or as a gap."""
     topic = bus.define_object("Employee__c", {"Grade__c": "Text", "Level__c": "Text"})
     one = bus.create("Employee__c", {"Name": "Ada", "Grade__c": "7", "Level__c": "x"})
     before = bus.schema_id("Employee__c")
@@ -240,7 +231,7 @@ def test_a_conversion_names_all_records_at_once(bus: Emulator, told: Told) -> No
 
 
 def test_an_object_evolves_with_its_records(bus: Emulator, told: Told) -> None:
-    """New fields come at the end, removed ones take their values along, old events keep their schema."""
+    """New fields are last, removed ones lose their values, old events keep their schema."""
     topic = bus.define_object("Employee__c", {"A__c": "Text", "B__c": "Text"})
     one = bus.create("Employee__c", {"A__c": "a", "B__c": "b"})
     bus.evolve("Employee__c", {"C__c": "Date"}, remove=["A__c"])
@@ -258,7 +249,7 @@ def test_an_object_evolves_with_its_records(bus: Emulator, told: Told) -> None:
 
 
 def test_a_channel_carries_what_it_is_enriched_with(bus: Emulator, told: Told) -> None:
-    """On that channel alone updates and deletions have the fields, without naming them as changed."""
+    """Only the enriched channel has the fields, and not as changed ones."""
     bus.define_object("Account")
     bus.define_channel("/data/Sales__chn", ["Account"])
     bus.enrich("/data/Sales__chn", {"Account": ["Name", "BillingAddress"]})
@@ -280,7 +271,7 @@ def test_a_channel_carries_what_it_is_enriched_with(bus: Emulator, told: Told) -
 
 
 def test_enrichment_has_its_limits(bus: Emulator) -> None:
-    """Ten fields of an entity, fields it has, and a channel."""
+    """Enrichment takes at most ten existing fields of an entity on a channel."""
     bus.define_object("Account")
     bus.define_channel("/data/Sales__chn", ["Account"])
     with pytest.raises(EmulatorError, match="at most 10"):
@@ -292,7 +283,7 @@ def test_enrichment_has_its_limits(bus: Emulator) -> None:
 
 
 def test_an_untracked_object_leaves_gaps_in_the_numbers(bus: Emulator, told: Told) -> None:
-    """Its records change without events, and it has no topic."""
+    """An untracked object has no topic and no events."""
     assert bus.define_object("Note__c", {"Body__c": "LongTextArea"}, tracked=False) == ""
     with bus.transaction() as changes:
         changes.create("Account", {"Name": "Nord"})
@@ -307,7 +298,7 @@ def test_an_untracked_object_leaves_gaps_in_the_numbers(bus: Emulator, told: Tol
 
 @pytest.mark.parametrize("bus", [{"person_accounts": True}], indirect=True)
 def test_a_person_account_is_two_records(bus: Emulator, told: Told) -> None:
-    """What happens to the account happens to its contact; a business account's name is text."""
+    """Changes to a person account also change its contact."""
     person = bus.create(
         "Account", {"FirstName": "Ada", "LastName": "Silva", "PersonEmail": "a@example.com"}
     )
@@ -333,7 +324,7 @@ def test_a_person_account_is_two_records(bus: Emulator, told: Told) -> None:
 
 
 def test_a_folder_keeps_the_records(tmp_path: Any) -> None:
-    """Objects, records, the recycle bin, enrichment and numbers are there again after a restart."""
+    """Objects, records, recycle bin, enrichment and numbers survive a restart."""
     with Emulator(folder=tmp_path) as bus:
         bus.define_object("Employee__c", {"Salary__c": "Currency"}, required=["Salary__c"])
         bus.define_channel("/data/Sales__chn", ["Employee__c"])
@@ -360,7 +351,7 @@ def test_a_folder_keeps_the_records(tmp_path: Any) -> None:
 
 
 def test_a_change_that_was_cut_off_is_not_there_at_all(tmp_path: Any) -> None:
-    """Wherever a kill tore the log's last record, the record and its event are both gone."""
+    """A torn journal record loses both the record and its event."""
     with Emulator(folder=tmp_path) as bus:
         bus.create("Account", {"Name": "Nord"})
         org_id = bus.org.org_id
@@ -377,7 +368,7 @@ def test_a_change_that_was_cut_off_is_not_there_at_all(tmp_path: Any) -> None:
 
 
 def test_an_entity_with_events_alone_becomes_an_object(bus: Emulator, told: Told) -> None:
-    """What define_entity defined keeps its schema when its first record is made."""
+    """A defined entity keeps its schema when its first record is created."""
     topic = bus.define_entity(
         "Employee__c",
         {"Name": "Text", "ManagerId": "Lookup", "Home": "Address", "Salary__c": "Currency"},
@@ -393,7 +384,7 @@ def test_an_entity_with_events_alone_becomes_an_object(bus: Emulator, told: Told
 
 
 def test_the_sample_has_records_too() -> None:
-    """Records of its accounts can be made, and its happenings go on."""
+    """Records of the sample's accounts can be created, and sample events continue."""
     with Emulator(sample=True) as bus:
         before = bus.schema_id("Account")
         account = bus.create("Account", {"Name": "Nord", "Tier__c": "Gold"})

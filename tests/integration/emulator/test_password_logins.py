@@ -1,4 +1,4 @@
-"""Logins with a password or a refresh token answer as Salesforce does, and every refusal of them can be had."""
+"""Logins with a password or a refresh token, and all their refusals, as Salesforce has them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,7 @@ def _refusal(answer: Any) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
 def test_password_and_refresh_token(http: Http, where: str) -> None:
-    """Both hosts answer both.
-
-    A password's answer says no scope, and neither brings a refresh token.
-    """
+    """Both hosts answer both grants, without a new refresh token."""
     common = {"access_token", "instance_url", "id", "token_type", "issued_at", "signature"}
     with Emulator() as bus:
         url = getattr(bus, where) + TOKEN
@@ -56,10 +53,7 @@ def test_password_and_refresh_token(http: Http, where: str) -> None:
 
 
 def test_a_refresh_token_with_and_without_the_secret(http: Http) -> None:
-    """An app may leave the secret out, unless its setting says otherwise.
-
-    A wrong one is never good.
-    """
+    """The secret is optional by the app's setting; a wrong one is refused."""
     with Emulator() as bus:
         url = bus.login_url + TOKEN
         assert (
@@ -98,17 +92,14 @@ def test_refused(
 
 
 def test_a_password_without_its_security_token(http: Http) -> None:
-    """The security token belongs behind the password."""
+    """A password needs the security token after it."""
     with Emulator() as bus:
         answer = http(bus.login_url + TOKEN, _form(bus, "password", password=bus.org.password))
         assert _refusal(answer)[2] == "authentication failure"
 
 
 def test_what_befalls_a_user_and_a_refresh_token(http: Http) -> None:
-    """A user who is locked out cannot log in with a password.
-
-    A refresh token that was revoked is dead.
-    """
+    """A locked user and a revoked refresh token cannot log in."""
     with Emulator() as bus:
         url = bus.my_domain_url + TOKEN
         bus.lock_out(bus.org.username)
@@ -160,7 +151,7 @@ def test_what_befalls_a_user_and_a_refresh_token(http: Http) -> None:
 def test_how_the_org_is_set_up(
     http: Http, knobs: dict[str, Any], grant: str, error: str, description: str
 ) -> None:
-    """What an administrator has not enabled or approved is told as Salesforce tells it."""
+    """A login that the org's setup forbids has Salesforce's answer."""
     with Emulator(knobs=Knobs(**knobs)) as bus:
         answer = http(bus.my_domain_url + TOKEN, _form(bus, grant))
         assert _refusal(answer) == (400, error, description)
@@ -168,7 +159,7 @@ def test_how_the_org_is_set_up(
 
 @pytest.mark.parametrize("where", ["login_url", "my_domain_url"])
 def test_the_identity_url(http: Http, where: str) -> None:
-    """Both hosts say who a token is, by header, parameter or form, on that user's own URL only."""
+    """Both hosts return a token's user, only on that user's own URL."""
     with Emulator() as bus:
         token = http(bus.login_url + TOKEN, _form(bus, "password")).body["access_token"]
         own = f"{getattr(bus, where)}/id/{bus.org.org_id}/{bus.org.user_id}"
@@ -188,7 +179,7 @@ def test_the_identity_url(http: Http, where: str) -> None:
 
 
 def test_secrets_outlive_a_restart(tmp_path: Any) -> None:
-    """Password, security token and refresh token are those of the folder."""
+    """Password, security token and refresh token survive a restart."""
     seen = []
     for _ in range(2):
         with Emulator(folder=tmp_path) as bus:
@@ -198,7 +189,7 @@ def test_secrets_outlive_a_restart(tmp_path: Any) -> None:
 
 
 def test_connections_for_the_new_logins() -> None:
-    """Each has what its client needs, on the host that takes it."""
+    """Each connection has what its client needs, on the host that accepts it."""
     with Emulator() as bus:
         org = bus.org
         app = (bus.login_url, org.consumer_key, org.consumer_secret)

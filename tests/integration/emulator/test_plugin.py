@@ -1,4 +1,4 @@
-"""The pytest fixture gives a running emulator, and costs nothing where it is not used."""
+"""The pytest fixture provides a running emulator and costs nothing unless used."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def test_fixture_runs(sfevents_emulator: Emulator) -> None:
-    """The fixture is there without being imported, and runs."""
+    """The fixture is available without an import."""
     assert sfevents_emulator.define_event("Order__e", {}) == "/event/Order__e"
     assert sfevents_emulator.endpoint.startswith("127.0.0.1:")
 
 
 def test_commands_of_a_test_have_the_token(sfevents_emulator: Emulator) -> None:
-    """A test may run the command line against the fixture's emulator by its URL alone."""
+    """A test can run the command line against its emulator by URL alone."""
     command = [sys.executable, "-m", "airflow_provider_sfevents.emulator", "look"]
     done = subprocess.run(
         [*command, "--url", sfevents_emulator.my_domain_url],
@@ -32,10 +32,7 @@ def test_commands_of_a_test_have_the_token(sfevents_emulator: Emulator) -> None:
 
 
 def test_loading_the_plugin_is_light() -> None:
-    """Each pytest session loads the plugin in every session.
-
-    It brings neither gRPC nor a web server nor Airflow.
-    """
+    """Loading the plugin imports neither gRPC nor a web server nor Airflow."""
     code = (
         "import sys, airflow_provider_sfevents.emulator.pytest_plugin;"
         "print([m for m in ('grpc', 'starlette', 'uvicorn', 'fastavro', 'airflow', 'jwt') if m in "
@@ -46,7 +43,7 @@ def test_loading_the_plugin_is_light() -> None:
 
 
 def test_a_defect_fails_the_users_test(tmp_path: Path) -> None:
-    """A test that met an error inside the emulator does not pass, and the knobs can be overridden."""
+    """A defect of the emulator fails the test, and the knobs can be overridden."""
     (tmp_path / "test_user.py").write_text(
         "import pytest\n"
         "from airflow_provider_sfevents.emulator import Knobs\n"

@@ -1,7 +1,4 @@
-"""What the service holds its clients to, over a real socket.
-
-Requests, calls, streams, events an hour, tokens renewed.
-"""
+"""Limits of the service over a real socket: requests, calls, streams, hourly events, tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ def _topic(bus: Emulator, events: int = 0) -> str:
 
 
 def test_too_many_requests_on_a_stream(talk: Talk) -> None:
-    """The knob's flood ends the stream with its own code; a slower client is served."""
+    """A flood of requests ends its stream with its own code; a slower client is served."""
     with Emulator(knobs=Knobs(fetches_per_second=5)) as bus:
         topic = _topic(bus)
 
@@ -55,7 +52,7 @@ def test_too_many_calls(talk: Talk) -> None:
 
 
 def test_too_many_clients(talk: Talk) -> None:
-    """Streams of all kinds count together; one that ends makes room."""
+    """Streams of all kinds count together, and an ended one frees its slot."""
     with Emulator(knobs=Knobs(max_clients=2, half_close_seconds=0.01)) as bus:
         topic = _topic(bus, 1)
 
@@ -76,10 +73,7 @@ def test_too_many_clients(talk: Talk) -> None:
 
 @pytest.mark.parametrize("over", ["result", "status"])
 def test_the_publish_allocation(talk: Talk, over: str) -> None:
-    """Beyond the hour's events each has LIMIT_EXCEEDED in its result, or the call has.
-
-    An hour later there is room again.
-    """
+    """Events beyond the hourly allocation are refused in their results or by status."""
     with Emulator(knobs=Knobs(publish_allocation=3, publish_over=over)) as bus:  # type: ignore[arg-type]
         topic = _topic(bus, 5)  # what the test publishes itself is not counted
         event = pb.ProducerEvent(schema_id=bus.schema_id(topic), payload=b"")
@@ -105,7 +99,7 @@ def test_the_publish_allocation(talk: Talk, over: str) -> None:
 
 
 def test_a_stream_may_renew_its_token(talk: Talk) -> None:
-    """A later request's auth_refresh puts another token in place; a bad one ends the stream."""
+    """auth_refresh replaces the token; an invalid one ends the stream."""
     with Emulator(knobs=Knobs(expiry_ends_streams=True, half_close_seconds=0.01)) as bus:
         topic = _topic(bus, 1)
         fresh = bus.connection("session")["extra"]["session_token"]
@@ -129,7 +123,7 @@ def test_a_stream_may_renew_its_token(talk: Talk) -> None:
 
 
 def test_statuses_can_be_set(talk: Talk) -> None:
-    """Where no status of a code is published, a knob gives it another."""
+    """A knob sets the status of an error code."""
     with Emulator(
         knobs=Knobs(statuses=(("topic.validation.empty", "FAILED_PRECONDITION"),))
     ) as bus:
@@ -138,10 +132,7 @@ def test_statuses_can_be_set(talk: Talk) -> None:
 
 
 def test_connections_may_grow_too_old(talk: Talk) -> None:
-    """With the knob, the server ends a connection, and a stream on it, after its time.
-
-    Another one is served.
-    """
+    """With the knob, a connection ends at its age, and a new one is served."""
     with Emulator(knobs=Knobs(max_connection_age_seconds=0.3)) as bus:
         topic = _topic(bus, 1)
 
@@ -156,7 +147,7 @@ def test_connections_may_grow_too_old(talk: Talk) -> None:
 
 
 def test_faults_by_rate(talk: Talk) -> None:
-    """With the knob at 1, every call fails as live clients have seen, and nothing is left waiting."""
+    """With the rate 1 every call fails as seen live, and no fault is left."""
     with Emulator(knobs=Knobs(fault_rate=1.0)) as bus:
         topic = _topic(bus)
 
@@ -168,10 +159,7 @@ def test_faults_by_rate(talk: Talk) -> None:
 
 
 def test_duplicates_by_rate(talk: Talk) -> None:
-    """With the knob at 1, each published event is there twice: one id, two replay ids.
-
-    The publisher hears of the first.
-    """
+    """With the rate 1 each event is on the bus twice; the publisher gets the first id."""
     with Emulator(knobs=Knobs(duplicate_rate=1.0)) as bus:
         topic = _topic(bus)
         event = pb.ProducerEvent(id="a", schema_id=bus.schema_id(topic), payload=b"")

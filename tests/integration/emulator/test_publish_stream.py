@@ -1,4 +1,4 @@
-"""PublishStream over a real socket behaves as the documentation, the .proto and Salesforce's clients say."""
+"""PublishStream over a real socket, as in the docs, the .proto and Salesforce's clients."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Publishing:
         return await asyncio.wait_for(self.call.read(), 100)
 
     async def end(self) -> str:
-        """Half-close, read to the end; the status."""
+        """Half-close, read to the end and return the status."""
         await self.call.done_writing()
         while await self.read() is not aio.EOF:
             pass
@@ -52,7 +52,7 @@ class Publishing:
 def _publishing(
     talk: Talk, bus: Emulator, scenario: Callable[[Publishing], Any], **event: Any
 ) -> Any:
-    """Let a client with an open stream go through a scenario; what is refused is returned."""
+    """Run a scenario of a client with an open stream, and return its refusal."""
     topic = bus.define_event("Order__e", ORDER, **event)
 
     async def go(client: Any) -> Any:
@@ -63,7 +63,7 @@ def _publishing(
 
 
 def test_each_request_has_its_response(talk: Talk) -> None:
-    """Pipelined requests are answered in order, a result for each event with the replay id subscribers see."""
+    """Pipelined requests are answered in order, with a replay id for each event."""
     with Emulator() as bus:
 
         async def scenario(stream: Publishing) -> tuple[list[Any], str]:
@@ -84,10 +84,7 @@ def test_each_request_has_its_response(talk: Talk) -> None:
 
 
 def test_a_bad_event_fails_alone(talk: Talk) -> None:
-    """An event above 1 MB, or with an unknown schema, has an error in its own result.
-
-    The stream goes on.
-    """
+    """A too large event, or one of an unknown schema, fails in its own result."""
     with Emulator() as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -106,10 +103,7 @@ def test_a_bad_event_fails_alone(talk: Talk) -> None:
 
 
 def test_a_token_is_renewed(talk: Talk) -> None:
-    """A later request's auth_refresh puts another token in place, with or without events.
-
-    A bad one ends the stream.
-    """
+    """auth_refresh replaces the token, with or without events."""
     with Emulator(knobs=Knobs(expiry_ends_streams=True)) as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -148,7 +142,7 @@ def test_a_token_is_renewed(talk: Talk) -> None:
 def test_a_wrong_request_ends_the_stream(
     talk: Talk, fields: dict[str, Any], status: str, code: str
 ) -> None:
-    """What was published before stays; nothing of the wrong request is."""
+    """A wrong request ends the stream; earlier events stay published."""
     with Emulator() as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -179,7 +173,7 @@ def test_a_wrong_request_ends_the_stream(
 def test_a_wrong_first_request_is_refused(
     talk: Talk, fields: dict[str, Any], event: dict[str, Any], code: str
 ) -> None:
-    """Each with its own code, and the trailers say which RPC it was."""
+    """Each wrong first request has its code, and the trailers name the RPC."""
     with Emulator() as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -195,10 +189,7 @@ def test_a_wrong_first_request_is_refused(
 
 
 def test_silence_is_kept_alive_and_then_swept(talk: Talk) -> None:
-    """Responses without results come while the client is silent.
-
-    Without a request for too long the stream is closed.
-    """
+    """A silent stream gets keepalives and is then closed."""
     with Emulator(knobs=Knobs(publish_keepalive_seconds=0.1, publish_idle_seconds=0.5)) as bus:
 
         async def scenario(stream: Publishing) -> Any:
@@ -226,7 +217,7 @@ def test_silence_is_kept_alive_and_then_swept(talk: Talk) -> None:
 
 
 def test_faults_can_be_ordered(talk: Talk) -> None:
-    """After so many events that were published, or after a time; the polite end too."""
+    """Faults occur after published events or a time, also a normal end."""
     with Emulator() as bus:
         bus.fail_next("PublishStream", error_code="service.unavailable", after=2)
         bus.fail_next("PublishStream", status="OK", after_seconds=0.1)
@@ -271,10 +262,7 @@ def test_what_befalls_streams_befalls_this_one(
 
 @pytest.mark.parametrize("how", ["", "reset"])
 def test_an_answer_can_be_lost(talk: Talk, how: str) -> None:
-    """A late fault publishes the events, and the publisher hears nothing of it.
-
-    On a stream and in a call.
-    """
+    """A late fault publishes the events and loses the answer."""
     with Emulator() as bus:
         bus.fail_next("PublishStream", after=1, late=True, how=how)
         bus.fail_next("Publish", late=True, how=how)
@@ -300,7 +288,7 @@ def test_an_answer_can_be_lost(talk: Talk, how: str) -> None:
 
 
 def test_schemas_may_change_while_a_stream_is_open(talk: Talk) -> None:
-    """The response names the newest schema; the knob refuses events of an older one."""
+    """A response names the newest schema; the knob refuses older ones."""
     with Emulator(knobs=Knobs(old_schema_publish="refuse")) as bus:
 
         async def scenario(stream: Publishing) -> list[Any]:
@@ -317,10 +305,7 @@ def test_schemas_may_change_while_a_stream_is_open(talk: Talk) -> None:
 
 
 def test_the_server_may_stamp_events(talk: Talk) -> None:
-    """With the knob, CreatedDate and CreatedById are the server's.
-
-    What does not decode stays as it is.
-    """
+    """With the knob, CreatedDate and CreatedById are set by the server."""
     with Emulator(knobs=Knobs(stamp_created=True)) as bus:
 
         async def scenario(stream: Publishing) -> None:

@@ -1,4 +1,4 @@
-"""Records can be changed by hand from the command line."""
+"""Records can be changed from the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bus() -> Iterator[Emulator]:
 
 @pytest.fixture
 def says(bus: Emulator, capsys: pytest.CaptureFixture[str]) -> Says:
-    """Run a command on the emulator: its lines; of one that failed what it complained of."""
+    """Run a command on the emulator and return its lines or its error."""
 
     def run(*arguments: str) -> list[str]:
         code = main([*arguments, "--url", bus.my_domain_url])
@@ -41,10 +41,7 @@ def _types(bus: Emulator, topic: str) -> list[Any]:
 
 
 def test_a_record_is_changed_by_hand(bus: Emulator, says: Says) -> None:
-    """Made without an id, changed by its id.
-
-    Each says its replay id, and `records` shows what there is.
-    """
+    """A record is created without an id, changed by its id, and listed."""
     assert says("define", "object", "Employee__c", "Salary__c=Currency") == [
         "/data/Employee__ChangeEvent defined"
     ]
@@ -78,7 +75,7 @@ def test_a_record_is_changed_by_hand(bus: Emulator, says: Says) -> None:
 
 
 def test_of_a_record_nobody_has_only_the_event_is_published(bus: Emulator, says: Says) -> None:
-    """As ever, for any id and any fields of the entity."""
+    """For an unknown record only the event is published."""
     bus.define_object("Account")
     [said] = says(
         "change", "Account", "UPDATE", "--record", "001000000000001AAA", "--set", "Phone=1"
@@ -101,7 +98,7 @@ def test_of_a_record_nobody_has_only_the_event_is_published(bus: Emulator, says:
 def test_mistakes_are_named(
     bus: Emulator, says: Says, arguments: list[str], complaint: str
 ) -> None:
-    """One line that says what is wrong."""
+    """A mistake is one line."""
     bus.define_object("Account")
     [line] = says(*arguments)
     assert complaint in line

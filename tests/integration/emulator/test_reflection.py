@@ -1,4 +1,4 @@
-"""Server reflection: a tool that has never seen the .proto learns from the server what there is."""
+"""Server reflection: a tool without the .proto can call the service."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ def _channel(bus: Emulator) -> grpc.Channel:
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plaintext", "tls"])
 def test_services_and_messages_are_described(tls: bool) -> None:
-    """Over plaintext and TLS, without any header.
-
-    The service, its six RPCs and the fields of their messages.
-    """
+    """The service, its RPCs and messages are described without any header."""
     with Emulator(tls=tls) as bus, _channel(bus) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
         assert "eventbus.v1.PubSub" in database.get_services()
@@ -65,10 +62,7 @@ def test_services_and_messages_are_described(tls: bool) -> None:
     ],
 )
 def test_symbols_are_found_by_name(symbol: str, found: bool) -> None:
-    """Services, methods and messages, as `grpcurl describe` asks for them.
-
-    What is not there is not found.
-    """
+    """Services, methods and messages are found by name; unknown names are not."""
     with Emulator() as bus, _channel(bus) as channel:
         database = ProtoReflectionDescriptorDatabase(channel)
         if found:
@@ -80,7 +74,7 @@ def test_symbols_are_found_by_name(symbol: str, found: bool) -> None:
 
 
 def test_a_call_can_be_made_from_what_is_described() -> None:
-    """As grpcurl does: messages made from the description alone, with the three headers, are answered."""
+    """A call built from the description alone is answered."""
     with Emulator() as bus, _channel(bus) as channel:
         topic = bus.define_event("Order__e", {"Number__c": "Text"})
         pool = DescriptorPool(ProtoReflectionDescriptorDatabase(channel))

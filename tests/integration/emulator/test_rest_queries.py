@@ -1,7 +1,4 @@
-"""Reading many records: page by page over REST, in parts as CSV.
-
-And folding what the bus said leads to the same.
-"""
+"""Large reads over REST and Bulk API, which equal the state folded from events."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ def _accounts(bus: Emulator, count: int) -> list[str]:
 
 
 def test_a_large_answer_comes_page_by_page(bus: Emulator, rest: Rest) -> None:
-    """Every record once, in order, with the total on each page.
-
-    What changes meanwhile does not show.
-    """
+    """Pages have every record once, in order; later changes do not show."""
     ids = _accounts(bus, 10)
     first = rest.query("SELECT Id FROM Account ORDER BY NumberOfEmployees").body
     bus.delete(ids[9])
@@ -57,7 +51,7 @@ def test_a_large_answer_comes_page_by_page(bus: Emulator, rest: Rest) -> None:
 
 
 def test_the_size_of_a_page_can_be_asked_for() -> None:
-    """Never below 200, never above the org's own."""
+    """A page has at least 200 records and at most the org's size."""
     with Emulator() as bus:
         _accounts(bus, 250)
         rest = Rest(bus)
@@ -72,7 +66,7 @@ def test_the_size_of_a_page_can_be_asked_for() -> None:
 
 
 def test_deleted_records_are_read_with_query_all(bus: Emulator, rest: Rest) -> None:
-    """They are marked, and only there."""
+    """Only queryAll returns deleted records, which are marked."""
     kept, gone = _accounts(bus, 2)
     bus.delete(gone)
     soql = "SELECT Id, IsDeleted FROM Account"
@@ -84,7 +78,7 @@ def test_deleted_records_are_read_with_query_all(bus: Emulator, rest: Rest) -> N
 
 
 def test_records_are_counted(bus: Emulator, rest: Rest) -> None:
-    """COUNT() has a total and no records."""
+    """COUNT() returns a total and no records."""
     _accounts(bus, 5)
     answer = rest.query("SELECT COUNT() FROM Account WHERE NumberOfEmployees > 2").body
     assert answer == {"totalSize": 2, "done": True, "records": []}
@@ -100,19 +94,19 @@ def test_records_are_counted(bus: Emulator, rest: Rest) -> None:
     ],
 )
 def test_a_query_is_refused_alike_everywhere(rest: Rest, soql: str, code: str) -> None:
-    """By query, by queryAll and by a bulk job."""
+    """query, queryAll and bulk jobs refuse a query alike."""
     answers = [rest.query(soql), rest.query(soql, "queryAll")]
     answers.append(rest.ask("POST", "/jobs/query", {"operation": "query", "query": soql}))
     assert [(one.status, one.code) for one in answers] == [(400, code)] * 3
 
 
 def test_an_unknown_page_is_refused(rest: Rest) -> None:
-    """A locator nobody gave out."""
+    """An unknown locator is refused."""
     assert rest.ask("GET", "/query/01g000000000001AAA-4").code == "INVALID_QUERY_LOCATOR"
 
 
 def test_a_bulk_job_is_polled_and_read_in_parts(bus: Emulator, rest: Rest) -> None:
-    """Its states, its counts, its locators; each part has the names of the columns."""
+    """A bulk job has states, counts and locators; each part has column names."""
     ids = _accounts(bus, 5)
     soql = "SELECT Id, Name, NumberOfEmployees, Phone, IsDeleted, CreatedDate FROM Account"
     job = rest.ask("POST", "/jobs/query", {"operation": "query", "query": soql}).body
@@ -135,7 +129,7 @@ def test_a_bulk_job_is_polled_and_read_in_parts(bus: Emulator, rest: Rest) -> No
 
 
 def test_a_bulk_job_has_its_other_ends(bus: Emulator, rest: Rest) -> None:
-    """Aborted, deleted, with another delimiter; compounds and unknown operations are refused."""
+    """Bulk jobs can be aborted, deleted and delimited; compounds are refused."""
     _accounts(bus, 1)
     wanted = {"operation": "query", "query": "SELECT Id, Name FROM Account"}
     job = rest.ask(
@@ -156,7 +150,7 @@ def test_a_bulk_job_has_its_other_ends(bus: Emulator, rest: Rest) -> None:
 
 
 def _folded(bus: Emulator, entity: str) -> dict[str, dict[str, Any]]:
-    """Records as somebody makes them up from the events alone, in the simplest way."""
+    """Records folded from the events alone, in the simplest way."""
     records: dict[str, dict[str, Any]] = {}
     for event in bus.events(entity):
         fields = dict(event["fields"])
@@ -191,7 +185,7 @@ def _updated(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_events_folded_are_the_org(bus: Emulator, rest: Rest, seed: int) -> None:
-    """Whatever happened: what the events say is what the org has, and what queries and bulk jobs read."""
+    """The folded events equal the org's records, queries and bulk results."""
     pick = random.Random(seed)  # noqa: S311 - repeatable
     alive: dict[str, list[str]] = {"Account": [], "Contact": []}
     gone: list[str] = []

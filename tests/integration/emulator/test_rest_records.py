@@ -1,4 +1,4 @@
-"""Records over REST: what a client writes is there, appears on the bus, and is refused as Salesforce refuses it."""
+"""Records over REST: written, published and refused as Salesforce does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _headers(bus: Emulator) -> list[dict[str, Any]]:
 
 
 def test_a_record_is_made_changed_and_deleted(bus: Emulator, rest: Rest) -> None:
-    """Each request appears as a change event with the API's origin and, where it has a name, the client's."""
+    """Each request is a change event with the API's origin and the client's name."""
     made = rest.ask(
         "POST",
         "/sobjects/account",
@@ -66,7 +66,7 @@ def test_a_record_is_made_changed_and_deleted(bus: Emulator, rest: Rest) -> None
 
 
 def test_a_record_is_shown_in_rests_own_way(bus: Emulator, rest: Rest) -> None:
-    """Plain fields beside compounds, members in lower camel case, times with their offset."""
+    """REST shows plain fields and compounds, with lower camel case and offsets."""
     record_id = bus.create(
         "Contact",
         {
@@ -119,7 +119,7 @@ def test_a_record_is_shown_in_rests_own_way(bus: Emulator, rest: Rest) -> None:
 def test_mistakes_get_salesforces_answers(
     bus: Emulator, rest: Rest, method: str, path: str, body: Any, status: int, code: str
 ) -> None:
-    """Status and code of each; nothing changes."""
+    """Each mistake has its status and code and changes nothing."""
     here, gone = (bus.create("Account", {"Name": name}) for name in ("here", "gone"))
     bus.delete(gone)
     before = len(bus.events(ALL))
@@ -129,7 +129,7 @@ def test_mistakes_get_salesforces_answers(
 
 
 def test_only_the_orgs_own_tokens_are_good(bus: Emulator, rest: Rest) -> None:
-    """Without a token, with a wrong one, an expired one or another org's: 401."""
+    """A missing, wrong, expired or foreign token gets 401."""
     bad = (401, [{"message": "Session expired or invalid", "errorCode": "INVALID_SESSION_ID"}])
     other = Rest(bus, bus.add_org("other")).headers["Authorization"]
     for token in ("", "Bearer nonsense", other):
@@ -141,7 +141,7 @@ def test_only_the_orgs_own_tokens_are_good(bus: Emulator, rest: Rest) -> None:
 
 
 def test_a_request_fails_when_it_was_ordered(bus: Emulator, rest: Rest) -> None:
-    """REST takes orders for failures like the logins."""
+    """A REST request fails on order, like a login."""
     bus.fail_next("rest", status="UNAVAILABLE", times=2)
     bus.fail_next("rest", status="RESOURCE_EXHAUSTED")
     answers = [rest.ask("GET", "/limits") for _ in range(4)]
@@ -151,7 +151,7 @@ def test_a_request_fails_when_it_was_ordered(bus: Emulator, rest: Rest) -> None:
 
 
 def test_what_was_deleted_and_updated_can_be_asked(bus: Emulator, rest: Rest) -> None:
-    """By the time it happened; a window before it has nothing."""
+    """Deleted and updated records are listed by time."""
     kept, gone = (bus.create("Account", {"Name": name}) for name in ("kept", "gone"))
     bus.delete(gone)
     deleted = rest.ask("GET", f"/sobjects/Account/deleted/?{WINDOW}").body
@@ -163,7 +163,7 @@ def test_what_was_deleted_and_updated_can_be_asked(bus: Emulator, rest: Rest) ->
 
 
 def test_several_records_are_one_transaction(bus: Emulator, rest: Rest) -> None:
-    """Made, changed and deleted together; one that cannot be is told alone, or undoes all."""
+    """Several changes are one transaction; a failed one fails alone or undoes all."""
     records = [{"attributes": {"type": "Account"}, "Name": f"A{n}"} for n in range(2)]
     broken = {"attributes": {"type": "Account"}}
     mixed = rest.ask("POST", "/composite/sobjects", {"records": [*records, broken]}).body
@@ -197,7 +197,7 @@ def test_several_records_are_one_transaction(bus: Emulator, rest: Rest) -> None:
 
 
 def test_answers_are_dated_by_the_clock_of_commit_times(bus: Emulator, rest: Rest) -> None:
-    """Who holds a read against events has nothing else to go by."""
+    """Answers are dated by the clock of the commit times."""
     bus.clock.advance(minutes=30)
     made = rest.ask("POST", "/sobjects/Account", {"Name": "Nord"})
     committed = _headers(bus)[-1]["commitTimestamp"] / 1000
@@ -208,7 +208,7 @@ def test_answers_are_dated_by_the_clock_of_commit_times(bus: Emulator, rest: Res
 
 
 def test_objects_describe_themselves(bus: Emulator, rest: Rest) -> None:
-    """Names, prefixes, fields with their types; looking at a built-in object makes no topic."""
+    """Objects have names, prefixes and typed fields; a description creates no topic."""
     listed = {one["name"]: one for one in rest.ask("GET", "/sobjects").body["sobjects"]}
     assert set(listed) == {"Account", "Contact", "Opportunity", "Lead"}
     about = rest.ask("GET", "/sobjects/Opportunity").body["objectDescribe"]
@@ -231,7 +231,7 @@ def test_objects_describe_themselves(bus: Emulator, rest: Rest) -> None:
 
 
 def test_platform_events_can_be_published(bus: Emulator, rest: Rest) -> None:
-    """The answer has the event's id; a field that is not there is refused."""
+    """Publishing returns the event's id; an unknown field is refused."""
     topic = bus.define_event("Order__e", {"Amount__c": "Double"})
     answer = rest.ask("POST", "/sobjects/Order__e", {"Amount__c": 12.5})
     [event] = bus.events(topic)
@@ -262,6 +262,6 @@ def test_platform_events_can_be_published(bus: Emulator, rest: Rest) -> None:
 def test_a_slash_at_the_end(
     bus: Emulator, rest: Rest, method: str, path: str, body: Any, status: int
 ) -> None:
-    """Each resource of the REST API answers with a slash behind it as it does without one."""
+    """Each REST resource accepts a trailing slash."""
     path = path.format(record=bus.create("Account", {"Name": "Nord"}))
     assert [rest.ask(method, f"{path}{end}", body).status for end in ("", "/")] == [status] * 2

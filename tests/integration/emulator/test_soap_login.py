@@ -1,4 +1,4 @@
-"""SOAP login() over HTTP, as the clients that still use it ask for it and take its answer apart."""
+"""SOAP login() over HTTP, as its remaining clients call and parse it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ INVALID = "INVALID_LOGIN: Invalid username, password, security token; or user lo
 
 
 class Said(NamedTuple):
-    """An answer."""
+    """HTTP answer of login()."""
 
     status: int
     text: str
 
     def value(self, tag: str) -> str:
-        """Take it as a client with regular expressions does: a tag without prefix or attributes."""
+        """Content of a tag without prefix or attributes, as by regular expression."""
         found = re.search(f"<{tag}>([^<]+)</{tag}>", self.text)
         assert found, self.text
         return found[1]
@@ -74,10 +74,7 @@ def _login(
     ("path", "form"), [("57.0/", PYTHON), ("43.0/", PYTHON), ("50.0", NODE)], ids=str
 )
 def test_login(where: str, path: str, form: str) -> None:
-    """Both hosts take both envelopes, with and without a slash.
-
-    What comes back opens the REST API.
-    """
+    """Both hosts accept both envelopes, and the session opens the REST API."""
     with Emulator() as bus:
         said = _login(bus, path, form, getattr(bus, where))
         assert said.status == 200
@@ -95,10 +92,7 @@ def test_login(where: str, path: str, form: str) -> None:
 
 
 def test_children_by_position() -> None:
-    """Salesforce's Python sample counts.
-
-    No header, and the places of result and userInfo are as on a live org.
-    """
+    """Result and userInfo have the positions of a live org, without a header."""
     with Emulator() as bus:
         root: Any = ET.fromstring(_login(bus).text)  # noqa: S314 - the emulator's own
         result = root[0][0][0]
@@ -123,7 +117,7 @@ def test_children_by_position() -> None:
     "changed", [{"name": "x@y.z"}, {"password": "wrong"}, {"name": ""}], ids=str
 )
 def test_a_wrong_login(changed: dict[str, str]) -> None:
-    """A wrong name and a wrong password are one fault, HTTP 500."""
+    """A wrong name and a wrong password have the same fault, HTTP 500."""
     with Emulator() as bus:
         said = _login(bus, **changed)
         assert said.status == 500
@@ -133,7 +127,7 @@ def test_a_wrong_login(changed: dict[str, str]) -> None:
 
 
 def test_who_is_locked_out() -> None:
-    """The text says it may be that, too."""
+    """A locked user has the same fault as a wrong password."""
     with Emulator() as bus:
         bus.lock_out(bus.org.username.upper())
         assert _login(bus).fault[1] == INVALID
@@ -142,7 +136,7 @@ def test_who_is_locked_out() -> None:
 
 
 def test_another_orgs_user() -> None:
-    """A My Domain knows its own user only; the login host knows all."""
+    """A My Domain knows only its own user; the login host knows all."""
     with Emulator() as bus:
         other = bus.add_org("other")
         who = {"name": other.username, "password": other.password + other.security_token}
@@ -153,7 +147,7 @@ def test_another_orgs_user() -> None:
 
 @pytest.mark.parametrize("version", ["30.0", "65.0", "66.0/", "v57.0", "57"])
 def test_versions_without_it(version: str) -> None:
-    """It works from 31.0 to 64.0."""
+    """login() works from 31.0 to 64.0."""
     with Emulator() as bus:
         said = _login(bus, version)
         assert said.status == 500
@@ -161,7 +155,7 @@ def test_versions_without_it(version: str) -> None:
 
 
 def test_an_org_that_has_it_disabled() -> None:
-    """New orgs do; by knob the versions that no longer have it say the same."""
+    """A disabled login() has its fault; by knob, newer versions have it too."""
     knobs = Knobs(soap_login=False, soap_too_new="INVALID_OPERATION")
     with Emulator(knobs=knobs) as bus:
         for version in ("57.0/", "65.0"):
@@ -171,14 +165,14 @@ def test_an_org_that_has_it_disabled() -> None:
 
 
 def test_an_expired_password() -> None:
-    """The answer says so and still has a session."""
+    """With an expired password, the answer states it and has a session."""
     with Emulator(knobs=Knobs(password_expired=True)) as bus:
         said = _login(bus)
         assert (said.status, said.value("passwordExpired")) == (200, "true")
 
 
 def test_failures_by_order() -> None:
-    """A login that is to fail: as a wrong password, or with what stands in front of Salesforce."""
+    """An ordered failure is a wrong password or an HTTP error."""
     with Emulator() as bus:
         bus.fail_next("soap", status="UNAUTHENTICATED")
         bus.fail_next("soap", status="UNAVAILABLE")

@@ -1,4 +1,4 @@
-"""An org that moves, schemas that are gone, payloads that do not decode, as clients see them."""
+"""Moved orgs, forgotten schemas and undecodable payloads, as clients see them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _published(bus: Emulator, count: int) -> tuple[str, list[bytes]]:
 
 
 def test_ids_of_before_a_move_are_refused(talk: Talk) -> None:
-    """Open streams end; EARLIEST finds the same events under other replay ids, in order, on the topic and its channel."""
+    """A move ends streams, and the same events have other replay ids."""
     with Emulator(knobs=QUICK) as bus:
         topic, old = _published(bus, 3)
         channel = bus.define_channel("/event/All__chn", [topic])
@@ -57,10 +57,7 @@ def test_ids_of_before_a_move_are_refused(talk: Talk) -> None:
 
 @pytest.mark.parametrize(("old_ids", "found"), [("behind", 4), ("ahead", 0)])
 def test_old_ids_may_be_valid_again_elsewhere(talk: Talk, old_ids: Any, found: int) -> None:
-    """No error tells the client.
-
-    Everything is delivered again, or what is on the bus is passed over in silence.
-    """
+    """Valid earlier ids repeat or skip events without an error."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, keepalive_seconds=0.1)) as bus:
         topic, old = _published(bus, 3)
         bus.reset_replay_ids(old_ids)
@@ -77,7 +74,7 @@ def test_old_ids_may_be_valid_again_elsewhere(talk: Talk, old_ids: Any, found: i
 
 
 def test_a_move_is_remembered_by_the_folder(talk: Talk, tmp_path: Path) -> None:
-    """After a restart the new ids are good and the old ones are not."""
+    """After a restart the new ids are valid and the old ones are not."""
     with Emulator(folder=tmp_path, knobs=QUICK) as bus:
         topic, old = _published(bus, 3)
         bus.reset_replay_ids()
@@ -95,10 +92,7 @@ def test_a_move_is_remembered_by_the_folder(talk: Talk, tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", ["NOT_FOUND", "INVALID_ARGUMENT"])
 @pytest.mark.parametrize("code", ["schema.meta.permission", ""])
 def test_a_schema_is_forgotten(talk: Talk, status: Any, code: Any) -> None:
-    """GetSchema refuses it as the knobs say, with trailers or without.
-
-    Publishing with it goes on.
-    """
+    """GetSchema refuses a forgotten schema by the knobs; publishing continues."""
     knobs = Knobs(unknown_schema=status, unknown_schema_code=code)
     with Emulator(knobs=knobs) as bus:
         topic, _ = _published(bus, 1)
@@ -116,10 +110,7 @@ def test_a_schema_is_forgotten(talk: Talk, status: Any, code: Any) -> None:
 
 
 def test_poison_is_delivered_as_it_is(talk: Talk) -> None:
-    """Rubbish, a schema id nobody knows and an enum index beyond its symbols.
-
-    Each reaches the client untouched.
-    """
+    """Undecodable payloads and unknown schema ids reach the client unchanged."""
     with Emulator(knobs=QUICK) as bus:
         topic, _ = _published(bus, 1)
         accounts = bus.define_entity("Account", {"Phone": "Phone"})
@@ -148,7 +139,7 @@ def test_poison_is_delivered_as_it_is(talk: Talk) -> None:
 
 
 def test_change_events_without_ids(talk: Talk) -> None:
-    """With the knob, as documented, a change event has no id of its own."""
+    """With the knob a change event has no id, as documented."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01, change_event_ids=False)) as bus:
         accounts = bus.define_entity("Account", {"Phone": "Phone"})
         bus.change("Account", "CREATE", RECORD)
@@ -160,7 +151,7 @@ def test_change_events_without_ids(talk: Talk) -> None:
 
 
 def test_mistakes_are_named() -> None:
-    """What does not exist cannot be forgotten, and a move goes one of three ways."""
+    """An unknown schema or an impossible move is refused."""
     with Emulator() as bus:
         with pytest.raises(EmulatorError, match="'nope' was never in use here"):
             bus.forget_schema("nope")

@@ -1,4 +1,4 @@
-"""How a stream is refused and how it ends, and what it carries until then, over a real socket."""
+"""Refusals, contents and ends of streams over a real socket."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _published(bus: Emulator, count: int, size: int = 0) -> str:
 def test_first_requests_that_are_refused(
     talk: Talk, first: dict[str, Any], code: str, status: str
 ) -> None:
-    """Each mistake ends the stream with its own code, the trailers, and the rpc id at the end of the message."""
+    """Each wrong first request has its code, the trailers and the rpc id."""
     with Emulator() as bus:
         topic = _published(bus, 1)
         bus.define_event("Secret__e", ORDER, can_subscribe=False)
@@ -92,7 +92,7 @@ def test_first_requests_that_are_refused(
 
 
 def test_aged_out_id_is_refused(talk: Talk) -> None:
-    """73 hours later an id is outside of the retention window, and EARLIEST finds only what is younger."""
+    """After 73 hours an id is refused, and EARLIEST returns younger events only."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", ORDER)
         [old] = bus.publish(topic, [{"Number__c": "old"}])
@@ -119,7 +119,7 @@ def test_aged_out_id_is_refused(talk: Talk) -> None:
 def test_later_requests_that_are_refused(
     talk: Talk, num: int, topic: str | None, code: str
 ) -> None:
-    """Another topic, or nothing asked for, ends a running stream."""
+    """Another topic or an empty request ends a running stream."""
     with Emulator() as bus:
         own = _published(bus, 1)
         bus.define_event("Other__e", ORDER)
@@ -135,7 +135,7 @@ def test_later_requests_that_are_refused(
 
 
 def test_a_connection_takes_so_many_rpcs(talk: Talk) -> None:
-    """By knob: one more waits in the client, unheard of by the server, until another ends."""
+    """An RPC above the connection's limit waits in the client."""
     with Emulator(knobs=Knobs(max_streams_per_connection=2, half_close_seconds=0.01)) as bus:
         topic = _published(bus, 1)
 
@@ -155,10 +155,7 @@ def test_a_connection_takes_so_many_rpcs(talk: Talk) -> None:
 
 
 def test_idle_stream_is_closed(talk: Talk) -> None:
-    """With nothing outstanding the server closes, with OK or, by knob, UNAVAILABLE.
-
-    Waiting events change nothing.
-    """
+    """An idle stream is closed with OK, or by knob UNAVAILABLE, despite waiting events."""
     with Emulator(knobs=Knobs(idle_close_seconds=0.2)) as bus:
         topic = _published(bus, 10)
 
@@ -182,10 +179,7 @@ def test_idle_stream_is_closed(talk: Talk) -> None:
 
 
 def test_half_close_ends_with_ok_and_no_more_events(talk: Talk) -> None:
-    """After the client's half-close nothing more is sent, though events come and are pending.
-
-    0.3 s later it ends.
-    """
+    """After a half-close no event is sent, and the stream ends 0.3 s later."""
     with Emulator() as bus:
         topic = bus.define_event("Order__e", ORDER)
 
@@ -203,7 +197,7 @@ def test_half_close_ends_with_ok_and_no_more_events(talk: Talk) -> None:
 
 
 def test_a_client_that_goes_away_is_noticed(talk: Talk) -> None:
-    """A cancelled call ends its stream, and the record says so."""
+    """A cancelled call ends its stream, and the call log states it."""
     with Emulator() as bus:
         topic = bus.define_event("Order__e", ORDER)
 
@@ -218,7 +212,7 @@ def test_a_client_that_goes_away_is_noticed(talk: Talk) -> None:
 
 
 def test_streams_left_in_the_middle_do_no_harm(talk: Talk) -> None:
-    """Thirty clients that vanish while events flow leave neither an open stream nor a defect."""
+    """Thirty vanished clients leave neither an open stream nor a defect."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 2000, size=2000)
 
@@ -237,7 +231,7 @@ def test_streams_left_in_the_middle_do_no_harm(talk: Talk) -> None:
 
 
 def test_several_subscribers_each_get_everything(talk: Talk) -> None:
-    """Two streams on a topic both get each event, and both count as deliveries."""
+    """Two streams both get each event, and both count as deliveries."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 20)
 
@@ -252,7 +246,7 @@ def test_several_subscribers_each_get_everything(talk: Talk) -> None:
 
 
 def test_a_channel_carries_several_schemas(talk: Talk) -> None:
-    """A multi-type channel gives each event its own schema id and the id it has on its own topic."""
+    """A channel's events have their own schema id and replay id."""
     with Emulator(knobs=QUICK) as bus:
         bus.define_event("A__e", {"A__c": "Text"})
         bus.define_event("B__e", {"B__c": "Double"})
@@ -272,7 +266,7 @@ def test_a_channel_carries_several_schemas(talk: Talk) -> None:
 
 
 def test_old_events_keep_their_schema(talk: Talk) -> None:
-    """After a field was added, new events have the new id, old ones the old, and both ids resolve."""
+    """Earlier events keep their schema id, and both ids resolve."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 1)
         old = bus.schema_id(topic)
@@ -289,7 +283,7 @@ def test_old_events_keep_their_schema(talk: Talk) -> None:
 
 
 def test_change_events_arrive_with_bitmaps(talk: Talk) -> None:
-    """A change event is on its entity's topic and on /data/ChangeEvents, with a UUID as id unless the knob says no."""
+    """A change event is on its topic and on /data/ChangeEvents, with a UUID."""
     fields = {"Name": "Text", "BillingAddress": "Address", "LastModifiedDate": "DateTime"}
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_entity("Account", fields)
@@ -338,7 +332,7 @@ def test_poison_is_delivered_as_it_is(talk: Talk) -> None:
 
 
 def test_delivery_allocation(talk: Talk) -> None:
-    """When the day's deliveries are used up the stream ends; a day later they are there again."""
+    """A used-up allocation ends the stream; a day later it is available again."""
     with Emulator(
         knobs=Knobs(delivery_allocation=30, token_idle_hours=100, half_close_seconds=0.01)
     ) as bus:
@@ -363,7 +357,7 @@ def test_delivery_allocation(talk: Talk) -> None:
 
 
 def test_round_trip_and_spread_pace_a_stream(talk: Talk) -> None:
-    """With 50 ms round trip and 100 events over 50 ms, top-ups on delivery are about twice as fast as stop-and-wait."""
+    """Early top-ups are about twice as fast as stop-and-wait."""
     with Emulator(
         knobs=Knobs(round_trip_seconds=0.05, spread_seconds=0.05, half_close_seconds=0.01)
     ) as bus:

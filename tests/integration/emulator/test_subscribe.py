@@ -1,4 +1,4 @@
-"""Subscribe over a real socket behaves as the documentation and live logs say."""
+"""Subscribe over a real socket, as in the documentation and live logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _published(bus: Emulator, count: int, size: int = 0) -> str:
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plaintext", "tls"])
 def test_all_events_in_order(talk: Talk, tls: bool) -> None:
-    """Over plaintext and TLS, a client that tops up its credit gets every event once, in order, with ids that grow."""
+    """A client gets every event once, in order, with growing ids, with and without TLS."""
     with Emulator(tls=tls, knobs=QUICK) as bus:
         topic = _published(bus, 500)
 
@@ -54,10 +54,7 @@ def test_all_events_in_order(talk: Talk, tls: bool) -> None:
 
 
 def test_responses_are_split_and_report_what_is_pending(talk: Talk) -> None:
-    """100 events asked for come in responses of 1 to 16.
-
-    Each tells what is still outstanding, the last id and the rpc id.
-    """
+    """Responses have 1 to 16 events and state the outstanding number and ids."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 150)
 
@@ -96,7 +93,7 @@ def test_fixed_responses(talk: Talk) -> None:
 
 
 def test_responses_stay_below_three_megabytes(talk: Talk) -> None:
-    """Large events go in more responses."""
+    """Large events are split into more responses."""
     with Emulator(knobs=Knobs(response_events=100, half_close_seconds=0.01)) as bus:
         topic = _published(bus, 10, size=700_000)
 
@@ -115,7 +112,7 @@ def test_responses_stay_below_three_megabytes(talk: Talk) -> None:
 
 @pytest.mark.parametrize("asked", [[150], [60, 60, 60]], ids=["at once", "in parts"])
 def test_credit_is_clamped_at_100(talk: Talk, asked: list[int]) -> None:
-    """Asking for more than 100 outstanding yields 100; the record says what was asked."""
+    """A request above 100 outstanding yields 100; the call log has the request."""
     with Emulator(knobs=Knobs(keepalive_seconds=0.2, half_close_seconds=0.01)) as bus:
         topic = bus.define_event("Order__e", ORDER)
 
@@ -132,7 +129,7 @@ def test_credit_is_clamped_at_100(talk: Talk, asked: list[int]) -> None:
 
 
 def test_asking_for_too_much_can_be_refused(talk: Talk) -> None:
-    """The knob refuses what others clamp."""
+    """With the knob, too much credit is refused."""
     with Emulator(knobs=Knobs(over_limit="reject")) as bus:
         topic = _published(bus, 1)
 
@@ -144,10 +141,7 @@ def test_asking_for_too_much_can_be_refused(talk: Talk) -> None:
 
 
 def test_latest_says_nothing_until_an_event_or_keepalive(talk: Talk) -> None:
-    """LATEST skips what is there.
-
-    The first message is a keepalive with an id, no events and the credit untouched.
-    """
+    """LATEST first sends a keepalive with an id and untouched credit."""
     with Emulator(knobs=Knobs(keepalive_seconds=0.3, half_close_seconds=0.01)) as bus:
         topic = _published(bus, 5)
 
@@ -172,7 +166,7 @@ def test_latest_says_nothing_until_an_event_or_keepalive(talk: Talk) -> None:
 
 
 def test_a_keepalives_id_is_a_start(talk: Talk) -> None:
-    """What a keepalive names lies before the next event and after the last."""
+    """A keepalive's id is before the next event and after the last."""
     with Emulator(knobs=Knobs(keepalive_seconds=0.1, half_close_seconds=0.01)) as bus:
         topic = _published(bus, 5)
 
@@ -188,7 +182,7 @@ def test_a_keepalives_id_is_a_start(talk: Talk) -> None:
 
 @pytest.mark.parametrize("length", [8, 10])
 def test_custom_starts_strictly_after(talk: Talk, length: int) -> None:
-    """CUSTOM goes on after the id, be it sent with 8 or 10 bytes."""
+    """CUSTOM continues after the id, with 8 or 10 bytes."""
     with Emulator(knobs=QUICK) as bus:
         topic = bus.define_event("Order__e", ORDER)
         ids = bus.publish(topic, [{"Number__c": str(n)} for n in range(10)])
@@ -202,7 +196,7 @@ def test_custom_starts_strictly_after(talk: Talk, length: int) -> None:
 
 
 def test_replay_arguments_count_once(talk: Talk) -> None:
-    """Only the first request's preset and id count; later ones may repeat or omit the topic."""
+    """Only the first request's preset and id count."""
     with Emulator(knobs=QUICK) as bus:
         topic = _published(bus, 6)
 

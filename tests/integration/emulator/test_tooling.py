@@ -42,7 +42,7 @@ def _managed(rest: Rest, name: str = "Mine", **settings: Any) -> Said:
 
 
 def test_a_managed_subscription_as_clients_look_for_it(bus: Emulator, rest: Rest) -> None:
-    """By name, by either length of id, with and without a slash; without one the size is 0."""
+    """A subscription is found by name and by ids of both lengths."""
     made = _managed(rest, defaultReplay="EARLIEST")
     assert made.status == 201
     record_id = made.body["id"]
@@ -69,7 +69,7 @@ def test_a_managed_subscription_as_clients_look_for_it(bus: Emulator, rest: Rest
 
 
 def test_a_managed_subscription_is_changed_and_removed(bus: Emulator, rest: Rest) -> None:
-    """What a change does not name stays."""
+    """A change keeps the fields that it does not name."""
     path = f"{MANAGED}/{_managed(rest).body['id']}"
     assert rest.ask("PATCH", path, {"Metadata": {"state": "STOP"}}).status == 204
     assert rest.ask("PATCH", path, {"FullName": "Other", "Metadata": SETTINGS}).status == 204
@@ -96,7 +96,7 @@ def test_a_managed_subscription_is_changed_and_removed(bus: Emulator, rest: Rest
 def test_a_managed_subscription_that_cannot_be(
     bus: Emulator, rest: Rest, settings: dict[str, Any], code: str, text: str
 ) -> None:
-    """The reason names what is wrong, and nothing is made."""
+    """An impossible subscription is refused with its reason."""
     refused = _managed(rest, **settings)
     assert (refused.status, refused.code) == (400, code)
     assert text in refused.body[0]["message"]
@@ -104,7 +104,7 @@ def test_a_managed_subscription_that_cannot_be(
 
 
 def test_a_topic_never_changes(rest: Rest) -> None:
-    """Nor is a name given twice."""
+    """A topic is fixed, and a name is unique."""
     path = f"{MANAGED}/{_managed(rest).body['id']}"
     moved = rest.ask("PATCH", path, {"Metadata": {"topicName": "/data/ChangeEvents"}})
     assert (moved.status, moved.code) == (400, "INVALID_INPUT")
@@ -112,7 +112,7 @@ def test_a_topic_never_changes(rest: Rest) -> None:
 
 
 def test_versions_without_managed_subscriptions(rest: Rest) -> None:
-    """The object came with version 60.0."""
+    """The object exists since version 60.0."""
     old = "/services/data/v59.0"
     text = "SELECT Id FROM ManagedEventSubscription"
     assert _query(rest, text, base=old).code == "INVALID_TYPE"
@@ -121,7 +121,7 @@ def test_versions_without_managed_subscriptions(rest: Rest) -> None:
 
 
 def test_a_channel_from_setup_to_its_events(bus: Emulator, rest: Rest) -> None:
-    """A channel is made, has a member that filters and enriches, and loses it again."""
+    """A channel gets a member that filters and enriches, and loses it again."""
     made = rest.ask(
         "POST",
         CHANNEL,
@@ -157,10 +157,7 @@ def test_a_channel_from_setup_to_its_events(bus: Emulator, rest: Rest) -> None:
 
 
 def test_what_an_org_offers(bus: Emulator, rest: Rest) -> None:
-    """Channels and members are listed, those of the standard channel by its name.
-
-    Whole records one at a time.
-    """
+    """Channels and members are listed; whole records are returned one at a time."""
     bus.define_object("Account")
     bus.define_channel("/event/All__chn", ["Order__e"])
     bus.define_channel("/data/Some__chn", [ChannelMember(topic="Account", filter="Name != null")])
@@ -246,7 +243,7 @@ def test_what_an_org_offers(bus: Emulator, rest: Rest) -> None:
 def test_setup_that_cannot_be(
     bus: Emulator, rest: Rest, path: str, body: dict[str, Any], code: str
 ) -> None:
-    """Names, kinds and members are checked before anything is made."""
+    """Names, kinds and members are checked before anything is created."""
     bus.define_channel("/event/All__chn", ["Order__e"])
     before = [one.members for one in bus.org.bus.topics if one.kind == "channel"]
     assert rest.ask("POST", path, body).code == code
@@ -254,7 +251,7 @@ def test_setup_that_cannot_be(
 
 
 def test_a_member_stays_where_it_is(bus: Emulator, rest: Rest) -> None:
-    """Its channel and its event are fixed, and so is a channel's type."""
+    """A member's channel and event are fixed, and so is a channel's type."""
     bus.define_channel("/event/All__chn", ["Order__e"])
     [member] = _query(rest, "SELECT Id FROM PlatformEventChannelMember").body["records"]
     [channel] = _query(rest, "SELECT Id FROM PlatformEventChannel").body["records"]
@@ -270,10 +267,7 @@ def test_a_member_stays_where_it_is(bus: Emulator, rest: Rest) -> None:
 
 
 def test_who_may_not_look_at_setup(bus: Emulator, rest: Rest) -> None:
-    """A user without the permission gets 403, by order.
-
-    Objects that are not imitated are unknown.
-    """
+    """An ordered 403 refuses setup, and unknown objects are refused."""
     bus.fail_next("rest", status="PERMISSION_DENIED")
     refused = _query(rest, "SELECT Id FROM PlatformEventChannel")
     assert (refused.status, refused.code) == (403, "INSUFFICIENT_ACCESS")
@@ -281,7 +275,7 @@ def test_who_may_not_look_at_setup(bus: Emulator, rest: Rest) -> None:
 
 
 def test_a_folder_keeps_the_setup(tmp_path: Any) -> None:
-    """Channels, labels, filters and what was removed are as they were after a restart."""
+    """Channels, labels, filters and removals survive a restart."""
     text = "SELECT Id, EventChannel, FilterExpression FROM PlatformEventChannelMember"
     with Emulator(folder=tmp_path) as bus:
         bus.define_event("Order__e", {"Amount__c": "Double"})

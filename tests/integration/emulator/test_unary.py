@@ -16,7 +16,7 @@ ORDER = {"Number__c": "Text"}
 
 
 def test_get_topic(talk: Talk) -> None:
-    """A platform event can be published and subscribed to; its tenant and schema id are told."""
+    """A platform event can be published and subscribed to, and has its tenant and schema id."""
     with Emulator() as bus:
         topic = bus.define_event("Order__e", ORDER)
         info = talk(bus, lambda client: client.get_topic(topic))
@@ -27,7 +27,7 @@ def test_get_topic(talk: Talk) -> None:
 
 
 def test_change_events_cannot_be_published(talk: Talk) -> None:
-    """GetTopic says so, and Publish refuses."""
+    """GetTopic states that, and Publish refuses."""
     with Emulator() as bus:
         topic = bus.define_entity("Account", {"Name": "Text"})
 
@@ -44,7 +44,7 @@ def test_change_events_cannot_be_published(talk: Talk) -> None:
 
 @pytest.mark.parametrize("knob", ["empty", "first"])
 def test_schema_of_a_channel(talk: Talk, knob: Any) -> None:
-    """A channel has no schema of its own, or its first member's."""
+    """A channel has no schema, or by knob its first member's."""
     with Emulator(knobs=Knobs(channel_schema=knob)) as bus:
         bus.define_event("Order__e", ORDER)
         channel = bus.define_channel("/event/X__chn", ["Order__e"])
@@ -64,10 +64,7 @@ def test_schema_of_a_channel(talk: Talk, knob: Any) -> None:
 def test_topics_that_are_not_there(
     talk: Talk, name: str, knob: Any, code: str, status: str
 ) -> None:
-    """An unknown topic is PERMISSION_DENIED as live, or NOT_FOUND as documented.
-
-    A blank one has its own code.
-    """
+    """An unknown topic is PERMISSION_DENIED as live, or NOT_FOUND as documented."""
     with Emulator(knobs=Knobs(unknown_topic=knob)) as bus:
         refused = talk(bus, lambda client: client.refused(client.get_topic(name)))
         assert (refused.code, refused.status) == (code, status)
@@ -77,7 +74,7 @@ def test_topics_that_are_not_there(
 
 
 def test_get_schema(talk: Talk) -> None:
-    """The JSON is the record with its keys in the real order, under the id that was asked for."""
+    """The JSON is the record with its keys in real order."""
     with Emulator() as bus:
         bus.define_event("Order__e", ORDER)
         info = talk(bus, lambda client: client.get_schema(bus.schema_id("Order__e")))
@@ -93,17 +90,14 @@ def test_get_schema(talk: Talk) -> None:
     ],
 )
 def test_schemas_that_are_not_there(talk: Talk, schema_id: str, code: str, status: str) -> None:
-    """A blank schema id has its code; what an unknown one gets is a knob."""
+    """A blank schema id has its code; the knob decides on an unknown one."""
     with Emulator() as bus:
         refused = talk(bus, lambda client: client.refused(client.get_schema(schema_id)))
         assert (refused.code, refused.status) == (code, status)
 
 
 def test_publish_answers_each_event_in_order(talk: Talk) -> None:
-    """Results come in order with the ids subscribers see; a too large event fails alone.
-
-    A missing id is made up.
-    """
+    """Results are in order; a too large event fails alone."""
     with Emulator(knobs=Knobs(half_close_seconds=0.01)) as bus:
         topic = bus.define_event("Order__e", ORDER)
         schema_id = bus.schema_id(topic)
@@ -150,7 +144,7 @@ def test_publish_answers_each_event_in_order(talk: Talk) -> None:
 def test_publish_requests_that_are_refused(
     talk: Talk, topic: str, events: int, code: str, status: str
 ) -> None:
-    """A request without events, or for no topic, fails as a whole."""
+    """A request without events, or without a topic, fails as a whole."""
     with Emulator() as bus:
         bus.define_event("Order__e", ORDER)
         event = pb.ProducerEvent(schema_id=bus.schema_id("Order__e"), payload=b"")
@@ -159,7 +153,7 @@ def test_publish_requests_that_are_refused(
 
 
 def test_publish_of_more_than_four_megabytes(talk: Talk) -> None:
-    """The proxy in front of the service refuses it: UNAVAILABLE, no trailers."""
+    """The service's proxy refuses it with UNAVAILABLE and no trailers."""
     with Emulator() as bus:
         topic = bus.define_event("Order__e", ORDER)
         event = pb.ProducerEvent(schema_id=bus.schema_id(topic), payload=b"x" * 900_000)

@@ -48,7 +48,7 @@ def test_examples_on_account(names: list[str], encoded: list[str]) -> None:
 
 
 def test_documented_example() -> None:
-    """The guide's example: top bits 5,6,7,10,24,26,29,30, child bit 4 of field 4, child bits 1,2 of field 7."""
+    """The guide's example: ten top bits, and child bits of fields 4 and 7."""
     assert field_bitmaps.positions("0x650004E0") == [5, 6, 7, 10, 24, 26, 29, 30]
     assert field_bitmaps.positions("0x10") == [4]
     assert field_bitmaps.positions("0x06") == [1, 2]
