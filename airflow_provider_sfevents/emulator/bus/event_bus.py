@@ -21,6 +21,7 @@ from airflow_provider_sfevents.emulator.bus.topic import (
     EncodedEvent,
     Journal,
     Standing,
+    carriers,
     check_publishable,
     moved_event,
     stored_copies,
@@ -56,8 +57,10 @@ class Bus:
         self._logs: dict[str, TopicLog] = {}
         self._carriers: dict[str, tuple[str, ...]] = {}
         self._left_out: dict[str, TopicLog] = {}
-        self.dress: Callable[[str, EncodedEvent], EncodedEvent] = lambda _topic, event: event
-        self.notes_now: Callable[[], list[bytes]] = list
+        self.mark_channels: Callable[[str, EncodedEvent], EncodedEvent] = lambda _topic, event: (
+            event
+        )
+        self.current_notes: Callable[[], list[bytes]] = list
         self._issued = IssuedPositions()
         self._issued_before: list[IssuedPositions] = []
         self._forgotten: set[str] = set()
@@ -144,7 +147,7 @@ class Bus:
                 copy
                 for topic, event in events
                 for copy in stored_copies(
-                    topic, self.dress(topic, event), self._next_position(), at, size
+                    topic, self.mark_channels(topic, event), self._next_position(), at, size
                 )
             ]
             if self.journal:
@@ -284,7 +287,7 @@ class Bus:
     def standing(self) -> Standing:
         """Everything that does not expire. The caller holds the lock."""
         topics, schemas = tuple(self._topics.values()), tuple(self._schemas.items())
-        return topics, schemas, self.notes_now(), self._position
+        return topics, schemas, self.current_notes(), self._position
 
     def kept_since(self) -> float:
         """Time of the oldest event that may still be retained."""
@@ -318,10 +321,7 @@ class Bus:
             self._logs[topic.name] = self._merged(topic.name, topic.members)
         else:
             self._logs.setdefault(topic.name, TopicLog())
-        self._carriers = {
-            name: (name, *(other.name for other in self._topics.values() if name in other.members))
-            for name in self._topics
-        }
+        self._carriers = carriers(self._topics)
 
     def restore_schema(self, schema_id: str, schema_json: str) -> None:
         self._schemas[schema_id] = schema_json

@@ -84,6 +84,14 @@ def check_publishable(name: str, topics: Mapping[str, BusTopic]) -> None:
         raise EmulatorError(f"topic {name!r} {what}; defined: {', '.join(topics) or 'none'}")
 
 
+def carriers(topics: Mapping[str, BusTopic]) -> dict[str, tuple[str, ...]]:
+    """Topics that carry the events of each topic: itself, and its channels."""
+    return {
+        name: (name, *(other.name for other in topics.values() if name in other.members))
+        for name in topics
+    }
+
+
 def with_member(channel: BusTopic, member: str) -> BusTopic:
     """Copy of a channel with one more member."""
     return (

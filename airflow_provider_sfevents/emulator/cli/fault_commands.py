@@ -158,10 +158,10 @@ def _line(fault: dict[str, Any]) -> str:
 
 def _time(args: argparse.Namespace, remote: Remote) -> str:
     if args.action == "advance":
-        said = remote.post("clock", seconds=_duration(args.by))
+        reply = remote.post("clock", seconds=_duration(args.by))
     else:
-        said = remote.get("clock")
-    return f"{said['now']}, {said['ahead_seconds']} s ahead"
+        reply = remote.get("clock")
+    return f"{reply['now']}, {reply['ahead_seconds']} s ahead"
 
 
 def _duration(text: str) -> float:

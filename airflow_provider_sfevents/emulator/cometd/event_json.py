@@ -74,27 +74,27 @@ def change_payload(fields: Fields, schema: Fields) -> Fields:
         name: field_bitmaps.decode(schema, header[name])
         for name in ("changedFields", "nulledFields", "diffFields")
     }
-    said = {**header, "changedFields": named["changedFields"]}
+    kept = {**header, "changedFields": named["changedFields"]}
     return {
-        "ChangeEventHeader": {name: said[name] for name in _HEADER},
+        "ChangeEventHeader": {name: kept[name] for name in _HEADER},
         **{
             name: {"diff": value} if name in named["diffFields"] else value
-            for name, value in _said(body, named["nulledFields"]).items()
+            for name, value in _with_value(body, named["nulledFields"]).items()
         },
     }
 
 
-def _said(body: Mapping[str, Any], nulled: Sequence[str]) -> Fields:
+def _with_value(body: Mapping[str, Any], nulled: Sequence[str]) -> Fields:
     """Fields that have a value or were emptied; likewise the members of a compound."""
-    said: Fields = {}
+    kept: Fields = {}
     for name, value in body.items():
         inner = [one.partition(".")[2] for one in nulled if one.startswith(f"{name}.")]
         if isinstance(value, dict):
-            if members := _said(value, inner):
-                said[name] = members
+            if members := _with_value(value, inner):
+                kept[name] = members
         elif value is not None or name in nulled:
-            said[name] = value
-    return said
+            kept[name] = value
+    return kept
 
 
 def _with_iso_times(fields: Fields, schema: Fields) -> Fields:

@@ -120,8 +120,8 @@ class LongPoll:
                 self._meta.end(self._client, "CANCELLED")
                 return [written(replies.unknown_client(self._message))]
             case Unauthenticated():
-                said = replies.unauthenticated(self._message, replies.AUTHENTICATION_INVALID)
-                return [written(said)]
+                reply = replies.unauthenticated(self._message, replies.AUTHENTICATION_INVALID)
+                return [written(reply)]
             case Exhausted():
                 self._meta.end(self._client, "RESOURCE_EXHAUSTED")
                 return [written(replies.over_daily_limit(self._message))]
@@ -141,7 +141,7 @@ class LongPoll:
         most = min(self._state.knobs.cometd_batch_events, self._left_today())
         batch = take(self._client, self._meta.bus, int(most))
         for channel, events in batch.counted.items():
-            entry = self._client.subscriptions[channel].page
+            entry = self._client.subscriptions[channel].entry
             self._state.call_log.delivered(entry, events, self._state.clock.timestamp())
         return batch.parts
 

@@ -157,16 +157,16 @@ class MetaChannels:
         except MessageRefusedError as refused:
             return replies.refused(message, refused.error)
         self._leave(client, channel, "OK")  # a repeated subscription replaces the earlier one
-        page = self._state.call_log.subscribed(
+        entry = self._state.call_log.subscribed(
             topic=channel,
             org_id=self._org_id,
             client=session.client,
             username=session.username,
             started_at=self._state.clock.now(),
         )
-        page.start = {NEW: "latest", ALL: "earliest"}.get(asked) or self.bus.replay_id(asked).hex()
-        client.subscriptions[channel] = Subscribed(channel=channel, after=after, page=page)
-        self._state.call_log.began(page)
+        entry.start = {NEW: "latest", ALL: "earliest"}.get(asked) or self.bus.replay_id(asked).hex()
+        client.subscriptions[channel] = Subscribed(channel=channel, after=after, entry=entry)
+        self._state.call_log.began(entry)
         if client.held:
             client.held.release()
         return replies.accepted(message)
@@ -188,7 +188,7 @@ class MetaChannels:
 
     def _leave(self, client: CometdClient, channel: str, status: str) -> None:
         if subscribed := client.subscriptions.pop(channel, None):
-            self._state.call_log.ended(subscribed.page, status)
+            self._state.call_log.ended(subscribed.entry, status)
 
     @property
     def _spaces(self) -> int:

@@ -59,13 +59,13 @@ class Database:
         self._untouched: dict[tuple[str, str], SObject] = {}
         self._tables: dict[str, dict[str, Record]] = {}
         self.channels = Channels()
-        self._carrying = ChannelSelection(bus, self.channels, clock)
+        self._channel_selection = ChannelSelection(bus, self.channels, clock)
         self._number = _FIRST_NUMBER
         self._commit_number = 0
         for note in bus.take_notes():
             self._restore(json.loads(note))
-        bus.dress = self._carrying.dress
-        bus.notes_now = self._notes_now
+        bus.mark_channels = self._channel_selection.mark_channels
+        bus.current_notes = self._current_notes
 
     # --- objects ----------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ class Database:
             return {}
         found: dict[str, dict[str, Any]] = {}
         topic = f"/data/{avro_schemas.change_event_name(draft.entity)}"
-        for channel, names in self._carrying.added(topic).items():
+        for channel, names in self._channel_selection.added(topic).items():
             whole = body(self._objects[draft.entity], draft.record)
             found[channel] = {name: of for name, of in whole.items() if name in names}
         return found
@@ -317,15 +317,15 @@ class Database:
             self._restore(fact)
         return replay_ids
 
-    def _notes_now(self) -> list[bytes]:
+    def _current_notes(self) -> list[bytes]:
         """Notes with the full content, for a new journal file. The caller holds the bus's lock."""
-        said: list[dict[str, Any]] = [{"define": one.to_json()} for one in self._objects.values()]
-        said.append({"channels": self.channels.to_json()})
+        notes: list[dict[str, Any]] = [{"define": one.to_json()} for one in self._objects.values()]
+        notes.append({"channels": self.channels.to_json()})
         for table in self._tables.values():
             rows = [_to_json(one) for one in table.values()]
-            said += [{"records": rows[at : at + _NOTED]} for at in range(0, len(rows), _NOTED)]
-        said.append({"number": self._number, "commit_number": self._commit_number})
-        return [_note(one) for one in said]
+            notes += [{"records": rows[at : at + _NOTED]} for at in range(0, len(rows), _NOTED)]
+        notes.append({"number": self._number, "commit_number": self._commit_number})
+        return [_note(one) for one in notes]
 
     def _restore(self, fact: dict[str, Any]) -> None:
         """Apply a note, whether new or read from the journal."""

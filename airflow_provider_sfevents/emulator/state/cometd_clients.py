@@ -36,12 +36,12 @@ class Subscribed:
     """One subscription of a client.
 
     :param after: position up to which all events have been delivered.
-    :param page: its entry in the call log.
+    :param entry: its entry in the call log.
     """
 
     channel: str
     after: int
-    page: RecordedSubscription
+    entry: RecordedSubscription
 
 
 @dataclass(slots=True, kw_only=True)

@@ -136,7 +136,7 @@ def test_notes_stay(tmp_path: Path, opens: Opens) -> None:
     """A file's first notes summarise all earlier ones, which are not restored again."""
     opened = opens(tmp_path / "bus.log")
     opened.define()
-    opened.bus.notes_now = lambda: [b"all so far"]
+    opened.bus.current_notes = lambda: [b"all so far"]
     for n in range(60):
         opened.bus.commit([(TOPIC, EncodedEvent("i", "s", b"p"))], f"note {n}".encode())
     notes = opened.again().bus.take_notes()

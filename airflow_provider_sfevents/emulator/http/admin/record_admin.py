@@ -46,13 +46,13 @@ class RecordAdmin:
         record_ids, fields = list(asked.get("record_ids") or ()), asked.get("fields") or {}
         gap, kind = change_type.startswith("GAP_"), change_type.removeprefix("GAP_")
         if change_type == "GAP_OVERFLOW":
-            return _said([], org.gap(entity, change_type))
+            return _published([], org.gap(entity, change_type))
         with org.database.lock:
             if not self._is_real(kind, record_ids) or (gap and not fields and kind == "UPDATE"):
-                return _said(record_ids, org.change(entity, change_type, record_ids, fields))
+                return _published(record_ids, org.change(entity, change_type, record_ids, fields))
             changes = Transaction(org.database)
             changed = _ask(changes, kind, entity, record_ids, fields, gap=gap)
-            return _said(changed, *changes.commit(TransactionStamp()))
+            return _published(changed, *changes.commit(TransactionStamp()))
 
     def _is_real(self, kind: str, record_ids: list[str]) -> bool:
         """True if the change applies to stored records, not to an event alone."""
@@ -91,5 +91,5 @@ def _ask(
     return list(record_ids)
 
 
-def _said(record_ids: Sequence[str], *replay_ids: bytes) -> dict[str, Any]:
+def _published(record_ids: Sequence[str], *replay_ids: bytes) -> dict[str, Any]:
     return {"record_ids": list(record_ids), "replay_ids": [one.hex() for one in replay_ids]}

@@ -75,9 +75,9 @@ class BulkQueryResource:
         self._made = 0
         self._lock = threading.Lock()
 
-    def routes(self, face: RestGate) -> list[Route]:
+    def routes(self, gate: RestGate) -> list[Route]:
         def route(path: str, answer: Any, method: str) -> Route:
-            return Route(f"{_BASE}{path}", face.serving(answer), methods=[method])
+            return Route(f"{_BASE}{path}", gate.serving(answer), methods=[method])
 
         return [
             route("", self._make, "POST"),

@@ -35,9 +35,9 @@ class OrgResource:
         self._bus = bus
         self._used = used
 
-    def routes(self, face: RestGate) -> list[Route]:
+    def routes(self, gate: RestGate) -> list[Route]:
         def route(path: str, answer: Any) -> Route:
-            return Route(f"{_BASE}{path}", face.serving(answer), methods=["GET"])
+            return Route(f"{_BASE}{path}", gate.serving(answer), methods=["GET"])
 
         return [
             Route("/services/data", self._versions, methods=["GET"]),

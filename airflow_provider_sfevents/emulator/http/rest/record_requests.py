@@ -51,9 +51,9 @@ class RecordResource:
         self._database = database
         self._publish = publish
 
-    def routes(self, face: RestGate) -> list[Route]:
+    def routes(self, gate: RestGate) -> list[Route]:
         def route(path: str, answer: Any, *methods: str) -> Route:
-            return Route(f"{_BASE}{path}", face.serving(answer), methods=list(methods))
+            return Route(f"{_BASE}{path}", gate.serving(answer), methods=list(methods))
 
         one = "/sobjects/{entity}/{record_id}"
         return [

@@ -62,15 +62,15 @@ def rest_routes(state: EmulatorState, org: Org) -> list[Route]:
     def nothing_there(_: RestRequest) -> Any:
         raise not_found()
 
-    face = RestGate(state, org.org_id)
+    gate = RestGate(state, org.org_id)
     database = org.database
     return [
-        *OrgResource(org.bus, used).routes(face),
-        *ToolingResource(SetupEdits(database, org.managed)).routes(face),
-        *QueryResource(database).routes(face),
-        *BulkQueryResource(database).routes(face),
-        *RecordResource(database, publish).routes(face),
-        Route(f"{_DATA}/{{rest:path}}", face.serving(nothing_there), methods=_METHODS),
+        *OrgResource(org.bus, used).routes(gate),
+        *ToolingResource(SetupEdits(database, org.managed)).routes(gate),
+        *QueryResource(database).routes(gate),
+        *BulkQueryResource(database).routes(gate),
+        *RecordResource(database, publish).routes(gate),
+        Route(f"{_DATA}/{{rest:path}}", gate.serving(nothing_there), methods=_METHODS),
     ]
 
 

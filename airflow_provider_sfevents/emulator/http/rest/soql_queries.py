@@ -40,9 +40,9 @@ class QueryResource:
         self._opened = 0
         self._lock = threading.Lock()
 
-    def routes(self, face: RestGate) -> list[Route]:
+    def routes(self, gate: RestGate) -> list[Route]:
         return [
-            Route(f"{_BASE}/{name}{rest}", face.serving(answer), methods=["GET"])
+            Route(f"{_BASE}/{name}{rest}", gate.serving(answer), methods=["GET"])
             for name, answer in (("query", self._query), ("queryAll", self._query_all))
             for rest, answer in (("", answer), ("/{locator}", self._more))
         ]

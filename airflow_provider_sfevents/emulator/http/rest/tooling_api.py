@@ -36,9 +36,9 @@ class ToolingResource:
     def __init__(self, edits: SetupEdits) -> None:
         self._edits = edits
 
-    def routes(self, face: RestGate) -> list[Route]:
+    def routes(self, gate: RestGate) -> list[Route]:
         def route(path: str, answer: Answer, method: str) -> Route:
-            return Route(f"{_BASE}{path}", face.serving(_refusing(answer)), methods=[method])
+            return Route(f"{_BASE}{path}", gate.serving(_refusing(answer)), methods=[method])
 
         one = "/sobjects/{entity}/{record_id}"
         return [

@@ -36,7 +36,7 @@ class ChannelSelection:
         self._channels = channels
         self._clock = clock
 
-    def dress(self, topic: str, event: EncodedEvent) -> EncodedEvent:
+    def mark_channels(self, topic: str, event: EncodedEvent) -> EncodedEvent:
         """Copy of an event that marks the channels whose filters drop it."""
         settings = self._channels.of_topic(topic).items()
         filtered = {channel: one.filter for channel, one in settings if one.filter}

@@ -47,17 +47,17 @@ def encode(
     if topic is None:
         raise EmulatorError(f"{planned.entity} has no change events")
     codec = codec_for(bus.schema(topic.schema_id) or "")
-    said = to_record(_change(planned, how, at, commit_number), codec.schema)
-    payload = codec.encode(said)
+    values = to_record(_change(planned, how, at, commit_number), codec.schema)
+    payload = codec.encode(values)
     if len(payload) > bus.knobs.max_event_bytes and not planned.change_type.startswith("GAP_"):
         gap = f"GAP_{planned.change_type}"
         less = replace(planned, change_type=gap, fields={}, diffs=(), enriched={})
         return encode(less, how, at, commit_number, bus)
     event_id = str(uuid.uuid4()) if bus.knobs.change_event_ids else ""
     carried = {
-        channel: codec.encode({**said, **_beside(said, more)})
-        for channel, more in planned.enriched.items()
-        if more and topic.name in getattr(bus.topic(channel), "members", ())
+        channel: codec.encode({**values, **_enriched(values, added)})
+        for channel, added in planned.enriched.items()
+        if added and topic.name in getattr(bus.topic(channel), "members", ())
     }
     return topic.name, EncodedEvent(event_id, topic.schema_id, payload, carried)
 
@@ -80,11 +80,11 @@ def _change(
     )
 
 
-def _beside(said: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+def _enriched(values: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
     """Values added by enrichment; of a partly changed compound, the unchanged members."""
     return {
-        name: {**value, **said[name]}
-        if isinstance(value, Mapping) and isinstance(said.get(name), Mapping)
-        else said.get(name, value)
-        for name, value in more.items()
+        name: {**value, **values[name]}
+        if isinstance(value, Mapping) and isinstance(values.get(name), Mapping)
+        else values.get(name, value)
+        for name, value in added.items()
     }

@@ -49,7 +49,7 @@ def _subscriber() -> CometdClient:
     page = CallLog().subscribed(
         topic=TOPIC, org_id="00D", client="key", username="u", started_at=AT
     )
-    client.subscriptions[TOPIC] = Subscribed(channel=TOPIC, after=0, page=page)
+    client.subscriptions[TOPIC] = Subscribed(channel=TOPIC, after=0, entry=page)
     return client
 
 
