@@ -14,7 +14,10 @@ from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.bus.event_bus import Bus
     from airflow_provider_sfevents.emulator.bus.topic import BusTopic
-    from airflow_provider_sfevents.emulator.grpc.rpc_calls import AuthenticatedCall, RpcCalls
+    from airflow_provider_sfevents.emulator.grpc.incoming_calls import (
+        AuthenticatedCall,
+        IncomingCalls,
+    )
     from airflow_provider_sfevents.emulator.knobs import Knobs
     from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 class RequestPublisher:
     """Publishes clients' events on the bus of their org."""
 
-    def __init__(self, state: EmulatorState, calls: RpcCalls) -> None:
+    def __init__(self, state: EmulatorState, calls: IncomingCalls) -> None:
         self._state = state
         self._knobs: Knobs = state.knobs
         self._calls = calls

@@ -19,8 +19,8 @@ from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.bus.topic import BusTopic
+    from airflow_provider_sfevents.emulator.grpc.incoming_calls import AuthenticatedCall, Context
     from airflow_provider_sfevents.emulator.grpc.publisher import RequestPublisher
-    from airflow_provider_sfevents.emulator.grpc.rpc_calls import AuthenticatedCall, Context
     from airflow_provider_sfevents.emulator.knobs import Knobs
     from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
 
@@ -59,7 +59,7 @@ class PublishFlow:
         return Keepalive() if silent <= 0 else Wait(min(swept, silent))
 
 
-class PublishStream(OpenCall):
+class PublishStreamCall(OpenCall):
     """Serves one stream from its first request to its end."""
 
     def __init__(

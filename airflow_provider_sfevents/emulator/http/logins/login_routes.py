@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from airflow_provider_sfevents.emulator.errors import RefusalError
-from airflow_provider_sfevents.emulator.http.logins import soap_login
+from airflow_provider_sfevents.emulator.http.logins import soap_messages
 from airflow_provider_sfevents.emulator.http.logins.oauth_tokens import (
     OAuthRefusedError,
     TokenEndpoint,
@@ -82,21 +82,21 @@ class LoginRoutes:
             if refusal.status != "UNAUTHENTICATED":
                 return _failed(refusal)
             return _fault(
-                soap_login.SoapLoginRefusedError("INVALID_LOGIN", soap_login.INVALID_LOGIN)
+                soap_messages.SoapLoginRefusedError("INVALID_LOGIN", soap_messages.INVALID_LOGIN)
             )
         try:
             return _xml(self._soap_login(version, await request.body()), 200)
-        except soap_login.SoapLoginRefusedError as refused:
+        except soap_messages.SoapLoginRefusedError as refused:
             return _fault(refused)
 
     def _soap_login(self, version: str, body: bytes) -> str:
         knobs = self._state.knobs
-        soap_login.check_version(version, knobs)
-        asked = soap_login.read_login(body)
+        soap_messages.check_version(version, knobs)
+        asked = soap_messages.read_login(body)
         session = self._endpoint.soap_session(asked.username, asked.password)
         if session is None:
-            raise soap_login.SoapLoginRefusedError("INVALID_LOGIN", soap_login.INVALID_LOGIN)
-        return soap_login.answer(session, version, knobs)
+            raise soap_messages.SoapLoginRefusedError("INVALID_LOGIN", soap_messages.INVALID_LOGIN)
+        return soap_messages.answer(session, version, knobs)
 
     async def _user_info(self, request: Request) -> Response:
         return await self._about(request, user_info)
@@ -160,8 +160,8 @@ def _xml(text: str, status: int) -> Response:
     return Response(text, status_code=status, media_type="text/xml", headers=_NO_STORE)
 
 
-def _fault(refused: soap_login.SoapLoginRefusedError) -> Response:
-    return _xml(soap_login.fault(refused), 500)
+def _fault(refused: soap_messages.SoapLoginRefusedError) -> Response:
+    return _xml(soap_messages.fault(refused), 500)
 
 
 def _failed(refusal: RefusalError) -> Response:

@@ -34,7 +34,7 @@ class AuthenticatedCall:
     rpc_id: str
 
 
-class RpcCalls:
+class IncomingCalls:
     """Checks and records incoming calls."""
 
     def __init__(self, state: EmulatorState) -> None:
