@@ -50,7 +50,7 @@ def connection(
             values["login"] = ""
             extra |= _session(org, sessions)
         case _:
-            raise EmulatorError(f"auth {auth!r} is none of {', '.join(AUTHS)}")
+            raise EmulatorError(f"auth {auth!r} is not one of {', '.join(AUTHS)}")
     return {**values, "extra": extra}
 
 

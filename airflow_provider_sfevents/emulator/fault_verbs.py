@@ -105,7 +105,7 @@ class FaultVerbs(ABC):
         elif how in HOWS:
             self._here().network(lambda relay: relay.cut(how))
         else:
-            raise EmulatorError(f"drop_connections: {how!r} is none of {', '.join(HOWS)}, end")
+            raise EmulatorError(f"drop_connections: {how!r} is not one of {', '.join(HOWS)}, end")
 
     def freeze(self, seconds: float | None = None) -> None:
         """Pass no byte on the gRPC port, in either direction: the behaviour of half-open TCP.

@@ -160,7 +160,7 @@ class Knobs:
     reorder_rate: float = 0.0
     """Share of responses with their events in reverse order."""
     fault_rate: float = 0.0
-    """Share of calls that fail; a stream after up to 100 events.
+    """Share of calls that fail; streams fail within their first 100 events.
 
     By RST_STREAM, GOAWAY, UNAVAILABLE or `service.unavailable`, as clients of live orgs have seen.
     """

@@ -77,7 +77,7 @@ def to_record(change: ChangeMessage, schema: Schema) -> dict[str, Any]:
 def _check(change: ChangeMessage) -> None:
     known = (*CHANGE_TYPES, "SNAPSHOT")
     if change.change_type not in known:
-        raise EmulatorError(f"change type {change.change_type!r} is none of {', '.join(known)}")
+        raise EmulatorError(f"change type {change.change_type!r} is not one of {', '.join(known)}")
     if change.fields and (change.change_type == "DELETE" or change.change_type.startswith("GAP_")):
         raise EmulatorError(
             f"a {change.change_type} carries no fields; leave {', '.join(change.fields)} out"

@@ -234,7 +234,7 @@ class Bus:
             return bool(log and log.has_after(after))
 
     def before(self, topic: str, position: int, events: int) -> int:
-        """Position that is `events` events of the topic before this one."""
+        """Position `events` events of the topic before this one."""
         with self.lock:
             log = self._logs.get(topic)
             return log.before(position, events) if log else position

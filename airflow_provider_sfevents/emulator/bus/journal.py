@@ -1,10 +1,10 @@
 """The journal of a bus: a sequence of files that survives a restart; the oldest files expire.
 
-1. `bus.log` is the first; when it is long or old enough, `bus.000001.log` follows, and so on;
-2. each but the first begins with all that does not age (topics, schemas, the org's records), so
-   that those before it can go as soon as their events and replay ids are past retention;
-3. a file is made whole under another name and then renamed, and only the last one is written to:
-   whenever a process is killed, what is missing was never acknowledged, or is past retention.
+1. The first file is `bus.log`; when it is large or old enough, `bus.000001.log` follows, etc.
+2. Each later file begins with everything that does not expire (topics, schemas, the org's records).
+   Therefore earlier files can be removed once their events and replay ids are past retention.
+3. A file is written under another name and then renamed, and only the last file is appended to.
+   After a kill, only unacknowledged or expired entries can be missing.
 """
 
 from __future__ import annotations

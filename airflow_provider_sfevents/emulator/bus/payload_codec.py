@@ -149,7 +149,9 @@ def _read(text: str, kind: str) -> Any:
     try:
         return reader(text)
     except (ValueError, KeyError) as error:
-        raise EmulatorError(f"{text!r} is no {kind}{_ISO if kind in _TEMPORAL else ''}") from error
+        raise EmulatorError(
+            f"{text!r} is not of type {kind}{_ISO if kind in _TEMPORAL else ''}"
+        ) from error
 
 
 _ISO = "; write it as ISO-8601"

@@ -136,7 +136,7 @@ class TopicLog(_Aging):
         return len(self) > 0 and self._positions[-1] > position
 
     def before(self, position: int, count: int) -> int:
-        """Position that is `count` events before this one."""
+        """Position `count` events before this one."""
         at = max(self._first, bisect_right(self._positions, position, self._first) - count)
         return self._positions[at] - 1 if at < len(self._positions) else position
 

@@ -166,7 +166,7 @@ def knobs(settings: list[str], keepalive: float | None) -> Knobs:
             values[name] = _value(text, known[name])
         except ValueError as error:
             raise EmulatorError(
-                f"--knob {setting!r}: {text!r} is no value like {known[name]!r}"
+                f"--knob {setting!r}: {text!r} is not a value like {known[name]!r}"
             ) from error
     try:
         return Knobs(**values)

@@ -34,36 +34,36 @@ def add(commands: Any, where: argparse.ArgumentParser) -> None:
     _clock(commands.add_parser("clock", help="show the emulator's clock, or move it on"), where)
     drop = command("drop", "cut everything open on the gRPC port, now")
     drop.add_argument("how", nargs="?", choices=(*HOWS, "end"), default="reset")
-    _seconds(command("freeze", "let not a byte pass, with every socket open"), "until thaw")
+    _seconds(command("freeze", "pass no byte, with every socket open"), "until thaw")
     command("thaw", "end a freeze")
     _seconds(command("away", "reset all connections and refuse new ones"), "until back")
     command("back", "end away")
     _seconds(command("restart", "GOAWAY, connections refused, service again"), "0")
-    _trickle(command("trickle", "let responses crawl"))
+    _trickle(command("trickle", "slow down responses"))
     _count(command("repeat", "deliver each of the next N events twice"))
     _count(command("reorder", "deliver the next N events in reverse order"))
-    _count(command("resend", "let the next stream after a replay id begin N events earlier"))
+    _count(command("resend", "start the next stream after a replay id N events earlier"))
     keepalives = command("keepalives", "stop or resume keepalives")
     keepalives.add_argument("what", choices=("pause", "resume"))
     expire = command("expire-tokens", "make every token given out so far invalid")
     group = expire.add_mutually_exclusive_group()
     group.add_argument("--in-stream", action="store_true", default=None, help="end running streams")
     group.add_argument(
-        "--not-in-stream", dest="in_stream", action="store_false", help="let running streams go on"
+        "--not-in-stream", dest="in_stream", action="store_false", help="keep running streams open"
     )
     command("revoke", "make an access or refresh token invalid").add_argument("token")
-    command("lock-out", "let a user no longer log in with a password").add_argument("username")
+    command("lock-out", "refuse a user's password logins").add_argument("username")
     command("unlock", "end lock-out").add_argument("username")
     reset = command("reset-replay-ids", "give every event on the bus another replay id")
     reset.add_argument(
         "--old-ids", choices=_OLD_IDS, default="refused", help="what old ids are then"
     )
-    command("forget-schema", "let GetSchema no longer know a schema").add_argument("schema_id")
+    command("forget-schema", "make GetSchema refuse a schema").add_argument("schema_id")
 
 
 def _fault(command: argparse.ArgumentParser, where: argparse.ArgumentParser) -> None:
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
-    order = actions.add_parser("order", parents=[where], help="let the next calls fail")
+    order = actions.add_parser("order", parents=[where], help="make the next calls fail")
     order.add_argument("rpc", choices=TARGETS, metavar="RPC", help=", ".join(TARGETS))
     order.add_argument(
         "--error-code", default="", metavar="CODE", help="such as service.auth.error"
@@ -166,7 +166,9 @@ def _time(args: argparse.Namespace, remote: Remote) -> str:
 
 def _duration(text: str) -> float:
     if not _DURATION.fullmatch(text):
-        raise EmulatorError(f"clock advance: {text!r} is no duration; write 72h, 3d, 90m or 1d12h")
+        raise EmulatorError(
+            f"clock advance: {text!r} is not a duration; write 72h, 3d, 90m or 1d12h"
+        )
     parts = re.findall(r"([\d.]+)([dhms])", text)
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
 

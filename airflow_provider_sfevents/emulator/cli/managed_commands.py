@@ -38,7 +38,7 @@ def add(commands: Any, where: argparse.ArgumentParser) -> None:
         one.add_argument("--error-recovery-replay", choices=REPLAYS, help="when that is invalid")
         one.add_argument("--label")
     action("stop", "end its stream, and forget what is committed")
-    action("run", "let it be subscribed to again")
+    action("run", "accept subscribers again")
     action("delete", "remove it")
 
 

@@ -58,7 +58,7 @@ def messages_in(body: bytes) -> list[Message]:
     found = json_of(body)
     several = found if isinstance(found, list) else [found]
     if not several or not all(_is_message(one) for one in several):
-        raise ValueError("the body is no array of messages that each have a channel")
+        raise ValueError("the body is not an array of messages that each have a channel")
     return several
 
 

@@ -113,7 +113,7 @@ class StreamingApp:
         if refused := refusal(message, caller, client):
             return [written(refused)]
         if client is None or caller.session is None:
-            raise AssertionError("a message without a client or session was let in")
+            raise AssertionError("a message without a client or session was accepted")
         client.token = caller.token
         if message["channel"] == replies.CONNECT:
             return await self._connect(request, message, client, alone=alone)

@@ -191,7 +191,7 @@ def _check(fault: FaultOrder) -> None:
     :raises EmulatorError: the order is impossible.
     """
     if fault.rpc not in TARGETS:
-        raise EmulatorError(f"fail_next: {fault.rpc!r} is none of {', '.join(TARGETS)}")
+        raise EmulatorError(f"fail_next: {fault.rpc!r} is not one of {', '.join(TARGETS)}")
     if fault.times < 1 or fault.after < 0 or (fault.after_seconds or 0) < 0:
         raise EmulatorError(
             "fail_next: times must be at least 1, after and after_seconds 0 or more"
@@ -206,7 +206,7 @@ def _check(fault: FaultOrder) -> None:
         return
     if fault.status and fault.status not in STATUSES:
         raise EmulatorError(
-            f"fail_next: {fault.status!r} is no gRPC status; one of {', '.join(STATUSES)}"
+            f"fail_next: {fault.status!r} is not a gRPC status; use one of {', '.join(STATUSES)}"
         )
     if fault.error_code and fault.error_code not in KNOWN and not fault.status:
         raise EmulatorError(
@@ -221,7 +221,7 @@ def _check(fault: FaultOrder) -> None:
 
 def _check_cut(fault: FaultOrder) -> None:
     if fault.how not in HOWS:
-        raise EmulatorError(f"fail_next: how={fault.how!r} is none of {', '.join(HOWS)}")
+        raise EmulatorError(f"fail_next: how={fault.how!r} is not one of {', '.join(HOWS)}")
     if fault.rpc in OVER_HTTP:
         raise EmulatorError(
             f"fail_next: how={fault.how!r} is for RPCs; {fault.rpc} is HTTP, give it a status"

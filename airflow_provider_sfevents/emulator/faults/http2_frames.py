@@ -40,7 +40,7 @@ def order(how: str) -> bytes:
     Everything sent before it reaches the client, to the byte; the order itself does not.
     """
     if how not in HOWS:
-        raise EmulatorError(f"how={how!r} is none of {', '.join(HOWS)}")
+        raise EmulatorError(f"how={how!r} is not one of {', '.join(HOWS)}")
     return _MARK + bytes([HOWS.index(how)])
 
 

@@ -48,7 +48,7 @@ def bounded(app: Any) -> Any:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _number(text: str) -> float:

@@ -47,11 +47,12 @@ def check_values(values: Mapping[str, Any]) -> None:
     for field in ("default_replay", "error_recovery_replay"):
         if field in values and values[field] not in REPLAYS:
             raise ManagedRefusedError(
-                "INVALID_INPUT", f"{field}: {values[field]!r} is none of {', '.join(REPLAYS)}"
+                "INVALID_INPUT", f"{field}: {values[field]!r} is not one of {', '.join(REPLAYS)}"
             )
     if "version" in values and not _VERSION.fullmatch(str(values["version"])):
         raise ManagedRefusedError(
-            "INVALID_INPUT", f"version: {values['version']!r} is none of the API, such as 66.0"
+            "INVALID_INPUT",
+            f"version: {values['version']!r} is not an API version, for example 66.0",
         )
     if "state" in values and values["state"] not in {"RUN", "STOP"}:
         # PAUSE is in the enum and refused with this text.
@@ -79,7 +80,7 @@ def check_topic(topic: str, known: Collection[str]) -> None:
     if not _TOPIC.fullmatch(topic):
         raise ManagedRefusedError(
             "INVALID_INPUT",
-            f"topic {topic!r} is none of /event/X__e, /event/X__chn, /data/ChangeEvents, "
+            f"topic {topic!r} is not one of /event/X__e, /event/X__chn, /data/ChangeEvents, "
             "/data/XChangeEvent, /data/X__chn",
         )
     if topic not in known:

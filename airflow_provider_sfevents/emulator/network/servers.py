@@ -236,7 +236,7 @@ def take_port(host: str, port: int, what: str) -> socket.socket:
     """
     if not 0 <= port < 65536:
         raise EmulatorError(
-            f"{what} port {port} is no port; give one up to 65535, or 0 for a free one"
+            f"{what} port {port} is not a port; give one up to 65535, or 0 for a free one"
         )
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

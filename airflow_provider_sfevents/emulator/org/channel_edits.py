@@ -40,7 +40,7 @@ def put(
     """
     if channel != ALL_CHANGES and not _NAME.fullmatch(channel):
         raise _refused(
-            f"channel {channel!r} is none of /data/X{CUSTOM}, /event/X{CUSTOM}, {ALL_CHANGES}"
+            f"channel {channel!r} is not one of /data/X{CUSTOM}, /event/X{CUSTOM}, {ALL_CHANGES}"
         )
     with database.lock:
         made = [_checked(database, channel, one) for one in members]
@@ -102,7 +102,7 @@ def _members(database: Database, channel: BusTopic) -> list[ChannelMember]:
 def _channel(database: Database, name: str) -> BusTopic:
     found = database.bus.topic(name)
     if found is None or found.kind != "channel":
-        raise EmulatorError(f"{name!r} is no channel; define it with define_channel()")
+        raise EmulatorError(f"{name!r} is not a channel; define it with define_channel()")
     return found
 
 

@@ -202,7 +202,7 @@ class Database:
         :raises EmulatorError: invalid id, or no object has its prefix.
         """
         if not salesforce_ids.is_id(record_id):
-            raise EmulatorError(f"{record_id!r} is no id of a record; it has 15 or 18 characters")
+            raise EmulatorError(f"{record_id!r} is not a record id; it has 15 or 18 characters")
         for name in self.names:
             if record_id.startswith(self.sobject(name).prefix):
                 return name

@@ -266,7 +266,7 @@ class OrgVerbs(RecordVerbs, ManagedVerbs):
             until the bus has grown that far, and then only later events.
         """
         if old_ids not in OLD_IDS:
-            raise EmulatorError(f"reset_replay_ids: {old_ids!r} is none of {', '.join(OLD_IDS)}")
+            raise EmulatorError(f"reset_replay_ids: {old_ids!r} is not one of {', '.join(OLD_IDS)}")
         bus = self._parts.bus
         bus.renumber(
             bus.position // 2 if old_ids == "ahead" else bus.position + _FAR,

@@ -72,7 +72,7 @@ def http(bus: Emulator) -> Iterator[httpx.Client]:
 def test_bodies_that_nobody_can_read(bus: Emulator, http: httpx.Client, route: str) -> None:
     """Malformed, too deep, wrongly shaped and non-standard JSON is refused with HTTP 400."""
     method, path = route.split()
-    # Faces that read JSON read it by one function, so that one of them has to see all that is none.
+    # All APIs parse JSON by one function, so one API is tested with all invalid JSON.
     more = NO_JSON if path.endswith("/Account") else NO_JSON[-2:] if "oauth2" not in path else []
     wrong = [*more, *BODIES[route]]
     own = {"Authorization": f"Bearer {bus.token}"} if path.startswith("/emulator/") else {}

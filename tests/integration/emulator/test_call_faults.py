@@ -159,7 +159,7 @@ def test_tokens_expire_in_mid_stream_or_not(talk: Talk, *, in_stream: bool, knob
         ("GetTopic", {"status": "OK"}, "polite end of a stream"),
         ("Subscribe", {"status": "OK", "error_code": "service.unavailable"}, "has no error code"),
         ("token", {"how": "reset"}, "token is HTTP"),
-        ("Subscribe", {"how": "rest"}, "'rest' is none of reset, goaway, rst_stream"),
+        ("Subscribe", {"how": "rest"}, "'rest' is not one of reset, goaway, rst_stream"),
         ("Subscribe", {"how": "reset", "status": "UNAVAILABLE"}, "leave error_code"),
         ("Subscribe", {"times": 0}, "times must be at least 1"),
         ("Subscribe", {"after_seconds": -1}, "0 or more"),

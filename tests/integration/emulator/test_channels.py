@@ -130,7 +130,7 @@ def test_a_filter_counts_from_its_definition_on(bus: Emulator) -> None:
             ChannelMember(topic="Order__e", enriched_fields=("Amount__c",)),
             "no fields to enrich",
         ),
-        ("/event/Big", ChannelMember(topic="Order__e"), "is none of"),
+        ("/event/Big", ChannelMember(topic="Order__e"), "is not one of"),
     ],
 )
 def test_members_that_cannot_be(bus: Emulator, name: str, member: ChannelMember, why: str) -> None:

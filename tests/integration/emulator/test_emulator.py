@@ -58,7 +58,7 @@ def test_a_folder_has_one_emulator_at_a_time(tmp_path: Path) -> None:
 
 def test_a_port_that_is_none_is_said() -> None:
     """An invalid port is one clear error, and nothing runs."""
-    with pytest.raises(EmulatorError, match="gRPC port 70000 is no port"):
+    with pytest.raises(EmulatorError, match="gRPC port 70000 is not a port"):
         Emulator(grpc_port=70_000).start()
 
 
@@ -111,7 +111,7 @@ def test_misuse_is_told() -> None:
     with pytest.raises(EmulatorError, match="not running"):
         _ = bus.endpoint
     with Emulator() as bus:
-        with pytest.raises(EmulatorError, match="'kerberos' is none of"):
+        with pytest.raises(EmulatorError, match="'kerberos' is not one of"):
             bus.connection("kerberos")
         with pytest.raises(EmulatorError, match="'/event/X__e' is not defined"):
             bus.publish("/event/X__e", [{}])

@@ -369,7 +369,7 @@ def test_what_is_not_http2_passes_unread(
 def test_mistakes_are_named(plain: Emulator) -> None:
     """An impossible order is refused."""
     with pytest.raises(
-        EmulatorError, match="'rest' is none of reset, goaway, rst_stream, half_open, end"
+        EmulatorError, match="'rest' is not one of reset, goaway, rst_stream, half_open, end"
     ):
         plain.drop_connections("rest")
     with pytest.raises(EmulatorError, match="bytes_per_second=-1"):

@@ -278,7 +278,7 @@ def test_enrichment_has_its_limits(bus: Emulator) -> None:
         bus.enrich("/data/Sales__chn", {"Account": ["Name"] * 11})
     with pytest.raises(EmulatorError, match="no field 'Nope'"):
         bus.enrich("/data/Sales__chn", {"Account": ["Nope"]})
-    with pytest.raises(EmulatorError, match="is no channel"):
+    with pytest.raises(EmulatorError, match="is not a channel"):
         bus.enrich("/data/AccountChangeEvent", {"Account": ["Name"]})
 
 

@@ -155,5 +155,5 @@ def test_mistakes_are_named() -> None:
     with Emulator() as bus:
         with pytest.raises(EmulatorError, match="'nope' was never in use here"):
             bus.forget_schema("nope")
-        with pytest.raises(EmulatorError, match="'back' is none of refused, behind, ahead"):
+        with pytest.raises(EmulatorError, match="'back' is not one of refused, behind, ahead"):
             bus.reset_replay_ids("back")  # type: ignore[arg-type]

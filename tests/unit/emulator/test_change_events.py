@@ -91,7 +91,7 @@ def test_these_carry_no_fields(change_type: str) -> None:
 
 def test_unknown_change_type_and_field_are_named() -> None:
     """An unknown change type or field is named in the error."""
-    with pytest.raises(EmulatorError, match="'UPSERT' is none of CREATE"):
+    with pytest.raises(EmulatorError, match="'UPSERT' is not one of CREATE"):
         _record("UPSERT")
     with pytest.raises(EmulatorError, match="'Nope'"):
         _record("UPDATE", {"Nope": 1})

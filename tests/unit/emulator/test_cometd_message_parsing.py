@@ -62,7 +62,7 @@ def test_bodies() -> None:
     "body", [b"", b"{", b"[]", b"[1]", b'[{"id":"1"}]', b'{"channel":1}', b"\xff", b"[" * 32_000]
 )
 def test_bodies_that_are_none(body: bytes) -> None:
-    """A body that is no JSON or no message is refused as a whole."""
+    """A body that is not JSON or no message is refused as a whole."""
     with pytest.raises(ValueError):  # noqa: PT011 - json's own error, or ours
         messages_in(body)
 

@@ -48,8 +48,8 @@ def test_service_unavailable_has_the_status_of_the_knob() -> None:
 @pytest.mark.parametrize(
     ("rpc", "more", "why"),
     [
-        ("Subcribe", {}, "'Subcribe' is none of"),
-        ("Subscribe", {"status": "BAD"}, "'BAD' is no gRPC status"),
+        ("Subcribe", {}, "'Subcribe' is not one of"),
+        ("Subscribe", {"status": "BAD"}, "'BAD' is not a gRPC status"),
         ("Subscribe", {"error_code": "new.code"}, "give its status too"),
     ],
 )

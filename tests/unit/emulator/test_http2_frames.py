@@ -98,7 +98,7 @@ def test_nothing_else_is_an_order() -> None:
     """Other frames and messages of any content are passed."""
     for frame in (_frame(DATA, 1, _message(b"x" * 16)), _frame(DATA, 1), _frame(6, 0, b"12345678")):
         assert http2_frames.take_order(frame) == (frame, "", 0)
-    with pytest.raises(EmulatorError, match="'end' is none of reset, goaway, rst_stream"):
+    with pytest.raises(EmulatorError, match="'end' is not one of reset, goaway, rst_stream"):
         http2_frames.order("end")
 
 

@@ -94,8 +94,11 @@ def test_decoding_shows_times_as_text() -> None:
     [
         ({"Nope__c": 1}, "no field 'Nope__c'"),
         ({"Place__c": {"Planet": "Mars"}}, "Place__c: no member 'Planet'"),
-        ({"Day__c": "tomorrow"}, "Day__c: 'tomorrow' is no DateOnly; write it as ISO-8601"),
-        ({"Number__c": "many"}, "Number__c: 'many' is no double"),
+        (
+            {"Day__c": "tomorrow"},
+            "Day__c: 'tomorrow' is not of type DateOnly; write it as ISO-8601",
+        ),
+        ({"Number__c": "many"}, "Number__c: 'many' is not of type double"),
         ({"Text__c": 5}, "Text__c"),
         ({"CreatedDate": None}, "does not fit its schema"),
     ],

@@ -25,7 +25,7 @@ def test_good_names(name: str) -> None:
         ({"developer_name": "La__ke"}, "single underscores"),
         ({"developer_name": ""}, "begin with a letter"),
         ({"developer_name": "Lake!"}, "letters, digits"),
-        ({"default_replay": "CUSTOM"}, "default_replay: 'CUSTOM' is none of LATEST, EARLIEST"),
+        ({"default_replay": "CUSTOM"}, "default_replay: 'CUSTOM' is not one of LATEST, EARLIEST"),
         ({"error_recovery_replay": ""}, "error_recovery_replay"),
         ({"state": "PAUSE"}, "You can create a managed event subscription state field only to RUN"),
     ],
@@ -58,7 +58,7 @@ def test_topics_that_can_be_managed(topic: str) -> None:
 @pytest.mark.parametrize("topic", ["", "Order__e", "/event/LoginEventStream", "/topic/Order__e"])
 def test_topics_that_cannot(topic: str) -> None:
     """Standard events and other topics are refused, known or not."""
-    with pytest.raises(ManagedRefusedError, match="is none of /event/X__e"):
+    with pytest.raises(ManagedRefusedError, match="is not one of /event/X__e"):
         subscription_rules.check_topic(topic, [topic])
 
 

@@ -103,4 +103,4 @@ class EventAdmin:
                 return {"topic": self._org.define_object(name, asked["fields"])}
             case "channel":
                 return {"topic": self._org.define_channel(name, asked["members"])}
-        raise EmulatorError(f"kind {asked['kind']!r} is none of event, entity, object, channel")
+        raise EmulatorError(f"kind {asked['kind']!r} is not one of event, entity, object, channel")

@@ -308,7 +308,7 @@ def _window(asked: RestRequest) -> tuple[int, int]:
             found.append(milliseconds(moment.astimezone(UTC) if moment.tzinfo else moment))
         except (ValueError, OverflowError) as error:
             raise RecordRefusedError(
-                "INVALID_REPLICATION_DATE", f"{name}: {text!r} is no date"
+                "INVALID_REPLICATION_DATE", f"{name}: {text!r} is not a date"
             ) from error
     if found[0] >= found[1]:
         raise RecordRefusedError("INVALID_REPLICATION_DATE", "startDate must be before endDate")

@@ -132,7 +132,7 @@ class SetupEdits:
     def _create_channel(self, name: str, metadata: Mapping[str, Any]) -> str:
         kind = str(metadata["channelType"])
         if kind not in {"data", "event"}:
-            raise _refused(f"channelType {kind!r} is none of data, event")
+            raise _refused(f"channelType {kind!r} is not one of data, event")
         if any(short_name(one.name).lower() == name.lower() for one in self._channels()):
             raise _taken(name)
         channel = f"/{kind}/{name}"

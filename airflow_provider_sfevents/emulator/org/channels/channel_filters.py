@@ -106,7 +106,7 @@ def _checked(condition: Condition, entity: str, kinds: Mapping[str, str]) -> Con
     """Copy of a condition with the schema's spelling of the fields."""
     if isinstance(condition, CombinedCondition):
         if condition.how == "NOT":
-            raise _refused("NOT is no part of a filter; use != or NOT IN")
+            raise _refused("NOT is not supported in a filter; use != or NOT IN")
         parts = tuple(_checked(part, entity, kinds) for part in condition.parts)
         return CombinedCondition(condition.how, parts)
     exact = {path.lower(): path for path in kinds}.get(condition.field.lower())
@@ -154,7 +154,7 @@ def _check_value(one: SoqlLiteral, path: str, kind: str) -> None:
         "text": _is_text(kind),
     }
     if not fits[one.kind]:
-        raise _refused(f"{one.value!r} is no value for {path}, a field of type {kind}")
+        raise _refused(f"{one.value!r} is not a value for {path}, a field of type {kind}")
     if one.kind == "named":
         _days(str(one.value), datetime.now(UTC))
     if one.kind == "moment":
