@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SPREAD_UNIT = 100  # number of events to which the knob `spread_seconds` refers
 
 
-class DeliveryCall(OpenCall, ABC):
+class ServedDelivery(OpenCall, ABC):
     """Serves one stream from its first request to its end: Subscribe or ManagedSubscribe.
 
     :cvar rpc: name of the RPC, for ordered faults.
@@ -275,7 +275,7 @@ class DeliveryCall(OpenCall, ABC):
         await asyncio.sleep(self._paced_until - now)
 
 
-class SubscribeCall(DeliveryCall):
+class ServedSubscribe(ServedDelivery):
     """Subscribe: the client chooses the start and keeps replay ids."""
 
     rpc: ClassVar[str] = "Subscribe"

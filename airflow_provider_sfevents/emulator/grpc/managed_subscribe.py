@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.emulator.grpc.commit_requests import CommitOutcome, PendingCommits
 from airflow_provider_sfevents.emulator.grpc.credit_flow import AnswerCommits
-from airflow_provider_sfevents.emulator.grpc.event_stream import DeliveryCall
+from airflow_provider_sfevents.emulator.grpc.event_stream import ServedDelivery
 from airflow_provider_sfevents.emulator.managed import subscription_rules
 from airflow_provider_sfevents.emulator.state.call_log import RecordedCommit, RecordedFetch
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.emulator.managed.subscription_registry import ManagedRegistry
 
 
-class ManagedSubscribeCall(DeliveryCall):
+class ServedManagedSubscribe(ServedDelivery):
     """ManagedSubscribe: the org determines the start and keeps the committed replay ids.
 
     :param config: the subscription; this stream holds its slot.

@@ -59,7 +59,7 @@ class PublishFlow:
         return Keepalive() if silent <= 0 else Wait(min(swept, silent))
 
 
-class PublishStreamCall(OpenCall):
+class ServedPublishStream(OpenCall):
     """Serves one stream from its first request to its end."""
 
     def __init__(

@@ -10,16 +10,16 @@ from grpc import aio
 
 from airflow_provider_sfevents.emulator.errors import RefusalError
 from airflow_provider_sfevents.emulator.faults.http2_frames import order
-from airflow_provider_sfevents.emulator.grpc.event_stream import SubscribeCall
+from airflow_provider_sfevents.emulator.grpc.event_stream import ServedSubscribe
 from airflow_provider_sfevents.emulator.grpc.incoming_calls import (
     AuthenticatedCall,
     Context,
     IncomingCalls,
     RefusalStatus,
 )
-from airflow_provider_sfevents.emulator.grpc.managed_subscribe import ManagedSubscribeCall
+from airflow_provider_sfevents.emulator.grpc.managed_subscribe import ServedManagedSubscribe
 from airflow_provider_sfevents.emulator.grpc.publisher import RequestPublisher
-from airflow_provider_sfevents.emulator.grpc.publishing_stream import PublishStreamCall
+from airflow_provider_sfevents.emulator.grpc.publishing_stream import ServedPublishStream
 from airflow_provider_sfevents.emulator.managed import subscription_rules
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from airflow_provider_sfevents.emulator.bus.topic import BusTopic
-    from airflow_provider_sfevents.emulator.grpc.event_stream import DeliveryCall
+    from airflow_provider_sfevents.emulator.grpc.event_stream import ServedDelivery
     from airflow_provider_sfevents.emulator.managed.subscription_config import ManagedConfig
     from airflow_provider_sfevents.emulator.state.emulator_state import EmulatorState
 
@@ -161,7 +161,7 @@ class Servicer:
     async def _subscribe(self, first: Any, caller: AuthenticatedCall, context: Context) -> None:
         self._subscribable(first.topic_name, caller)
         parts = self._parts(first.topic_name, caller, context)
-        await self._serve(SubscribeCall(topic=first.topic_name, **parts), first, parts)
+        await self._serve(ServedSubscribe(topic=first.topic_name, **parts), first, parts)
 
     async def _managed_subscribe(
         self, first: Any, caller: AuthenticatedCall, context: Context
@@ -173,7 +173,7 @@ class Servicer:
             raise RefusalError("managed.subscription.already.active")
         try:
             parts = self._parts(config.topic, caller, context, managed=config.developer_name)
-            stream = ManagedSubscribeCall(config=config, registry=registry, **parts)
+            stream = ServedManagedSubscribe(config=config, registry=registry, **parts)
             await self._serve(stream, first, parts)
         finally:
             registry.leave_slot(config.id)
@@ -195,7 +195,7 @@ class Servicer:
     async def _publish_stream(
         self, first: Any, caller: AuthenticatedCall, context: Context
     ) -> None:
-        stream = PublishStreamCall(
+        stream = ServedPublishStream(
             context=context, state=self._state, caller=caller, publisher=self._publisher
         )
         with self._state.running.holding(stream):
@@ -233,7 +233,7 @@ class Servicer:
             "rpc_id": caller.rpc_id,
         }
 
-    async def _serve(self, stream: DeliveryCall, first: Any, parts: dict[str, Any]) -> None:
+    async def _serve(self, stream: ServedDelivery, first: Any, parts: dict[str, Any]) -> None:
         call_log, subscription = self._state.call_log, parts["subscription"]
         try:
             status = await stream.run(first)
