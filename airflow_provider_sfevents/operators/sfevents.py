@@ -77,8 +77,8 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         namespace of a catalog (no `/` in it), such as `lake.salesforce`. (templated)
     :param table_format: `parquet`; `delta` or `iceberg` with their jar (`packages`, `jars`).
     :param partition_by: of new tables: `event_date`, `none` (not Parquet), `event_month` (Iceberg).
-    :param landing_folder: URL for unfinished files and markers of landed batches. Default: the
-        root, or the namespace's location. (templated)
+    :param landing_folder: URL for unfinished files and the types of columns. Default: the root,
+        or the namespace's location. (templated)
     :param keep_payload: keep each event's raw bytes in the column `raw_payload`.
     :param decimals: decimal columns: `{"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}`.
     :param on_type_change: if a field changes in kind: `new_column`, or `quarantine` for its events.

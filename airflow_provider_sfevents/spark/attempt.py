@@ -71,6 +71,8 @@ class LandingAttempt:
         self._left_overs = False
         self.dates: Mapping[str, Sequence[str]] = {}
         """Event dates of the rows that have landed, by table; known after `run`."""
+        # Whether a table was seen to hold rows of this batch before this landing.
+        self._is_landed = False
 
     def run(self) -> Receipt:
         before = self._fence.landed()
@@ -147,8 +149,10 @@ class LandingAttempt:
         for _ in range(_COMPARISONS):
             self._step(landing_steps.COMPARE, self._batch_id)
             standing = comparison.standing(paths)
-            if found := comparison.duplicates(writer.written, standing):
-                writer.leave_out(found)
+            found = comparison.duplicates(writer.written, standing)
+            self._is_landed |= found.is_landed
+            if found.ordinals:
+                writer.leave_out(found.ordinals)
             if comparison.standing(paths) == standing:
                 return
         raise StagingError(
@@ -177,10 +181,12 @@ class LandingAttempt:
         attempt = Attempt(
             folder=self._fence.folder,
             written=writer.written,
+            schemas=writer.schemas,
             landed=landed,
             left_overs=looks_for_others,
             before=None if has_died or before is None else before.files,
             dates=None if has_died else self._dates_it_may_have(before, writer),
+            is_new=not (looks_for_others or self._is_landed),
             step=self._step,
             fence=self._before_effect,
         )

@@ -18,7 +18,7 @@ received, which is up to three days later (as long as the bus keeps it). So a fe
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -58,7 +58,21 @@ _ROW_SQL = (
     f"{envelope.EVENT_ID} string, {envelope.ORG_ID} string, {envelope.TOPIC} string, "
     f"{envelope.BATCH_ID} string, {envelope.ORDINAL} bigint"
 )
-_IDENTITY = "identity"
+_IDENTITY, _TABLE, _KIND = "identity", "compared_table", "kind"
+_OURS, _KNOWN, _LANDED = range(3)
+"""Rows of the query: events that were written, identities that others have landed, rows of this very batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Result of a comparison.
+
+    :param ordinals: of the events that must not land, by table.
+    :param is_landed: a table already holds rows of this very batch.
+    """
+
+    ordinals: Mapping[str, set[int]] = field(default_factory=dict)
+    is_landed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,23 +152,18 @@ class Comparison:
             for source in sources(self._batch.plan, table, manifest.topic)
         }
 
-    def duplicates(self, written: Mapping[str, int], standing: Compared) -> dict[str, set[int]]:
-        """Ordinals, by table, of the events that were written and must not land.
+    def duplicates(self, written: Mapping[str, int], standing: Compared) -> Found:
+        """Find events that were written and must not land; one Spark query for all tables.
 
         :param written: rows by path relative to the attempt's folder.
         """
         if not written or (sum(written.values()) == 1 and not any(standing.values())):
-            return {}
+            return Found()
+        rows = self._query(written, standing).toArrow()
         found: dict[str, set[int]] = {}
-        for table, dates in sorted(self._dates(written).items()):
-            ours = self._written(table)
-            known = {
-                identity
-                for (compared, source), there in standing.items()
-                if compared == table and there
-                for identity in self._known(ours, source, there, self._around(dates, source))
-            }
-            if repeated := repetitions(suspects(ours.toArrow(), known), known):
+        for table in sorted(self._dates(written)):
+            known = set(_of(rows, table, _KNOWN)[_IDENTITY].to_pylist())
+            if repeated := repetitions(suspects(_of(rows, table, _OURS), known), known):
                 found[table] = set(repeated)
                 logger.info(
                     "%s: left out %s that landed before or came twice in the batch; the first is %s.",
@@ -162,7 +171,27 @@ class Comparison:
                     counted(len(repeated), "event"),
                     repeated[min(repeated)],
                 )
-        return found
+        return Found(ordinals=found, is_landed=bool(_of(rows, "", _LANDED).num_rows))
+
+    def _query(self, written: Iterable[str], standing: Compared) -> DataFrame:
+        """Identities of what was written, and what of them is known, of all tables together."""
+        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+        frames = []
+        for table, dates in sorted(self._dates(written).items()):
+            ours = self._written(table)
+            frames.append(_marked(ours, table, _OURS))
+            for (compared, source), there in standing.items():
+                if compared == table and there:
+                    rows = self._known(source, there, self._around(dates, source))
+                    is_own = F.col(envelope.BATCH_ID) == self._batch.manifest.batch_id
+                    others = _identified(rows.where(~is_own), natural=source.natural)
+                    known = others.join(ours.select(_IDENTITY), on=_IDENTITY, how="left_semi")
+                    frames.append(_marked(known, table, _KNOWN))
+                    if table == source.table:
+                        own = rows.where(is_own).withColumn(_IDENTITY, F.lit(""))
+                        frames.append(_marked(own, "", _LANDED))
+        return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _dates(self, written: Iterable[str]) -> dict[str, set[str]]:
         """Dates by table."""
@@ -180,27 +209,15 @@ class Comparison:
         rows = self._spark.read.schema(_sql(natural=natural)).parquet(f"{self._folder}/{table}")
         return _identified(rows, natural=natural).select(_IDENTITY, envelope.ORDINAL)
 
-    def _known(
-        self, ours: DataFrame, source: Source, standing: Standing, dates: list[str] | None
-    ) -> Iterable[str]:
-        """Identities of ours that stand there, in rows of other batches of the same org and topic."""
-        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+    def _known(self, source: Source, standing: Standing, dates: list[str] | None) -> DataFrame:
+        """Rows of the same org and topic that stand there."""
+        from pyspark.sql import functions as F  # noqa: N812
 
         manifest = self._batch.manifest
         rows = self._tables.known(source.table, standing, dates, _sql(natural=source.natural))
-        others = rows.where(
-            (F.col(envelope.ORG_ID) == manifest.org_id)
-            & (F.col(envelope.TOPIC) == manifest.topic)
-            & (F.col(envelope.BATCH_ID) != manifest.batch_id)
+        return rows.where(
+            (F.col(envelope.ORG_ID) == manifest.org_id) & (F.col(envelope.TOPIC) == manifest.topic)
         )
-        found = _identified(others, natural=source.natural).select(_IDENTITY)
-        known: list[str] = (
-            found.join(ours.select(_IDENTITY), on=_IDENTITY, how="left_semi")
-            .toArrow()
-            .column(_IDENTITY)
-            .to_pylist()
-        )
-        return known
 
 
 def repetitions(rows: Iterable[tuple[int, str]], known: AbstractSet[str]) -> dict[int, str]:
@@ -228,6 +245,25 @@ def suspects(ours: pa.Table, known: AbstractSet[str]) -> Iterable[tuple[int, str
     found = ours.filter(pc.is_in(ours[_IDENTITY], value_set=wanted))
     columns = (found[name].to_pylist() for name in (envelope.ORDINAL, _IDENTITY))
     return zip(*columns, strict=True)
+
+
+def _marked(rows: DataFrame, table: str, kind: int) -> DataFrame:
+    """Rows of the query: which table they concern, and why they are in it."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    ordinal = F.col(envelope.ORDINAL) if kind == _OURS else F.lit(None).cast("bigint")
+    return rows.select(
+        F.lit(table).alias(_TABLE),
+        F.lit(kind).alias(_KIND),
+        F.col(_IDENTITY),
+        ordinal.alias(envelope.ORDINAL),
+    )
+
+
+def _of(rows: pa.Table, table: str, kind: int) -> pa.Table:
+    import pyarrow.compute as pc
+
+    return rows.filter(pc.and_(pc.equal(rows[_TABLE], table), pc.equal(rows[_KIND], kind)))
 
 
 def _identified(rows: DataFrame, *, natural: bool) -> DataFrame:

@@ -107,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
         "--landing-folder",
         default="",
         metavar="URL",
-        help="where files on their way and marks go (default: the root, or the namespace's location)",
+        help="where files on their way and the types of columns go (default: the root, or the namespace's location)",
     )
     parser.add_argument(
         "--decimals",

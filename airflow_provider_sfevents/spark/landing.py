@@ -4,12 +4,12 @@ The order of effects, each of which may be the last one before a kill:
 1. everything is read and checked; 2. Spark writes into `_landing/<batch id>/<attempt>/`; 3. what was written is compared with what
 has landed, and events that are there already are left out (`identities`); 4. rows, quarantined and duplicates are counted and must
 add up to the manifest's events; 5. the tables' columns and the schemas are recorded, rows go into the tables (by renames for Parquet,
-by one commit for each table of Delta and Iceberg: `tables`), left-overs of earlier landings go, `_landed/<batch id>.json` is written;
+by one commit for each table of Delta and Iceberg: `tables`), left-overs of earlier landings go, the row of the ledger is written;
 6. the folders of this and of earlier attempts go; 7. the receipt is written.
 
 A twin may land the same batch at the same time. Both move the same files to the same names. The one that finishes first removes
 the other's folder, which then fails, sees that the batch landed while it was at work, and gives way. It removes only folders
-that were there before it wrote `_landed/...`, so that a landing begun afterwards is left alone. A twin at another form of the
+that were there before it wrote the ledger's row, so that a landing begun afterwards is left alone. A twin at another form of the
 batch is another matter: `fence`. Where another form has landed, nothing is changed, and the receipt says what has landed.
 """
 
@@ -57,7 +57,7 @@ class Order:
         (`tables.naming`).
     :param table_format: `parquet`, `delta` or `iceberg`.
     :param partition_by: how tables are made: `event_date`, or what else the format has.
-    :param landing_folder: URL of the folder for files on their way and marks. Default: the root, or the namespace's location.
+    :param landing_folder: URL of the folder for files on their way and the types of columns. Default: the root, or the namespace's location.
     :param max_quarantined: more undecodable events than this and nothing lands; None: only where not one event decodes.
     :param keep_payload: keep each event's raw bytes as a column.
     :param decimals: numbers that are to be decimals, by field (`decimals.read_decimals`).

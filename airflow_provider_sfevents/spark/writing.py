@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Set as AbstractSet
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.hadoop import Files
     from airflow_provider_sfevents.spark.plan import EventType
@@ -64,6 +65,7 @@ class AttemptWriter:
         self._lacking: list[int] = []
         self._written: dict[str, dict[str, int]] = {}
         self._times: dict[str, tuple[int, int]] = {}
+        self.schemas: dict[str, StructType] = {}
 
     def first_reason(self) -> str:
         """Why the first event of the quarantine that was written does not decode."""
@@ -145,6 +147,7 @@ class AttemptWriter:
         """
         began = time.monotonic()
         self._step(landing_steps.WRITE, table)
+        self.schemas[table] = rows.drop(envelope.SPLIT).schema
         self._spark.conf.set(
             "spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES if in_order else 0)
         )

@@ -163,6 +163,8 @@ def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
         left_overs=True,
         before=landed.files,
         dates=landed.dates,
+        is_new=False,
+        schemas={},
         step=landing_steps.no_step,
         fence=lambda: None,
     )

@@ -61,10 +61,14 @@ def test_a_row_lands_with_the_next_revision_and_never_over_another_form(tables: 
     books.claim(NEWER)
     with pytest.raises(OtherFormError):
         books.write(OLDER)
+    if tables.table_format == "delta":  # elsewhere it is not used
+        assert not books.add(OLDER)
     assert books.view(ROW.batch_id).claimed_by == NEWER.staged_at
     assert books.rows().count() == 0
     books.write(NEWER)
     version = books.version()
+    if tables.table_format == "delta":
+        assert not books.add(OLDER)
     books.write(NEWER)
 
     found = books.view(ROW.batch_id)

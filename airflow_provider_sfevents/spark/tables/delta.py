@@ -97,6 +97,7 @@ class DeltaByPath:
         self._files = files
         self._root = root
         self.partition = PARTITIONS[partition_by]
+        self.tells_rows = naming.renames_in_one_step(root)
 
     def label(self, table: str) -> str:
         return f"{self._root}/{table}"

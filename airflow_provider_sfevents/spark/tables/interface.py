@@ -25,21 +25,25 @@ class Attempt:
 
     :param folder: URL of the attempt's own, in which everything lies as Parquet: `<table>/event_date=<date>/staged_split=<n>/`.
     :param written: rows by file, relative to the folder.
+    :param schemas: columns of what was written, by table.
     :param landed: the ledger's row; its revision counts from the row that is there.
     :param left_overs: whether other tables, too, may hold rows of this batch.
     :param before: files of the batch by the ledger, if it has landed before and no attempt has died
         since; paths relative to the root of the tables.
     :param dates: ISO-8601, by table: event dates on which rows of the batch may be; None: any dates, since an attempt has died.
+    :param is_new: no table holds rows of the batch, as far as is known.
     :param step: called before each effect.
     :param fence: called right before each effect; raises where this landing must not go on.
     """
 
     folder: str
     written: Mapping[str, int]
+    schemas: Mapping[str, StructType]
     landed: LedgerRow
     left_overs: bool
     before: tuple[str, ...] | None
     dates: Mapping[str, Sequence[str]] | None
+    is_new: bool
     step: Step
     fence: Callable[[], None]
 
@@ -50,11 +54,13 @@ class Dialect(Protocol):
     :param using: the format's name in SQL.
     :param partition: what tables are made with: a column or a transform of one; empty for none.
     :param properties: of the tables that are made.
+    :param tells_rows: a MERGE tells how many rows it has written, and no commit gets lost, so that nothing has to be counted.
     """
 
     using: str
     partition: str
     properties: Mapping[str, str]
+    tells_rows: bool
 
     def label(self, table: str) -> str: ...
 

@@ -21,6 +21,8 @@ from airflow_provider_sfevents.spark.tables.conflicts import java_text, retry_co
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.ledger import LedgerRow, LedgerView
@@ -92,6 +94,12 @@ class MergedLedger:
         gave_up = f"Other landings kept committing to {self.label}. Run the task again."
         retry_conflicts(partial(self._merge, source, clauses), gave_up)
 
+    def add(self, row: LedgerRow) -> bool:
+        """Say that a batch has landed for the first time; false where the ledger has the batch already, or a claim of it."""
+        self.make()
+        told = self._merge([row.to_values()], f"WHEN NOT MATCHED THEN INSERT {_inserted()}")
+        return bool(told.get("num_inserted_rows"))
+
     def write(self, row: LedgerRow) -> None:
         """Say that a batch has landed.
 
@@ -119,22 +127,27 @@ class MergedLedger:
             "attempt": row.attempt,
         }
 
-    def _merge(self, source: list[dict[str, Any]], clauses: str) -> None:
+    def _merge(self, source: list[dict[str, Any]], clauses: str) -> Mapping[str, int]:
+        """Merge rows of one batch; of one row alone, a claim of the batch matches it, too.
+
+        :returns: numbers of rows, where the format tells.
+        """
         import pyarrow as pa
 
         rows = pa.Table.from_pylist(source, ledger.arrow_schema())
         schema = self._spark.createDataFrame([], ledger.ddl()).schema
         self._spark.createDataFrame(rows, schema).createOrReplaceTempView(_SOURCE)
-        ids = ", ".join(text(one["batch_id"]) for one in source)
+        batch_id = min(one["batch_id"] for one in source)
+        ids = f"{text(batch_id)}, {text(ledger.claim_id(batch_id))}"
+        same = "AND t.`batch_id` = s.`batch_id` " if len(source) > 1 else ""
+        said = f"MERGE INTO {self._name()} t USING {_SOURCE} s ON t.`batch_id` IN ({ids}) {same}{clauses}"
         try:
-            self._spark.sql(
-                f"MERGE INTO {self._name()} t USING {_SOURCE} s "
-                f"ON t.`batch_id` IN ({ids}) AND t.`batch_id` = s.`batch_id` {clauses}"
-            )
+            told = self._spark.sql(said).first()
         except Exception as error:
             if _REFUSAL not in java_text(error):
                 raise
-            raise OtherFormError(source[0]["batch_id"]) from error
+            raise OtherFormError(batch_id) from error
+        return told.asDict() if told else {}
 
     def _exists(self) -> bool:
         self._is_there = self._is_there or self._dialect.exists(ledger.TABLE)

@@ -7,8 +7,9 @@ meets a conflict, since it has said what it has read, and looks again. What neit
 in which the newer form has none) is looked for after the last commit, and by its own landing too.
 
 Several tables are several commits. The ledger's row comes after all of them (`merged_ledger`), and only when each table holds as many
-rows of the batch as it should: read from its rows, since a commit may get lost on a store without atomic renames, and other signs of
-it do not last.
+rows of the batch as it should. Where no commit gets lost (Delta by path, on a store that renames in one step), and the batch lands for
+the first time, the MERGE only inserts and tells the number of rows. Otherwise they are counted in the table, since a commit may get
+lost on a store without atomic renames, and other signs of it do not last.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, 
 from airflow_provider_sfevents.spark import envelope, landing_steps, publish
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables import statements
-from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
+from airflow_provider_sfevents.spark.tables.conflicts import T, retry_conflicts
 from airflow_provider_sfevents.spark.tables.merged_ledger import MergedLedger
 from airflow_provider_sfevents.spark.tables.projection import taken
 
@@ -47,7 +48,7 @@ class MergedTables:
     """Tables of a format with commits.
 
     :param spark: a session of the landing's own, in which the format is set up.
-    :param root: URL of the folder for attempts, marks and types.
+    :param root: URL of the folder for attempts and types.
     """
 
     def __init__(self, spark: SparkSession, files: Files, root: str, dialect: Dialect) -> None:
@@ -108,17 +109,24 @@ class MergedTables:
         dates = publish.dates_of(attempt.written)
         for table in dates:
             # All tables before the first commit: whoever may not make them should find out while nothing can be seen.
-            self._again(partial(self._make_ready, table, attempt.folder))
+            self._again(partial(self._make_ready, table, attempt.schemas[table]))
         self._again(self.ledger.make)
+        added = {
+            table: attempt.is_new
+            and self._dialect.tells_rows
+            and self._again(partial(self._add, table, dates[table], attempt))
+            for table in dates
+        }
         for table in dates:
-            self._again(partial(self._merge, table, dates[table], attempt))
+            if not added[table]:
+                self._again(partial(self._merge, table, dates[table], attempt))
         if attempt.left_overs:
             # Many catalogs give names back in lower case.
             landed_in = {table.casefold() for table in dates}
             for table in self._dialect.names():
                 if table.casefold() not in landed_in:
                     self._again(partial(self._remove, table, attempt))
-        self._check(attempt)
+        self._check(attempt, [table for table in dates if not added[table]])
         attempt.step(landing_steps.LANDED, landed.batch_id)
         self._again(partial(self._say_landed, attempt))
 
@@ -126,6 +134,8 @@ class MergedTables:
         """Write the ledger's row, and look that it is there: a store without atomic renames may lose a commit."""
         attempt.fence()
         landed = attempt.landed
+        if attempt.is_new and self._dialect.tells_rows and self.ledger.add(landed):
+            return
         self.ledger.write(landed)
         row = self.ledger.view(landed.batch_id).row
         if row is None or row.staged_at != landed.staged_at:
@@ -155,17 +165,16 @@ class MergedTables:
     def _rows(self, table: str) -> DataFrame:
         return self.spark.sql(f"SELECT * FROM {self._dialect.identifier(table)}")  # noqa: S608 - a quoted name
 
-    def _again(self, act: Callable[[], None]) -> None:
+    def _again(self, act: Callable[[], T]) -> T:
         """:raises StagingError: other landings committed first, each time."""
-        retry_conflicts(
+        return retry_conflicts(
             act,
             f"Other landings kept committing to the tables below {self.root}; nothing more was landed. Run the task again.",
         )
 
-    def _make_ready(self, table: str, folder: str) -> None:
+    def _make_ready(self, table: str, wanted: StructType) -> None:
         """Make the table, or add the columns that it lacks."""
         target = self._dialect.identifier(table)
-        wanted = self.spark.read.parquet(f"{folder}/{table}").drop(envelope.SPLIT).schema
         if not self._dialect.exists(table):
             self.spark.sql(
                 statements.create(
@@ -193,19 +202,21 @@ class MergedTables:
     def _is_ours(self, table: str) -> bool:
         return set(_NEEDED).issubset(self._rows(table).columns)
 
+    def _add(self, table: str, dates: Collection[str], attempt: Attempt) -> bool:
+        """Add the rows of a batch that lands for the first time; false where the table held rows of it all the same."""
+        rows = self._source(table, attempt)
+        rows.createOrReplaceTempView(_SOURCE)
+        batch_id = attempt.landed.batch_id
+        target = self._dialect.identifier(table)
+        said = statements.insert(target, _SOURCE, rows.columns, batch_id, dates)
+        inserted = self._commit(table, said, attempt)["num_inserted_rows"]
+        return bool(inserted == _rows_of(table, attempt))
+
     def _merge(self, table: str, dates: Collection[str], attempt: Attempt) -> None:
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-        began = time.monotonic()
         target, batch_id = self._dialect.identifier(table), attempt.landed.batch_id
-        attempt.step(landing_steps.MOVE, table)
-        schema = self._rows(table).schema
-        # Read with the table's columns: what this batch has no values for is null, in structs, too.
-        rows = (
-            self.spark.read.schema(schema)
-            .parquet(f"{attempt.folder}/{table}")
-            .select(*map(quoted, schema.names))
-        )
+        rows = self._source(table, attempt)
         source = rows.withColumn(envelope.GONE, F.lit(False))
         before = self._dates_of(table, attempt)
         if before and (gone := self._gone(table, rows, batch_id, before)):
@@ -215,16 +226,31 @@ class MergedTables:
             )
             source = source.unionByName(lost, allowMissingColumns=True)
         source.createOrReplaceTempView(_SOURCE)
-        said = statements.merge(target, _SOURCE, schema.names, batch_id, {*dates, *before})
+        said = statements.merge(target, _SOURCE, rows.columns, batch_id, {*dates, *before})
+        self._commit(table, said, attempt)
+
+    def _source(self, table: str, attempt: Attempt) -> DataFrame:
+        """Rows to land, with the table's columns: what this batch has no values for is null, in structs, too."""
+        attempt.step(landing_steps.MOVE, table)
+        schema = self._rows(table).schema
+        rows = self.spark.read.schema(schema).parquet(f"{attempt.folder}/{table}")
+        return rows.select(*map(quoted, schema.names))
+
+    def _commit(self, table: str, statement: str, attempt: Attempt) -> Mapping[str, int]:
+        """Run a MERGE; the rows that it has written, where the format tells."""
+        began = time.monotonic()
         attempt.fence()
-        self.spark.sql(said)
+        told = self.spark.sql(statement).first()
         logger.info("%s: committed in %.1f s.", self.label(table), time.monotonic() - began)
+        return told.asDict() if told else {}
 
     def _dates_of(self, table: str, attempt: Attempt) -> set[str]:
         """Dates on which the table has rows of a batch.
 
         By `batch_id` alone all files of a compacted table would be read, since each of them has rows of many batches.
         """
+        if attempt.is_new:
+            return set()
         condition = f"{envelope.BATCH_ID} = {statements.text(attempt.landed.batch_id)}"
         if (within := _dates_within(table, attempt)) is not None:
             condition += f" AND {statements.on_dates(within)}"
@@ -251,11 +277,9 @@ class MergedTables:
             attempt.fence()
             self.spark.sql(statements.delete(self._dialect.identifier(table), batch_id, dates))
 
-    def _check(self, attempt: Attempt) -> None:
-        expected: dict[str, int] = {}
-        for path, rows in attempt.written.items():
-            table = publish.table_of(path)
-            expected[table] = expected.get(table, 0) + rows
+    def _check(self, attempt: Attempt, tables: Iterable[str]) -> None:
+        """Count the batch's rows of tables whose commits do not tell."""
+        expected = {table: _rows_of(table, attempt) for table in tables}
         within = {table: _dates_within(table, attempt) for table in expected}
         if wrong := self._differences(attempt.landed.batch_id, expected, within):
             attempt.fence()
@@ -284,6 +308,11 @@ class MergedTables:
             if found != rows:
                 return f"{self.label(table)} holds {counted(found, 'row')} of it instead of {rows}"
         return ""
+
+
+def _rows_of(table: str, attempt: Attempt) -> int:
+    written = attempt.written.items()
+    return sum(rows for path, rows in written if publish.table_of(path) == table)
 
 
 def _dates_within(table: str, attempt: Attempt) -> set[str] | None:

@@ -27,6 +27,10 @@ class Named:
     :param root: what receipts and messages call the namespace by; default: its name.
     """
 
+    tells_rows = (
+        False  # of a catalog's tables it is not known whether their store can lose a commit
+    )
+
     def __init__(
         self,
         spark: SparkSession,

@@ -43,6 +43,19 @@ def merge(
     )
 
 
+def insert(
+    target: str, source: str, columns: Sequence[str], batch_id: str, dates: Collection[str]
+) -> str:
+    """Add the source's rows of a batch that has none in the table; rows that are there all the same stay, and are not added."""
+    names = [quoted(name) for name in columns]
+    return (
+        f"MERGE INTO {target} t USING {source} s "  # noqa: S608 - all of it is quoted
+        f"ON {of_batch(batch_id, dates, 't.')} AND t.{envelope.ORDINAL} = s.{envelope.ORDINAL} "
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) "
+        f"VALUES ({', '.join(f's.{name}' for name in names)})"
+    )
+
+
 def delete(target: str, batch_id: str, dates: Collection[str]) -> str:
     return f"DELETE FROM {target} WHERE {of_batch(batch_id, dates)}"  # noqa: S608 - as above
 

@@ -20,6 +20,7 @@ from airflow_provider_sfevents.spark.tables.statements import (
     create,
     ddl,
     delete,
+    insert,
     merge,
     on_dates,
     text,
@@ -39,6 +40,17 @@ def test_a_merge_touches_only_its_batch_on_its_dates() -> None:
         "WHEN MATCHED AND s.sfevents_gone THEN DELETE "
         "WHEN MATCHED THEN UPDATE SET t.`batch_id` = s.`batch_id`, t.`A__c` = s.`A__c` "
         "WHEN NOT MATCHED AND NOT s.sfevents_gone THEN INSERT (`batch_id`, `A__c`) VALUES (s.`batch_id`, s.`A__c`)"
+    )
+
+
+def test_an_insert_leaves_rows_that_are_there_as_they_are() -> None:
+    """A batch that lands for the first time is added by a MERGE without updates, which says what it has read."""
+    said = insert("`t`", "src", ["batch_id", "A__c"], "e-1", {"2026-11-01"})
+
+    assert said == (
+        "MERGE INTO `t` t USING src s ON t.batch_id = 'e-1' AND t.event_date IN (DATE'2026-11-01') "
+        "AND t.batch_ordinal = s.batch_ordinal "
+        "WHEN NOT MATCHED THEN INSERT (`batch_id`, `A__c`) VALUES (s.`batch_id`, s.`A__c`)"
     )
 
 

@@ -1,0 +1,36 @@
+"""Number of Spark jobs of a landing on its usual path; a count, so it is the same on every machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.spark.conftest import Staging
+    from tests.spark.lakes import Tables
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+MOST = {"parquet": 4, "delta": 20, "iceberg": 14}
+
+
+def jobs(spark: Any) -> int:
+    """Number of the jobs that the application has run."""
+    return int(spark._jsc.sc().statusStore().jobsList(None).size())
+
+
+def test_a_batch_of_one_type_takes_few_spark_jobs(any_tables: Tables, staging: Staging) -> None:
+    """A later batch into a table that has rows on its dates: decoded, compared, brought in and written into the ledger."""
+    events = [staging.order(number) for number in range(20)]
+    any_tables.land(staging.write(events))
+    manifest = staging.write(events, sequence=2)
+    before = jobs(any_tables.spark)
+
+    any_tables.land(manifest)
+
+    assert jobs(any_tables.spark) - before <= MOST[any_tables.table_format]
