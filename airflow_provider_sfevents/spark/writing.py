@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import envelope, landing_steps, publish
-from airflow_provider_sfevents.spark.tables.sessions import SETTLED
+from airflow_provider_sfevents.spark.tables.sessions import SETTLED, settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set as AbstractSet
@@ -221,7 +221,6 @@ def reading_session(spark: SparkSession) -> SparkSession:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_PER_ARROW_BATCH),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_PER_ARROW_BATCH),
     }
-    for key, value in settings.items():
-        session.conf.set(key, value)
+    settle(session, settings)
     session.conf.unset("spark.sql.files.maxPartitionNum")
     return session

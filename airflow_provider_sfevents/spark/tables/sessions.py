@@ -52,9 +52,24 @@ def _made(spark: SparkSession, copied: str, settings: Mapping[str, str]) -> Spar
         for key, value in found.items()
         if key.startswith(CATALOGS) or spark.conf.isModifiable(key)
     }
-    for key, value in {**kept, **settings}.items():
+    for key, value in kept.items():
         session.conf.set(key, value)
+    settle(session, settings)
     return session
+
+
+def settle(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what results depend on, and read it back: a cluster may fix a setting, or ignore it.
+
+    :raises ConfigurationError: a setting has another value afterwards.
+    """
+    for key, value in settings.items():
+        session.conf.set(key, value)
+        if (found := session.conf.get(key)) != value:
+            raise ConfigurationError(
+                f"This Spark has {key}={found!r} and does not change it, but a landing needs {value!r}; nothing was written. Remove the "
+                "setting from the cluster's policy, or land on another cluster."
+            )
 
 
 def require_class(spark: SparkSession, name: str, table_format: str, coordinates: str) -> None:
