@@ -7,8 +7,8 @@ cannot be decoded) is never taken for another. The replay id is no identity: it 
 
 What was just written is compared with what stands in the tables, as late as can be. An event that is delivered again has the same
 bytes, so the same time, so the same `event_date`; only where an event has no time of its own does its date come from when it was
-received, which is up to three days later (as long as the bus keeps it). So a few dates are compared, unless the manifest says
-`overlaps`: then the whole table.
+received, which is up to three days later (as long as the bus keeps it). So a few dates are compared, also where the bus delivers a
+long span again.
 
 1. Rows of this very batch do not count: landing it again replaces them.
 2. What is in a table counts for its quarantine too, but not the other way round: an event that can be decoded at last lands.
@@ -146,7 +146,7 @@ class Comparison:
         manifest = self._batch.manifest
         return {
             (table, source): self._tables.standing(
-                source.table, self._around(dates[table], source), manifest.batch_id
+                source.table, dates_around(dates[table], source.days), manifest.batch_id
             )
             for table in sorted(dates)
             for source in sources(self._batch.plan, table, manifest.topic)
@@ -183,7 +183,7 @@ class Comparison:
             frames.append(_marked(ours, table, _OURS))
             for (compared, source), there in standing.items():
                 if compared == table and there:
-                    rows = self._known(source, there, self._around(dates, source))
+                    rows = self._known(source, there, dates_around(dates, source.days))
                     is_own = F.col(envelope.BATCH_ID) == self._batch.manifest.batch_id
                     others = _identified(rows.where(~is_own), natural=source.natural)
                     known = others.join(ours.select(_IDENTITY), on=_IDENTITY, how="left_semi")
@@ -200,16 +200,12 @@ class Comparison:
             dates.setdefault(publish.table_of(path), set()).add(publish.date_of(path))
         return dates
 
-    def _around(self, dates: Iterable[str], source: Source) -> list[str] | None:
-        """Where events of these dates may stand; None: anywhere."""
-        return None if self._batch.manifest.overlaps else dates_around(dates, source.days)
-
     def _written(self, table: str) -> DataFrame:
         natural = any(kind.name == table and _is_natural(kind) for kind in self._batch.plan.types)
         rows = self._spark.read.schema(_sql(natural=natural)).parquet(f"{self._folder}/{table}")
         return _identified(rows, natural=natural).select(_IDENTITY, envelope.ORDINAL)
 
-    def _known(self, source: Source, standing: Standing, dates: list[str] | None) -> DataFrame:
+    def _known(self, source: Source, standing: Standing, dates: list[str]) -> DataFrame:
         """Rows of the same org and topic that stand there."""
         from pyspark.sql import functions as F  # noqa: N812
 

@@ -99,7 +99,7 @@ def test_landing_another_form_replaces_exactly_the_batchs_rows(
 
 
 def test_events_delivered_again_land_once(tables: Tables, staging: Staging) -> None:
-    """In another epoch, in the same batch, in quarantine; after a fallback whatever the dates."""
+    """In another epoch, in the same batch, in quarantine."""
     spoilt = ("order", b"spoilt")
     events = [staging.order(1), staging.order(2), spoilt]
     tables.land(staging.write(events, ids=["a", "b", "x"]))
@@ -114,8 +114,6 @@ def test_events_delivered_again_land_once(tables: Tables, staging: Staging) -> N
         ("c", "1a2b-1"),
     ]
     assert tables.events("_quarantine") == [("0f3c-1", 2)]
-    late = staging.write([staging.order(1, day=9)], ids=["a"], epoch="2b3c", overlaps=True)
-    assert tables.land(late).duplicates == 1
 
 
 def test_change_events_without_an_id_land_once(tables: Tables, staging: Staging) -> None:

@@ -134,12 +134,12 @@ class Tables(Protocol):
         """Columns of a table, None where there is no such table."""
         ...
 
-    def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:
-        """What there is on these dates, None for all, that is not of this batch."""
+    def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:
+        """List what there is on these dates that is not of this batch."""
         ...
 
     def known(
-        self, table: str, standing: Standing, dates: Iterable[str] | None, columns: str
+        self, table: str, standing: Standing, dates: Iterable[str], columns: str
     ) -> DataFrame:
         """Rows of what is standing.
 

@@ -62,7 +62,7 @@ class MergedTables:
     def schema(self, table: str) -> StructType | None:
         return self._rows(table).schema if self._dialect.exists(table) else None
 
-    def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:  # noqa: ARG002
+    def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:  # noqa: ARG002
         """The table's version, whatever the dates; nothing where the table is somebody else's, which is refused before it gets a row."""
         if not self._dialect.exists(table) or not self._is_ours(table):
             return {}
@@ -72,12 +72,10 @@ class MergedTables:
         self,
         table: str,
         standing: Standing,  # noqa: ARG002 - newer rows may be there by now, and are welcome
-        dates: Iterable[str] | None,
+        dates: Iterable[str],
         columns: str,
     ) -> DataFrame:
-        rows = self._rows(table)
-        if dates is not None:
-            rows = rows.where(statements.on_dates(set(dates)))
+        rows = self._rows(table).where(statements.on_dates(set(dates)))
         return self._taken(rows, columns)
 
     def of_batch(

@@ -61,14 +61,10 @@ class ParquetTables:
             return self.spark.read.parquet(root).schema
         return None  # a damaged file is named when its rows are compared
 
-    def standing(self, table: str, dates: Iterable[str] | None, batch_id: str) -> Standing:
+    def standing(self, table: str, dates: Iterable[str], batch_id: str) -> Standing:
         """Names of the files of other batches, by folder."""
-        root = self.label(table)
-        if dates is None:
-            found = {root: frozenset(self._files.walk(root))}
-        else:
-            folders = [f"{root}/{envelope.EVENT_DATE}={date}" for date in dates]
-            found = {folder: frozenset(self._files.names(folder)) for folder in folders}
+        folders = [f"{self.label(table)}/{envelope.EVENT_DATE}={date}" for date in dates]
+        found = {folder: self._files.names(folder) for folder in folders}
         own = publish.names_of(batch_id)
         others = {
             folder: frozenset(
@@ -82,7 +78,7 @@ class ParquetTables:
         self,
         table: str,  # noqa: ARG002 - what is standing tells both
         standing: Standing,
-        dates: Iterable[str] | None,  # noqa: ARG002
+        dates: Iterable[str],  # noqa: ARG002
         columns: str,
     ) -> DataFrame:
         return self.spark.read.schema(columns).parquet(*standing)
