@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark import envelope
-from airflow_provider_sfevents.spark.upkeep import plan
+from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.plan import Part, TableReport, ideal_files
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def maintain_delta(
     before = TableReport(table=label, files=detail["numFiles"], size=detail["sizeInBytes"])
     if options.dry_run:
         return _foretold(spark, identifier, before, detail["location"], options, by_date=by_date)
-    step(plan.COMPACT, label)
+    step(upkeep_steps.COMPACT, label)
     closed = f" WHERE {envelope.EVENT_DATE} < DATE'{today()}'" if by_date else ""
     retry(lambda: spark.sql(f"OPTIMIZE {identifier}{closed}").collect())
-    step(plan.REMOVE, label)
+    step(upkeep_steps.REMOVE, label)
     spark.sql(f"VACUUM {identifier} RETAIN {options.keep_hours} HOURS").collect()
     removed, removed_size = _vacuumed(spark, identifier)
     return TableReport(

@@ -2,9 +2,12 @@
 
 1. Data files of a partition are rewritten to files of the table's target size, and position deletes are folded into them. Groups of
    files commit one by one, so that a job that is killed loses one group's work.
-2. Snapshots older than `keep_hours` expire, with the files that only they need; the newest stays.
-3. Orphans (files of tasks that died before their commit) older than `keep_hours` are removed.
-4. Manifests are rewritten, so that planning a query reads few of them.
+2. Position deletes that are left are rewritten, which drops those of files that are gone.
+3. Manifests are rewritten, so that planning a query reads few of them.
+4. Snapshots older than `keep_hours` expire, with the files that only they need; the newest stays.
+5. Orphans (files of tasks that died before their commit) older than `keep_hours` are removed.
+
+Each step looks at the table and does what is needed. So the next run completes one that was killed between two of them.
 """
 
 from __future__ import annotations
@@ -13,20 +16,25 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.tables.statements import text
-from airflow_provider_sfevents.spark.upkeep import plan
-from airflow_provider_sfevents.spark.upkeep.plan import Part, TableReport, ideal_files
+from airflow_provider_sfevents.spark.upkeep import upkeep_steps
+from airflow_provider_sfevents.spark.upkeep.plan import (
+    IcebergFiles,
+    Part,
+    TableReport,
+    ideal_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.tables.named import Named
     from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
 
-_TARGET = "write.target-file-size-bytes"
-_USUAL_TARGET = 512 * 1024 * 1024
+_TARGET, _USUAL_TARGET = "write.target-file-size-bytes", 512 * 1024 * 1024
+_MANIFEST_TARGET, _USUAL_MANIFEST_TARGET = "commit.manifest.target-size-bytes", 8 * 1024 * 1024
 _REWRITE = {
     "min-input-files": "2",
     "delete-file-threshold": "1",
@@ -45,56 +53,56 @@ def maintain_iceberg(
 ) -> TableReport:
     """Maintain one table, or report what would be done; parameters as of `maintain_delta`."""
     label, identifier = tables.label(table), tables.identifier(table)
-    parts, deletes = _parts(spark, identifier)
-    files, size = sum(part.files for part in parts), sum(part.size for part in parts)
     before = datetime.now(UTC) - timedelta(hours=options.keep_hours)
     older_than = f"older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z'"
-    named = f"table => {text(tables.name_in_catalog(table))}"
-    call = f"CALL {tables.catalog}.system."
+    target = tables.target_size(table, _TARGET, _USUAL_TARGET)
+    found = _files(spark, identifier)
+    expiring = _expiring(spark, identifier, before)
 
-    def run(procedure: str, *arguments: str) -> Row | None:
-        said = ", ".join((named, *arguments))
-        return spark.sql(f"{call}{procedure}({said})").first()
+    def call(procedure: str, *arguments: str) -> DataFrame:
+        given = ", ".join((f"table => {text(tables.name_in_catalog(table))}", *arguments))
+        return spark.sql(f"CALL {tables.catalog}.system.{procedure}({given})")
 
     if options.dry_run:
-        ideal = ideal_files(parts, tables.target_size(table, _TARGET, _USUAL_TARGET))
-        orphans = spark.sql(
-            f"{call}remove_orphan_files({named}, {older_than}, dry_run => true)"
-        ).count()
         return TableReport(
             table=label,
-            files=files + deletes,
-            size=size,
-            files_after=min(files, ideal),
-            expired=_expiring(spark, identifier, before),
-            removed_files=orphans,
+            files=found.files + found.deletes,
+            size=found.size,
+            files_after=min(found.files, ideal_files(found.parts, target)),
+            expired=expiring,
+            removed_files=call("remove_orphan_files", older_than, "dry_run => true").count(),
         )
-    step(plan.COMPACT, label)
-    if files + deletes > len(parts):
+    if found.needs_compaction(target):
         rewriting = ", ".join(f"{text(key)}, {text(value)}" for key, value in _REWRITE.items())
-        retry(lambda: run("rewrite_data_files", f"options => map({rewriting})"))
-        retry(lambda: run("rewrite_position_delete_files"))
-        retry(lambda: run("rewrite_manifests", "use_caching => false"))
-    step(plan.EXPIRE, label)
-    expired = _expiring(spark, identifier, before)
-    gone = (
-        retry(lambda: run("expire_snapshots", older_than, "retain_last => 1")) if expired else None
-    )
-    step(plan.REMOVE, label)
-    orphans = spark.sql(f"{call}remove_orphan_files({named}, {older_than})").count()
-    after, deletes_after = _parts(spark, identifier)
+        step(upkeep_steps.COMPACT, label)
+        retry(lambda: call("rewrite_data_files", f"options => map({rewriting})").collect())
+    after = _files(spark, identifier)
+    if after.deletes:
+        step(upkeep_steps.DELETES, label)
+        every = "options => map('rewrite-all', 'true')"  # by itself: from five files on
+        retry(lambda: call("rewrite_position_delete_files", every).collect())
+        after = _files(spark, identifier)
+    if after.needs_manifests(tables.target_size(table, _MANIFEST_TARGET, _USUAL_MANIFEST_TARGET)):
+        step(upkeep_steps.MANIFESTS, label)
+        retry(lambda: call("rewrite_manifests", "use_caching => false").collect())
+    removed = 0
+    if expiring:
+        step(upkeep_steps.EXPIRE, label)
+        gone = retry(lambda: call("expire_snapshots", older_than, "retain_last => 1").first())
+        removed = sum(gone)
+    step(upkeep_steps.REMOVE, label)
+    removed += call("remove_orphan_files", older_than).count()
     return TableReport(
         table=label,
-        files=files + deletes,
-        size=size,
-        files_after=sum(part.files for part in after) + deletes_after,
-        expired=expired,
-        removed_files=orphans + (sum(gone) if gone else 0),
+        files=found.files + found.deletes,
+        size=found.size,
+        files_after=after.files + after.deletes,
+        expired=expiring,
+        removed_files=removed,
     )
 
 
-def _parts(spark: SparkSession, identifier: str) -> tuple[list[Part], int]:
-    """Data files by partition, and the number of delete files."""
+def _files(spark: SparkSession, identifier: str) -> IcebergFiles:
     from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
     files = spark.table(f"{identifier}.files")
@@ -103,8 +111,16 @@ def _parts(spark: SparkSession, identifier: str) -> tuple[list[Part], int]:
         F.count("*").alias("files"), F.sum("file_size_in_bytes").alias("size")
     )
     rows = grouped.select("deletes", "files", "size").collect()
-    data = [Part(files=row["files"], size=row["size"]) for row in rows if not row["deletes"]]
-    return data, sum(row["files"] for row in rows if row["deletes"])
+    manifests = spark.table(f"{identifier}.manifests").where("content = 0")
+    counted = manifests.selectExpr("count(*)", "coalesce(sum(length), 0)").collect()[0]
+    return IcebergFiles(
+        parts=tuple(
+            Part(files=row["files"], size=row["size"]) for row in rows if not row["deletes"]
+        ),
+        deletes=sum(row["files"] for row in rows if row["deletes"]),
+        manifests=counted[0],
+        manifest_bytes=counted[1],
+    )
 
 
 def _expiring(spark: SparkSession, identifier: str, before: datetime) -> int:

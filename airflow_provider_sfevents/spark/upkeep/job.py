@@ -21,7 +21,7 @@ from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.conflicts import ConflictsError, retry_conflicts
 from airflow_provider_sfevents.spark.tables.named import Named
 from airflow_provider_sfevents.spark.tables.opening import open_format
-from airflow_provider_sfevents.spark.upkeep import delta, plan, tombstones
+from airflow_provider_sfevents.spark.upkeep import delta, plan, tombstones, upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.iceberg import maintain_iceberg
 
 if TYPE_CHECKING:
@@ -83,13 +83,13 @@ def _maintained(
         )
     gone = 0
     if is_state and tombstones.TABLE in names:
-        step(plan.TOMBSTONES, root)
+        step(upkeep_steps.TOMBSTONES, root)
         gone = tombstones.remove_old(session, tables, dry_run=options.dry_run)
     for number, name in enumerate(names, 1):
         report = _one(session, tables, name, options, step)
         if name == tombstones.TABLE and gone:
             report = replace(report, tombstones=gone)
-        step(plan.DONE, tables.label(name))
+        step(upkeep_steps.DONE, tables.label(name))
         logger.info("%d of %d: %s", number, len(names), report.text(dry_run=options.dry_run))
         yield report
 

@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 KEEP_HOURS = 168
 LEAST_HOURS = 24
 
-TOMBSTONES = "upkeep-tombstones"  # about: the root of the current-state tables
-COMPACT = "upkeep-compact"  # about: the table, as of those that follow
-EXPIRE = "upkeep-expire"
-REMOVE = "upkeep-remove"
-DONE = "upkeep-done"
-"""Steps of upkeep: the moments before each effect, and after the last."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintainOptions:
@@ -89,6 +82,44 @@ def ideal_files(parts: Iterable[Part], target: int) -> int:
     :param target: bytes that a compacted file may have.
     """
     return sum(max(1, -(-part.size // target)) for part in parts if part.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergFiles:
+    """Files of an Iceberg table's current snapshot.
+
+    :param deletes: number of files of position deletes.
+    :param manifests: number of manifests of data files; `manifest_bytes` their size.
+    """
+
+    parts: tuple[Part, ...]
+    deletes: int
+    manifests: int
+    manifest_bytes: int
+
+    @property
+    def files(self) -> int:
+        """Data files."""
+        return sum(part.files for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the data files."""
+        return sum(part.size for part in self.parts)
+
+    def needs_compaction(self, target: int) -> bool:
+        """Tell whether data files are worth a rewrite; each run decides anew, so that one that was killed is completed by the next.
+
+        :param target: bytes that a compacted file may have.
+        """
+        return self.deletes > 0 or self.files > ideal_files(self.parts, target)
+
+    def needs_manifests(self, target: int) -> bool:
+        """Tell whether manifests are worth a rewrite.
+
+        :param target: bytes that a manifest may have.
+        """
+        return self.manifests > max(1, -(-self.manifest_bytes // target))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,14 @@ def remove_old(session: SparkSession, tables: DeltaByPath | Named, *, dry_run: b
 
     :returns: number of rows, also where they are only counted.
     """
+    return retry_conflicts(
+        lambda: _removed(session, tables, dry_run=dry_run),
+        f"Other jobs kept committing to {tables.label(TOMBSTONES)}; nothing of it was removed. Run the task again.",
+    )
+
+
+def _removed(session: SparkSession, tables: DeltaByPath | Named, *, dry_run: bool) -> int:
+    """Decide and delete; after a conflict both are done anew, because an apply may have marked an entity."""
     known = {name: tables.identifier(name) for name in (TOMBSTONES, ENTITIES, RESYNC)}
     read = {
         row["entity_name"]: row[READ_AT]
@@ -73,8 +81,5 @@ def remove_old(session: SparkSession, tables: DeltaByPath | Named, *, dry_run: b
     where = " OR ".join(f"({one})" for one in conditions)
     number = int(buried.where(where).count())
     if number and not dry_run:
-        retry_conflicts(
-            lambda: session.sql(f"DELETE FROM {known[TOMBSTONES]} WHERE {where}").collect(),  # noqa: S608
-            f"Other jobs kept committing to {tables.label(TOMBSTONES)}; nothing of it was removed. Run the task again.",
-        )
+        session.sql(f"DELETE FROM {known[TOMBSTONES]} WHERE {where}").collect()  # noqa: S608
     return number

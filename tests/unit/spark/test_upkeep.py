@@ -9,6 +9,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import (
+    IcebergFiles,
     Part,
     TableReport,
     ideal_files,
@@ -37,6 +38,32 @@ def test_each_partition_needs_as_many_files_as_its_bytes(
 ) -> None:
     """At least one, unless it has none."""
     assert ideal_files((Part(files=n, size=size) for n, size in parts), 100) == files
+
+
+@pytest.mark.parametrize(
+    ("parts", "deletes", "compaction"),
+    [
+        ([(1, 10), (1, 10)], 0, False),
+        ([(1, 10), (1, 10)], 1, True),
+        ([(2, 10), (1, 10)], 0, True),
+        ([(3, 250)], 0, False),
+        ([(4, 250)], 0, True),
+        ([], 0, False),
+    ],
+)
+def test_an_iceberg_table_is_compacted_where_it_has_more_files_than_it_needs(
+    parts: list[tuple[int, int]], deletes: int, *, compaction: bool
+) -> None:
+    """Or position deletes; of files of 100 bytes. The number of manifests is looked at apart, so a killed run leaves nothing behind."""
+    found = IcebergFiles(
+        parts=tuple(Part(files=n, size=size) for n, size in parts),
+        deletes=deletes,
+        manifests=3,
+        manifest_bytes=201,
+    )
+    assert found.needs_compaction(100) is compaction
+    assert found.needs_manifests(250)
+    assert not found.needs_manifests(100)
 
 
 def test_a_tombstone_goes_when_no_late_event_can_need_it() -> None:
