@@ -12,6 +12,7 @@ from airflow_provider_sfevents.spark.applying.ordering import (
     NEW_ENTITIES,
     check_apply,
 )
+from airflow_provider_sfevents.spark.tables.table_options import ROW_CHANGES, check_row_changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +23,14 @@ class Followed:
     :param deletions: effect of a deletion on the record's row: `delete` or `flag`.
     :param new_entities: assumption on an entity at its first event: `unseeded` or `empty`.
     :param history: keep every state of a record.
+    :param row_changes: how a changed row is written: `rewrite` or `vectors`.
     """
 
     current_state: str | None
     deletions: str = DELETIONS[0]
     new_entities: str = NEW_ENTITIES[0]
     history: bool = False
+    row_changes: str = ROW_CHANGES[0]
 
     def check(self, topic: Any, table: str | None, table_format: str, application: str) -> None:
         """Check the options; a template is checked by the job, after rendering.
@@ -43,6 +46,7 @@ class Followed:
                 f"application={application!r} runs another one. Leave out one of the two."
             )
         check_root(self.current_state, table_format, self.deletions, self.new_entities, topic)
+        check_row_changes(self.row_changes)
         if self.current_state.rstrip("/") == (table or "").rstrip("/"):
             raise ConfigurationError(
                 f"current_state and table are both {table!r}: the first is for the records, the "
@@ -57,14 +61,17 @@ class Followed:
         said += ["--deletions", self.deletions] if self.deletions != DELETIONS[0] else []
         if self.new_entities != NEW_ENTITIES[0]:
             said += ["--new-entities", self.new_entities]
+        if self.row_changes != ROW_CHANGES[0]:
+            said += ["--row-changes", self.row_changes]
         return [*said, "--history"] if self.history else said
 
     def _check_alone(self) -> None:
         usual = Followed(current_state=self.current_state)
         if self != usual:
             raise ConfigurationError(
-                "deletions, new_entities and history are options of current-state tables, and "
-                "there is no current_state: give their root URL or namespace, or leave these out."
+                "deletions, new_entities, history and row_changes are options of current-state "
+                "tables, and there is no current_state: give their root URL or namespace, or leave "
+                "these out."
             )
 
 

@@ -22,6 +22,7 @@ from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.spark import masters, preflight, submitting
 from airflow_provider_sfevents.spark.ordering import check_order
 from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.table_options import TableOptions, cluster_by_of
 from airflow_provider_sfevents.staging.durable import is_local
 from airflow_provider_sfevents.staging.places import ensure_spark_can_read
 
@@ -121,6 +122,8 @@ class Wanted:
     table: str | None
     table_format: str
     partition_by: str
+    cluster_by: Sequence[str] | None
+    table_properties: Mapping[str, str] | None
     landing_folder: str | None
     max_quarantined: int | None
     keep_payload: bool
@@ -146,7 +149,11 @@ class Wanted:
             # A template is checked by the job, after rendering.
             "/lake/tables" if not self.table or "{{" in self.table else self.table,
             self.table_format,
-            self.partition_by,
+            TableOptions(
+                partition_by=self.partition_by,
+                cluster_by=cluster_by_of(self.cluster_by),
+                properties={} if self.table_properties is None else self.table_properties,
+            ),
             self.decimals or {},
             self.on_type_change,
         )
@@ -160,6 +167,8 @@ class Wanted:
             said += ["--keep-payload"]
         for option, value, usual in (
             ("--partition-by", self.partition_by, naming.EVENT_DATE),
+            ("--cluster-by", json.dumps(cluster_by_of(self.cluster_by)), "null"),
+            ("--table-properties", json.dumps(dict(self.table_properties or {})), "{}"),
             ("--landing-folder", self.landing_folder or "", ""),
             ("--decimals", json.dumps(dict(self.decimals or {})), "{}"),
             ("--on-type-change", self.on_type_change, "new_column"),

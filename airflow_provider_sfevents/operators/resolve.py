@@ -27,6 +27,7 @@ from airflow_provider_sfevents.pubsub.rest.entity_snapshot import (
     check_way,
 )
 from airflow_provider_sfevents.spark.decimals import read_decimals
+from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
 from airflow_provider_sfevents.staging.places import spark_url
 from airflow_provider_sfevents.staging.reads import DELETED, RECORDS, REPORT, SCHEMA
 
@@ -72,6 +73,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         that the user cannot read are added.
     :param deletions: as for `SfEventsToSparkOperator`.
     :param history: as for `SfEventsToSparkOperator`.
+    :param row_changes: as for `SfEventsToSparkOperator`.
     :param decimals: as for `SfEventsToSparkOperator`.
     :param landing_folder: as for `SfEventsToSparkOperator`. (templated)
     :param conn_id: connection of type `sfevents`; its user needs the permission API Enabled, and
@@ -109,6 +111,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         lacking: Sequence[str] = (),
         deletions: str = "delete",
         history: bool = False,
+        row_changes: str = "rewrite",
         decimals: Mapping[str, str] | None = None,
         landing_folder: str | None = None,
         conn_id: str = SfEventsHook.default_conn_name,
@@ -130,6 +133,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         self.lacking = lacking
         self.deletions = deletions
         self.history = history
+        self.row_changes = row_changes
         self.decimals = decimals
         self.landing_folder = landing_folder
         self.staging = staging
@@ -171,6 +175,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         for option, value, usual in (
             ("--lacking", lacking, ""),
             ("--deletions", self.deletions, "delete"),
+            ("--row-changes", self.row_changes, "rewrite"),
             ("--landing-folder", self.landing_folder or "", ""),
             ("--decimals", json.dumps(dict(self.decimals or {})), "{}"),
         ):
@@ -191,6 +196,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
                 "package. Leave it out."
             )
         check_root(self.current_state, self.table_format, self.deletions)
+        check_row_changes(self.row_changes)
         read_decimals(self.decimals or {})
         check_way(self.read_by, whole=self.record_ids is None)
         if isinstance(self.entity, str) and not is_template(self.entity):

@@ -77,6 +77,9 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         namespace of a catalog (no `/` in it), such as `lake.salesforce`. (templated)
     :param table_format: `parquet`; `delta` or `iceberg` with their jar (`packages`, `jars`).
     :param partition_by: of new tables: `event_date`, `none` (not Parquet), `event_month` (Iceberg).
+    :param cluster_by: of new tables. Delta: columns of tables without partitions; default:
+        `event_date`, `batch_sequence`. Iceberg: buckets, such as `["bucket(16, event_id)"]`.
+    :param table_properties: `TBLPROPERTIES` of new event tables.
     :param landing_folder: URL for unfinished files and the types of columns. Default: the root,
         or the namespace's location. (templated)
     :param keep_payload: keep each event's raw bytes in the column `raw_payload`.
@@ -91,6 +94,8 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
     :param new_entities: assumption on an entity at its first event: `unseeded` (its records wait
         for an entity snapshot), or `empty` (the org had none before).
     :param history: keep every state of a record, in a table beside that of the records.
+    :param row_changes: of new current-state tables: `rewrite` the file of a changed row, or
+        `vectors` (deletion vectors, merge-on-read), which fewer programs read (docs/reading.md).
     :param spark_conn_id: connection of type `spark`; it has to exist.
     """
 
@@ -118,6 +123,8 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         table: str | None = None,
         table_format: str = "parquet",
         partition_by: str = "event_date",
+        cluster_by: Sequence[str] | None = None,
+        table_properties: Mapping[str, str] | None = None,
         landing_folder: str | None = None,
         max_quarantined: int | None = None,
         keep_payload: bool = False,
@@ -127,6 +134,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         deletions: str = "delete",
         new_entities: str = "unseeded",
         history: bool = False,
+        row_changes: str = "rewrite",
         spark_conn_id: str = "spark_default",
         **kwargs: Any,
     ) -> None:
@@ -137,6 +145,8 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         self.table = table
         self.table_format = table_format
         self.partition_by = partition_by
+        self.cluster_by = cluster_by
+        self.table_properties = table_properties
         self.landing_folder = landing_folder
         self.max_quarantined = max_quarantined
         self.keep_payload = keep_payload
@@ -146,6 +156,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         self.deletions = deletions
         self.new_entities = new_entities
         self.history = history
+        self.row_changes = row_changes
         self._wanted().check(self.application)
         self._followed().check(self.topic, self.table, self.table_format, self.application)
 
@@ -179,6 +190,8 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
             table=self.table,
             table_format=self.table_format,
             partition_by=self.partition_by,
+            cluster_by=self.cluster_by,
+            table_properties=self.table_properties,
             landing_folder=self.landing_folder,
             max_quarantined=self.max_quarantined,
             keep_payload=self.keep_payload,
@@ -192,6 +205,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
             deletions=self.deletions,
             new_entities=self.new_entities,
             history=self.history,
+            row_changes=self.row_changes,
         )
 
     def _land(

@@ -42,12 +42,14 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     from airflow_provider_sfevents.spark.applying.job import land_and_apply
     from airflow_provider_sfevents.spark.applying.ordering import ApplyOrder, check_apply
     from airflow_provider_sfevents.spark.land import landing_of
+    from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
 
     options = _parser().parse_args(arguments)
     landing = landing_of(options)
     check_apply(
         options.current_state, landing.table_format, options.deletions, options.new_entities
     )
+    check_row_changes(options.row_changes)
     order = ApplyOrder(
         manifest_url=landing.manifest_url,
         current_state=options.current_state,
@@ -58,6 +60,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
         settle=options.settle,
         landing_folder=landing.landing_folder,
         on_type_change=landing.on_type_change,
+        row_changes=options.row_changes,
     )
     return (
         landing.table_format,
@@ -90,6 +93,12 @@ def _parser() -> argparse.ArgumentParser:
         default="unseeded",
         metavar="WHAT",
         help="what an entity is taken for whose first event comes: unseeded or empty (default: %(default)s)",
+    )
+    made.add_argument(
+        "--row-changes",
+        default="rewrite",
+        metavar="HOW",
+        help="how a changed row gets into a new table: rewrite its file, or vectors (default: %(default)s)",
     )
     made.add_argument(
         "--history",

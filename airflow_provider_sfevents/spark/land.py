@@ -104,6 +104,18 @@ def parser() -> argparse.ArgumentParser:
         help="how new tables are partitioned: event_date, none (delta, iceberg) or event_month (iceberg) (default: %(default)s)",
     )
     parser.add_argument(
+        "--cluster-by",
+        default="null",
+        metavar="JSON",
+        help='how new tables are clustered: ["event_date", "batch_sequence"] (delta), ["bucket(16, event_id)"] (iceberg)',
+    )
+    parser.add_argument(
+        "--table-properties",
+        default="{}",
+        metavar="JSON",
+        help='TBLPROPERTIES of new tables: {"delta.logRetentionDuration": "interval 60 days"}',
+    )
+    parser.add_argument(
         "--landing-folder",
         default="",
         metavar="URL",
@@ -150,12 +162,16 @@ def landing_of(options: argparse.Namespace) -> Order:
     """
     from airflow_provider_sfevents.spark.landing import Order
     from airflow_provider_sfevents.spark.ordering import check_order, decimals_of
+    from airflow_provider_sfevents.spark.tables.table_options import options_of
 
+    given = options_of(options.partition_by, options.cluster_by, options.table_properties)
     order = Order(
         manifest_url=options.manifest,
         table=options.table,
         table_format=options.format,
-        partition_by=options.partition_by,
+        partition_by=given.partition_by,
+        cluster_by=given.cluster_by,
+        table_properties=given.properties,
         landing_folder=options.landing_folder,
         max_quarantined=options.max_quarantined,
         keep_payload=options.keep_payload,
@@ -165,7 +181,7 @@ def landing_of(options: argparse.Namespace) -> Order:
     check_order(
         order.table,
         order.table_format,
-        order.partition_by,
+        given,
         order.decimals,
         order.on_type_change,
     )

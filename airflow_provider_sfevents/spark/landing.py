@@ -33,6 +33,7 @@ from airflow_provider_sfevents.spark.staged import ensure_staged, open_batch, wr
 from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.columns_there import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
+from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Order:
         (`tables.naming`).
     :param table_format: `parquet`, `delta` or `iceberg`.
     :param partition_by: how tables are made: `event_date`, or what else the format has.
+    :param cluster_by: Delta: columns that unpartitioned tables are clustered by; Iceberg: `bucket(N, column)` (`tables.table_options`).
+    :param table_properties: `TBLPROPERTIES` of tables that are made.
     :param landing_folder: URL of the folder for files on their way and the types of columns. Default: the root, or the namespace's location.
     :param max_quarantined: more undecodable events than this and nothing lands; None: only where not one event decodes.
     :param keep_payload: keep each event's raw bytes as a column.
@@ -68,11 +71,21 @@ class Order:
     table: str
     table_format: str = naming.PARQUET
     partition_by: str = naming.EVENT_DATE
+    cluster_by: tuple[str, ...] | None = None
+    table_properties: Mapping[str, str] = field(default_factory=dict)
     landing_folder: str = ""
     max_quarantined: int | None = None
     keep_payload: bool = False
     decimals: Mapping[str, str] = field(default_factory=dict)
     on_type_change: OnTypeChange = "new_column"
+
+    def options(self) -> TableOptions:
+        """Options of tables that are made."""
+        return TableOptions(
+            partition_by=self.partition_by,
+            cluster_by=self.cluster_by,
+            properties=self.table_properties,
+        )
 
 
 def land(
@@ -99,7 +112,7 @@ def land(
         files,
         order.table,
         order.table_format,
-        partition_by=order.partition_by,
+        options=order.options(),
         landing_folder=order.landing_folder,
     )
     landed, receipt = _landed(spark, files, tables, order, step)

@@ -9,23 +9,27 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.decimals import read_decimals
 from airflow_provider_sfevents.spark.evolution import ON_TYPE_CHANGE
 from airflow_provider_sfevents.spark.tables.naming import check_tables
+from airflow_provider_sfevents.spark.tables.table_options import check_table_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 
 def check_order(
     table: str,
     table_format: str,
-    partition_by: str,
+    options: TableOptions,
     decimals: Mapping[str, str],
     on_type_change: str,
 ) -> None:
-    """Parameters as of `landing.Order`.
+    """Refuse an order that cannot work; parameters as of `landing.Order`.
 
     :raises ConfigurationError: one of them cannot work; the message says what can.
     """
-    check_tables(table, table_format, partition_by)
+    check_tables(table, table_format, options.partition_by)
+    check_table_options(table_format, options)
     read_decimals(decimals)
     if on_type_change not in ON_TYPE_CHANGE:
         raise ConfigurationError(

@@ -46,10 +46,12 @@ def job_of(arguments: Sequence[str] | None) -> Job:
         resolve_files,
     )
     from airflow_provider_sfevents.spark.ordering import decimals_of
+    from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
 
     options = _parser().parse_args(arguments)
     check_apply(options.current_state, options.format, options.deletions, "unseeded")
     check_format(options.records_format)
+    check_row_changes(options.row_changes)
     order = ResolveOrder(
         current_state=options.current_state,
         table_format=options.format,
@@ -61,6 +63,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
         whole=not options.partial,
         deletions=options.deletions,
         history=options.history,
+        row_changes=options.row_changes,
         landing_folder=options.landing_folder,
         event_schema=options.event_schema,
         decimals=decimals_of(options.decimals),
@@ -100,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         ),
         ("--deletions", "delete", "WHAT", "as of the apply: delete or flag (default: %(default)s)"),
         ("--landing-folder", "", "URL", "as of the apply"),
+        ("--row-changes", "rewrite", "HOW", "as of the apply: rewrite or vectors"),
         (
             "--event-schema",
             "",

@@ -54,7 +54,7 @@ class Tables:
     def opened(self, name: str = "Order__e") -> tuple[Any, str]:
         """A session of its own with the format in it, and the table's name there."""
         session, dialect, _ = open_dialect(
-            self.spark, Files(self.spark), self.table, self.table_format, partition_by="event_date"
+            self.spark, Files(self.spark), self.table, self.table_format
         )
         return session, dialect.identifier(name)
 

@@ -47,7 +47,6 @@ def opened(tables: Tables) -> MergedLedger:
         Files(tables.spark),
         tables.table,
         tables.table_format,
-        partition_by="event_date",
     )
     return MergedLedger(session, dialect)
 

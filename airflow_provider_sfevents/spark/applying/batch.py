@@ -81,7 +81,13 @@ def _planned(
 ) -> dict[str, int]:
     """Run, and once more from the start where another job has recorded columns meanwhile."""
     began = time.monotonic()
-    state = open_state(spark, order.current_state, order.table_format, order.landing_folder)
+    state = open_state(
+        spark,
+        order.current_state,
+        order.table_format,
+        order.landing_folder,
+        row_changes=order.row_changes,
+    )
     for _ in range(_PLANS):
         try:
             with begun(

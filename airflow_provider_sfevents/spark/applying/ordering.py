@@ -11,6 +11,7 @@ from airflow_provider_sfevents.spark.tables import naming
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.evolution import OnTypeChange
+    from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
 Deletions = Literal["delete", "flag"]
 DELETIONS: tuple[Deletions, ...] = get_args(Deletions)
@@ -30,6 +31,7 @@ class ApplyOrder:
     :param settle: no new events: silence came after the batch, which has been applied; release what is held.
     :param landing_folder: URL of the folder for files on their way and columns' types. Default: the root, or the namespace's location.
     :param on_type_change: as of a landing.
+    :param row_changes: how a changed row gets into a table that is made (`table_options.state_options`).
     """
 
     manifest_url: str
@@ -41,6 +43,7 @@ class ApplyOrder:
     settle: bool = False
     landing_folder: str = ""
     on_type_change: OnTypeChange = "new_column"
+    row_changes: RowChanges = "rewrite"
 
 
 def check_apply(

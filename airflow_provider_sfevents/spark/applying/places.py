@@ -15,8 +15,9 @@ from airflow_provider_sfevents.spark.changes import progress_text, tables
 from airflow_provider_sfevents.spark.changes.entity import EntityState
 from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.tables import naming, statements
+from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
+from airflow_provider_sfevents.spark.tables.table_options import state_options
 from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.marks import Mark
     from airflow_provider_sfevents.spark.changes.source import Progress
     from airflow_provider_sfevents.spark.tables.interface import Dialect
+    from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
 TOMBSTONES, RESYNC, KEPT, HELD = "tombstones", "resync", "kept", "held"
 SEEN, ENTITIES, UNAPPLIED, PROGRESS = "seen", "entities", "unapplied", "applied_through"
@@ -115,7 +117,7 @@ class StateTables:
                     target,
                     self._dialect.using,
                     wanted,
-                    self._dialect.partition,
+                    self._dialect.layout,
                     {
                         name: value
                         for name, value in self._dialect.properties.items()
@@ -204,10 +206,16 @@ def history_name(entity: str) -> str:
 
 
 def open_state(
-    spark: SparkSession, current_state: str, table_format: str, landing_folder: str = ""
+    spark: SparkSession,
+    current_state: str,
+    table_format: str,
+    landing_folder: str = "",
+    *,
+    row_changes: RowChanges = "rewrite",
 ) -> StateTables:
     """Open the tables below a root, or in a namespace; nothing but a namespace is made.
 
+    :param row_changes: of tables that are made (`table_options.state_options`).
     :raises ConfigurationError: they cannot be; the message says what to change.
     """
     files = Files(spark)
@@ -216,7 +224,7 @@ def open_state(
         files,
         current_state,
         table_format,
-        partition_by=naming.NOT_PARTITIONED,
+        state_options(table_format, row_changes),
         landing_folder=landing_folder,
     )
     return StateTables(session, files, root, dialect)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.applying.ordering import Deletions
     from airflow_provider_sfevents.spark.landing_steps import Step
+    from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class ResolveOrder:
     whole: bool = True
     deletions: Deletions = "delete"
     history: bool = False
+    row_changes: RowChanges = "rewrite"
     landing_folder: str = ""
     event_schema: str = ""
     decimals: Mapping[str, str] = field(default_factory=dict)
@@ -95,6 +97,7 @@ def resolve_files(spark: SparkSession, order: ResolveOrder, step: Step = no_step
         whole=order.whole,
         deletions=order.deletions,
         history=order.history,
+        row_changes=order.row_changes,
         landing_folder=order.landing_folder,
         event_schema=files.read_text(order.event_schema) if order.event_schema else "",
         decimals=order.decimals,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.evolution import Evolution
     from airflow_provider_sfevents.spark.landing_steps import Step
+    from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ def resolve(
     whole: bool = True,
     deletions: Deletions = "delete",
     history: bool = False,
+    row_changes: RowChanges = "rewrite",
     landing_folder: str = "",
     event_schema: str = "",
     decimals: Mapping[str, str] | None = None,
@@ -89,7 +91,7 @@ def resolve(
         raise ConfigurationError(
             f"read_at={read_at.isoformat()} has no time zone. Give the `Date` header of an answer that came before the read, with its zone."
         )
-    state = open_state(spark, current_state, table_format, landing_folder)
+    state = open_state(spark, current_state, table_format, landing_folder, row_changes=row_changes)
     with begun(state, deletions=deletions, history=history, step=step) as run:
         check_deletions(progress_of(run.progress), deletions)
         layout = recorded_layout(run, entity)

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.spark.tables.sessions import (
     extended,
     require_class,
 )
+from airflow_provider_sfevents.spark.tables.table_options import event_properties, layout_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -91,12 +93,15 @@ class DeltaByPath:
     """Delta tables as folders below a root."""
 
     using = "delta"
-    properties: Mapping[str, str] = {}
 
-    def __init__(self, files: Files, root: str, partition_by: str) -> None:
+    def __init__(self, files: Files, root: str, options: TableOptions) -> None:
         self._files = files
         self._root = root
-        self.partition = PARTITIONS[partition_by]
+        self.layout = layout_sql(naming.DELTA, PARTITIONS[options.partition_by], options.cluster_by)
+        self.properties: Mapping[str, str] = {
+            **event_properties(naming.DELTA),
+            **options.properties,
+        }
         self.tells_rows = naming.renames_in_one_step(root)
 
     def label(self, table: str) -> str:

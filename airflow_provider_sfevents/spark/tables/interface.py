@@ -52,13 +52,13 @@ class Dialect(Protocol):
     """What the formats differ in.
 
     :param using: the format's name in SQL.
-    :param partition: what tables are made with: a column or a transform of one; empty for none.
+    :param layout: clause with which tables are made, that says how they are cut; empty for none.
     :param properties: of the tables that are made.
     :param tells_rows: a MERGE tells how many rows it has written, and no commit gets lost, so that nothing has to be counted.
     """
 
     using: str
-    partition: str
+    layout: str
     properties: Mapping[str, str]
     tells_rows: bool
 

@@ -179,7 +179,7 @@ class MergedTables:
                     target,
                     self._dialect.using,
                     wanted,
-                    self._dialect.partition,
+                    self._dialect.layout,
                     self._dialect.properties,
                 )
             )

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.fieldtypes import quoted
 from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
+from airflow_provider_sfevents.spark.tables.table_options import event_properties, layout_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.tables.naming import Namespace
+    from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 
 _NO_SNAPSHOT = "none"
@@ -36,7 +38,7 @@ class Named:
         spark: SparkSession,
         namespace: Namespace,
         using: str,
-        partition_by: str,
+        options: TableOptions,
         root: str = "",
     ) -> None:
         self._spark = spark
@@ -47,8 +49,12 @@ class Named:
         self.catalog = quoted(namespace.catalog)
         self.using = using
         partitions = iceberg.PARTITIONS if self._is_iceberg() else delta.PARTITIONS
-        self.partition = partitions[partition_by]
-        self.properties: Mapping[str, str] = iceberg.PROPERTIES if self._is_iceberg() else {}
+        self.layout = layout_sql(using, partitions[options.partition_by], options.cluster_by)
+        self.properties: Mapping[str, str] = {
+            **event_properties(using),
+            **(iceberg.PROPERTIES if self._is_iceberg() else {}),
+            **options.properties,
+        }
 
     def ensure_namespace(self, *, make: bool) -> None:
         """Make the namespace unless it is there.

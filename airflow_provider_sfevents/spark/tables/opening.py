@@ -16,6 +16,7 @@ from airflow_provider_sfevents.spark.tables.sessions import (
     own_session,
     reading_session,
 )
+from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+USUAL = TableOptions()
+
 
 def open_tables(
     spark: SparkSession,
@@ -33,18 +36,19 @@ def open_tables(
     table: str,
     table_format: str = naming.PARQUET,
     *,
-    partition_by: str = naming.EVENT_DATE,
+    options: TableOptions = USUAL,
     landing_folder: str = "",
     reading: bool = False,
 ) -> Tables:
     """Make ready what a batch is to land in; nothing but a namespace is made.
 
     :param table: root URL, or a namespace's name.
+    :param options: of tables that are made.
     :param landing_folder: URL of the folder for attempts and columns' types. Default: the root, or the namespace's location.
     :param reading: for a user's own reading, with the settings of the session; then nothing is made.
     :raises ConfigurationError: it cannot be; the message says what to change.
     """
-    naming.check_tables(table, table_format, partition_by)
+    naming.check_tables(table, table_format, options.partition_by)
     place = naming.place_of(table, table_format)
     if isinstance(place, naming.Folder) and table_format == naming.PARQUET:
         # What is compared are a few columns of many small files.
@@ -55,7 +59,7 @@ def open_tables(
         files,
         table,
         table_format,
-        partition_by=partition_by,
+        options,
         landing_folder=landing_folder,
         reading=reading,
     )
@@ -67,8 +71,8 @@ def open_dialect(
     files: Files,
     table: str,
     table_format: str,
+    options: TableOptions = USUAL,
     *,
-    partition_by: str,
     landing_folder: str = "",
     reading: bool = False,
 ) -> tuple[SparkSession, DeltaByPath | Named, str]:
@@ -83,7 +87,7 @@ def open_dialect(
             "catalog's tables.",
             table,
         )
-    session, dialect = open_format(spark, files, table, table_format, partition_by, reading=reading)
+    session, dialect = open_format(spark, files, table, table_format, options, reading=reading)
     if isinstance(dialect, Named):
         dialect.ensure_namespace(make=not reading)
     if reading:
@@ -96,7 +100,7 @@ def open_format(
     files: Files,
     table: str,
     table_format: str,
-    partition_by: str = naming.NOT_PARTITIONED,
+    options: TableOptions = USUAL,
     *,
     reading: bool = False,
 ) -> tuple[SparkSession, DeltaByPath | Named]:
@@ -113,9 +117,9 @@ def open_format(
         configured = str(spark.conf.get(f"{CATALOGS}{catalog}", ""))
         session = made(spark, delta.settings(catalog, spark.sparkContext.master, configured))
         if isinstance(place, naming.Folder):
-            return session, DeltaByPath(files, place.root, partition_by)
+            return session, DeltaByPath(files, place.root, options)
         delta.require_catalog(session, catalog)
-        return session, Named(session, place, naming.DELTA, partition_by)
+        return session, Named(session, place, naming.DELTA, options)
     if isinstance(place, naming.Folder):
         namespace, settings = iceberg.namespace_of(place.root)
         root = place.root
@@ -124,7 +128,7 @@ def open_format(
         settings = {f"{CATALOGS}{place.catalog}.cache-enabled": "false"}
     session = made(spark, settings)
     iceberg.require(session, namespace.catalog)
-    return session, Named(session, namespace, naming.ICEBERG, partition_by, root)
+    return session, Named(session, namespace, naming.ICEBERG, options, root)
 
 
 def _side_folder(place: Place, dialect: DeltaByPath | Named) -> str:

@@ -81,14 +81,14 @@ def on_dates(dates: Collection[str], prefix: str = "") -> str:
 
 
 def create(
-    target: str, using: str, schema: StructType, partition: str, properties: Mapping[str, str]
+    target: str, using: str, schema: StructType, layout: str, properties: Mapping[str, str]
 ) -> str:
-    """:param partition: a column or a transform of one; empty for none."""
+    """:param layout: clause that says how the table is cut (`table_options.layout_sql`); empty for none."""
     columns = ", ".join(f"{quoted(field.name)} {ddl(field.dataType)}" for field in schema.fields)
     said = ", ".join(f"{text(key)} = {text(value)}" for key, value in properties.items())
     return (
         f"CREATE TABLE IF NOT EXISTS {target} ({columns}) USING {using}"
-        f"{f' PARTITIONED BY ({partition})' if partition else ''}{f' TBLPROPERTIES ({said})' if said else ''}"
+        f"{f' {layout}' if layout else ''}{f' TBLPROPERTIES ({said})' if said else ''}"
     )
 
 

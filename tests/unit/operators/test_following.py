@@ -40,10 +40,12 @@ def resolve(**arguments: Any) -> SfEventsResolveOperator:
         ({"topic": "/event/Order__e"}, "/event/Order__e.*only change events"),
         ({"deletions": "keep"}, "deletions='keep' is not known; give delete or flag"),
         ({"new_entities": "full"}, "new_entities='full' is not known; give unseeded or empty"),
+        ({"row_changes": "merge"}, "row_changes='merge' is not known; give rewrite or vectors"),
         ({"current_state": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
         ({"current_state": "s3a://lake/events/"}, "the first is for the records, the second"),
         ({"application": "job.py"}, "application='job.py' runs another"),
         ({"current_state": None, "history": True}, "there is no current_state"),
+        ({"current_state": None, "row_changes": "vectors"}, "there is no current_state"),
         ({"current_state": None, "deletions": "flag"}, "there is no current_state"),
         ({"current_state": "", "new_entities": "empty"}, "there is no current_state"),
     ],
@@ -67,12 +69,17 @@ def test_only_what_is_not_usual_is_told_to_the_job() -> None:
     assert Followed(current_state=None).arguments() == []
     assert Followed(current_state="s3a://x").arguments() == ["--current-state", "s3a://x"]
     wanted = Followed(
-        current_state="lake.org", deletions="flag", new_entities="empty", history=True
+        current_state="lake.org",
+        deletions="flag",
+        new_entities="empty",
+        history=True,
+        row_changes="vectors",
     )
     assert wanted.arguments() == [
         *("--current-state", "lake.org"),
         *("--deletions", "flag"),
         *("--new-entities", "empty"),
+        *("--row-changes", "vectors"),
         "--history",
     ]
 

@@ -8,11 +8,12 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.ordering import check_order, decimals_of
+from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 USUAL: dict[str, Any] = {
     "table": "s3a://lake/salesforce",
     "table_format": "parquet",
-    "partition_by": "event_date",
+    "options": TableOptions(),
     "decimals": {},
     "on_type_change": "new_column",
 }
@@ -28,6 +29,7 @@ def test_the_usual_is_taken() -> None:
     [
         ({"on_type_change": "ignore"}, "on_type_change='ignore'.*give new_column or quarantine"),
         ({"decimals": {"A__c": "decimal(99,2)"}}, "precision has to be 1 to 38"),
+        ({"options": TableOptions(cluster_by=("event_date",))}, "cluster_by=.*'parquet'"),
         ({"table": "lake.shop"}, "reads like a name in a catalog"),
     ],
 )

@@ -72,7 +72,7 @@ def test_dates_become_a_range_where_they_are_many() -> None:
 def test_a_table_is_made_with_its_partitions_and_properties() -> None:
     """Or without either."""
     schema = StructType().add("event_date", DateType()).add("Header", HEADER)
-    assert create("t", "iceberg", schema, "months(event_date)", {"a": "b"}) == (
+    assert create("t", "iceberg", schema, "PARTITIONED BY (months(event_date))", {"a": "b"}) == (
         "CREATE TABLE IF NOT EXISTS t (`event_date` date, `Header` struct<`entityName`: string, `recordIds`: array<string>>) "
         "USING iceberg PARTITIONED BY (months(event_date)) TBLPROPERTIES ('a' = 'b')"
     )

@@ -1,0 +1,210 @@
+"""Options that tables are made with: partitioning, clustering, properties. No I/O, no Spark; checked when a DAG is parsed, too.
+
+1. Options count when a table is made. A table that is there keeps its own.
+2. `cluster_by` names envelope columns, because each table below a root has those.
+3. Event tables keep Delta's reader version 1: `deltalake`, and DuckDB through it, read no deletion vectors. Properties that raise it, and
+   those that landing relies on, are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark.tables import naming
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+RowChanges = Literal["rewrite", "vectors"]
+ROW_CHANGES: tuple[RowChanges, ...] = get_args(RowChanges)
+
+CLUSTERED = (envelope.EVENT_DATE, envelope.SEQUENCE)
+"""Columns that an unpartitioned Delta table is clustered by, unless others are given."""
+
+_COLUMNS = (*envelope.ENVELOPE, envelope.EVENT_DATE)
+_MOST_CLUSTERED = 4
+_BUCKET = re.compile(r"bucket\(\s*([1-9]\d*)\s*,\s*(\w+)\s*\)")
+_ISOLATIONS = ("write.merge.isolation-level", "write.delete.isolation-level")
+_VECTORS = "delta.enableDeletionVectors"
+_CHANGES = ("write.delete.mode", "write.merge.mode", "write.update.mode")
+_READERS = "it would raise the table's reader version, and deltalake could not read the table"
+_REFUSED = {
+    naming.DELTA: {
+        _VECTORS: _READERS,
+        "delta.columnMapping.mode": _READERS,
+        "delta.minReaderVersion": _READERS,
+        "delta.minWriterVersion": _READERS,
+        "delta.checkpointPolicy": _READERS,
+        "delta.enableTypeWidening": _READERS,
+        "delta.appendOnly": "a batch that lands again replaces its rows",
+    },
+    naming.ICEBERG: {
+        "format-version": "tables are of version 2, which every reader of docs/reading.md reads",
+        **dict.fromkeys(
+            _ISOLATIONS, "landings at the same time would not see each other's commits"
+        ),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """Options that tables are made with.
+
+    :param partition_by: one of `naming.PARTITIONINGS`.
+    :param cluster_by: Delta: columns; Iceberg: `bucket(N, column)`. None: `CLUSTERED` for an unpartitioned Delta table.
+    :param properties: `TBLPROPERTIES` beside those that landing needs.
+    """
+
+    partition_by: str = naming.EVENT_DATE
+    cluster_by: tuple[str, ...] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def check_table_options(table_format: str, options: TableOptions) -> None:
+    """Refuse options that the format does not have, or that readers or landings could not live with.
+
+    :raises ConfigurationError: names the option, its value and the remedy.
+    """
+    for name, value in (
+        ("cluster_by", options.cluster_by),
+        ("table_properties", options.properties),
+    ):
+        if value and table_format == naming.PARQUET:
+            raise ConfigurationError(
+                f"{name}={value!r} is not possible with table_format='parquet': Parquet tables are plain files without a definition. Leave it "
+                "out, or give table_format='delta' or 'iceberg'."
+            )
+    _check_properties(table_format, options.properties)
+    if not options.cluster_by:
+        return
+    if table_format == naming.ICEBERG:
+        _check_buckets(options.cluster_by)
+    elif options.partition_by != naming.NOT_PARTITIONED:
+        raise ConfigurationError(
+            f"cluster_by={options.cluster_by!r} with partition_by={options.partition_by!r} is not possible: Delta clusters unpartitioned "
+            f"tables only. Give partition_by='{naming.NOT_PARTITIONED}', or leave cluster_by out."
+        )
+    else:
+        _check_columns(options.cluster_by, options.cluster_by)
+        if len(options.cluster_by) > _MOST_CLUSTERED:
+            raise ConfigurationError(
+                f"cluster_by={options.cluster_by!r} names {len(options.cluster_by)} columns; Delta takes at most {_MOST_CLUSTERED}."
+            )
+
+
+def layout_sql(table_format: str, partition: str, cluster_by: tuple[str, ...] | None) -> str:
+    """Clause of a `CREATE TABLE` that says how a table is cut; empty for none.
+
+    :param partition: a column or a transform of one; empty for none.
+    :param cluster_by: as of `TableOptions`.
+    """
+    if table_format == naming.ICEBERG:
+        parts = [part for part in (partition, *(cluster_by or ())) if part]
+        return f"PARTITIONED BY ({', '.join(parts)})" if parts else ""
+    if partition:
+        return f"PARTITIONED BY ({partition})"
+    columns = CLUSTERED if cluster_by is None else cluster_by
+    return f"CLUSTER BY ({', '.join(columns)})" if columns else ""
+
+
+def event_properties(table_format: str) -> dict[str, str]:
+    """Properties that each event table is made with."""
+    return {_VECTORS: "false"} if table_format == naming.DELTA else {"format-version": "2"}
+
+
+def state_options(table_format: str, row_changes: RowChanges) -> TableOptions:
+    """Options of current-state tables.
+
+    :param row_changes: `rewrite`: a commit writes each file anew in which a row changes; `vectors`: it writes beside the file which
+        rows of it are gone (Delta: deletion vectors; Iceberg: position deletes, merge-on-read).
+    """
+    beside = row_changes == "vectors"
+    if table_format == naming.DELTA:
+        properties = {_VECTORS: str(beside).lower()}
+    else:
+        properties = dict.fromkeys(_CHANGES, "merge-on-read" if beside else "copy-on-write")
+    return TableOptions(partition_by=naming.NOT_PARTITIONED, cluster_by=(), properties=properties)
+
+
+def check_row_changes(row_changes: str) -> None:
+    """:raises ConfigurationError: it is neither of the two."""
+    if row_changes not in ROW_CHANGES:
+        raise ConfigurationError(
+            f"row_changes={row_changes!r} is not known; give {' or '.join(ROW_CHANGES)}."
+        )
+
+
+def cluster_by_of(given: Any) -> tuple[str, ...] | None:
+    """Normalise what a DAG's author gave; a text is one entry.
+
+    :raises ConfigurationError: it is no list of texts.
+    """
+    if given is None:
+        return None
+    entries = (given,) if isinstance(given, str) else given
+    if not isinstance(entries, (list, tuple)) or not all(isinstance(one, str) for one in entries):
+        raise ConfigurationError(
+            f"cluster_by={given!r} is no list of columns; give such as ['event_date', 'batch_sequence']."
+        )
+    return tuple(entries)
+
+
+def options_of(partition_by: str, cluster_by: str, properties: str) -> TableOptions:
+    """Read arguments of the job, the last two of which are JSON.
+
+    :raises ConfigurationError: one of them is not.
+    """
+    return TableOptions(
+        partition_by=partition_by,
+        cluster_by=cluster_by_of(_json("--cluster-by", cluster_by)),
+        properties=_json("--table-properties", properties),
+    )
+
+
+def _json(option: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{option} {text!r} is no JSON: {error}") from error
+
+
+def _check_properties(table_format: str, properties: Any) -> None:
+    if not hasattr(properties, "items") or not all(
+        isinstance(one, str) for pair in properties.items() for one in pair
+    ):
+        raise ConfigurationError(
+            f"table_properties={properties!r} is no dict of texts; give such as {{'delta.logRetentionDuration': 'interval 60 days'}}."
+        )
+    refused = {name.casefold(): why for name, why in _REFUSED.get(table_format, {}).items()}
+    for name in properties:
+        why = refused.get(name.casefold(), "")
+        if name.casefold().startswith("delta.feature."):
+            why = _READERS
+        if why:
+            raise ConfigurationError(
+                f"table_properties has {name!r}, which is not possible: {why}. Leave it out."
+            )
+
+
+def _check_buckets(cluster_by: Collection[str]) -> None:
+    for one in cluster_by:
+        found = _BUCKET.fullmatch(one)
+        if found is None:
+            raise ConfigurationError(
+                f"cluster_by={one!r} is not possible with table_format='iceberg'; give buckets, such as 'bucket(16, event_id)'."
+            )
+        _check_columns([found[2]], cluster_by)
+
+
+def _check_columns(names: Collection[str], cluster_by: Collection[str]) -> None:
+    for name in names:
+        if name not in _COLUMNS:
+            raise ConfigurationError(
+                f"cluster_by={cluster_by!r} names {name!r}, which not every table has; give some of {', '.join(_COLUMNS)}."
+            )
