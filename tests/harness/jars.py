@@ -21,12 +21,18 @@ import pytest
 from airflow_provider_sfevents.spark.tables import coordinates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 HADOOP_AWS = "org.apache.hadoop:hadoop-aws:3.4.2"
+REST_CATALOG = (
+    "org.apache.iceberg:iceberg-core:1.11.0",
+    "org.apache.iceberg:iceberg-core:1.11.0:tests",
+    "org.eclipse.jetty.ee10:jetty-ee10-servlet:12.1.14",
+    "org.xerial:sqlite-jdbc:3.49.1.0",
+)
 
 _DEPENDENCY = """
-<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version></dependency>
+<dependency><groupId>{0}</groupId><artifactId>{1}</artifactId><version>{2}</version>{3}</dependency>
 """
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion><groupId>tests</groupId><artifactId>jars</artifactId><version>1</version>
@@ -66,13 +72,23 @@ class Jars:
     def hadoop_aws(self) -> list[Path]:
         return self.resolved(HADOOP_AWS)
 
+    @cached_property
+    def rest_catalog(self) -> list[Path]:
+        """All of the class path of Iceberg's REST server, but for Hadoop's client."""
+        return sorted(self._kept(*REST_CATALOG).glob("*.jar"))
+
     def resolved(self, coordinate: str) -> list[Path]:
         """An artifact and what it depends on, without what Spark itself brings."""
-        folder = self.folder / coordinate.replace(":", "_")
-        if not folder.is_dir():
-            _fetch(coordinate, folder)
+        folder = self._kept(coordinate)
         brought = {_artifact(path) for path in _spark_jars().glob("*.jar")}
         return sorted(path for path in folder.glob("*.jar") if _artifact(path) not in brought)
+
+    def _kept(self, *coordinates: str) -> Path:
+        """Folder of artifacts and what they depend on."""
+        folder = self.folder / "+".join(coordinates).replace(":", "_")
+        if not folder.is_dir():
+            _fetch(coordinates, folder)
+        return folder
 
 
 @pytest.fixture(scope="session")
@@ -89,8 +105,15 @@ def or_skip(wanted: Callable[[], list[Path]]) -> list[Path]:
         pytest.skip(str(missing))
 
 
-def _fetch(coordinate: str, folder: Path) -> None:
+def _dependency(coordinate: str) -> str:
+    group, artifact, version, *classifier = coordinate.split(":")
+    said = "".join(f"<classifier>{one}</classifier>" for one in classifier)
+    return _DEPENDENCY.format(group, artifact, version, said)
+
+
+def _fetch(wanted: Sequence[str], folder: Path) -> None:
     """Let Maven copy them beside the folder, which then gets its name at once: two processes may do it."""
+    coordinate = ", ".join(wanted)
     if shutil.which("mvn") is None:
         raise NoJars(
             f"{coordinate} is not in {folder}, and there is no Maven client (mvn) to get it."
@@ -98,7 +121,7 @@ def _fetch(coordinate: str, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as made:
         pom = Path(made, "pom.xml")
-        pom.write_text(_POM.format(_DEPENDENCY.format(*coordinate.split(":"))))
+        pom.write_text(_POM.format("".join(map(_dependency, wanted))))
         command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
         options = [f"-DoutputDirectory={made}/jars", "-DincludeScope=runtime"]
         done = subprocess.run(
