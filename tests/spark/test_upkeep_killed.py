@@ -1,0 +1,260 @@
+"""Upkeep that is killed before and after each of its statements, beside landings and applies that are killed, too, on a real Spark."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.applying.commits import COMMIT
+from airflow_provider_sfevents.spark.landing_steps import no_step
+from airflow_provider_sfevents.spark.upkeep import upkeep_steps
+from airflow_provider_sfevents.spark.upkeep.job import maintain
+from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+from tests.spark.conftest import at
+from tests.spark.orgs import A, B, CurrentState, event
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.spark.conftest import Staging
+    from tests.spark.lakes import Tables
+
+# PySpark leaves it to the garbage collector to close the sockets it reads results from.
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.full,
+    pytest.mark.timeout(1800),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+STEPS = {
+    "delta": upkeep_steps.DELTA_STEPS,
+    # Iceberg expires only what is older than a day: `test_upkeep` has a table for it.
+    "iceberg": tuple(name for name in upkeep_steps.ICEBERG_STEPS if name != upkeep_steps.EXPIRE),
+}
+NUMBERS = ("batch_sequence", "batch_ordinal", "Number__c")
+LANDING_STEPS = (
+    landing_steps.WRITE,
+    landing_steps.MOVE,
+    landing_steps.LANDED,
+    landing_steps.RECEIPT_NEXT,
+)
+DISTURBED = (
+    (upkeep_steps.COMPACT, False),
+    (upkeep_steps.COMPACT, True),
+    (upkeep_steps.REMOVE, False),
+    (upkeep_steps.DONE, True),
+)
+
+
+class Killed(BaseException):
+    """Not an Exception: a process that is killed does not clean up."""
+
+
+def die() -> None:
+    raise Killed
+
+
+def upkeep(tables: Tables, step: Step = no_step) -> dict[str, Any]:
+    options = MaintainOptions(
+        table=tables.table, current_state="", table_format=tables.table_format, dry_run=False
+    )
+    return maintain(tables.spark, options, step)
+
+
+def upkeep_of_state(state: CurrentState, step: Step = no_step) -> dict[str, Any]:
+    options = MaintainOptions(
+        table="", current_state=state.root, table_format=state.table_format, dry_run=False
+    )
+    return maintain(state.spark, options, step)
+
+
+def dying(number: int) -> Step:
+    """Kill before the n-th step, whatever it is."""
+    taken: list[str] = []
+
+    def step(name: str, _about: str) -> None:
+        taken.append(name)
+        if len(taken) == number:
+            die()
+
+    return step
+
+
+def batch(staging: Staging, sequence: int) -> str:
+    """Manifest of a batch of two events on each of two days."""
+    orders = [staging.order(10 * sequence + n, day=n % 2) for n in range(4)]
+    return staging.write(orders, sequence=sequence)
+
+
+def expected(*sequences: int) -> list[tuple[Any, ...]]:
+    return [(one, n, f"N{10 * one + n}") for one in sequences for n in range(4)]
+
+
+def shape(tables: Tables) -> dict[str, int]:
+    """Number of the files that upkeep keeps few."""
+    if tables.table_format == "delta":
+        return {"data": tables.sql("describe detail {}").first()["numFiles"]}
+    files, manifests = (tables.sql(f"table {{}}.{name}") for name in ("files", "manifests"))
+    return {
+        "data": files.where("content = 0").count(),
+        "deletes": files.where("content <> 0").count(),
+        "manifests": manifests.where("content = 0").count(),
+    }
+
+
+def delete(tables: Tables, number: str) -> None:
+    """Delete a row; of an Iceberg table by a file of position deletes."""
+    tables.sql(f"delete from {{}} where Number__c = '{number}'")  # noqa: S608
+
+
+def test_the_next_upkeep_completes_one_that_was_killed(tables: Tables, staging: Staging) -> None:
+    """Killed before and after each statement, the rows stay as they are, and the next run ends where an undisturbed one does."""
+    tables.land(batch(staging, 1), table_properties={"write.delete.mode": "merge-on-read"})
+    delete(tables, "N11")
+    taken: set[str] = set()
+    there = {*expected(1)} - {(1, 1, "N11")}
+    for sequence, step in enumerate(STEPS[tables.table_format], 2):
+        tables.land(batch(staging, sequence))
+        delete(tables, f"N{10 * sequence}")
+        there |= {*expected(sequence)} - {(sequence, 0, f"N{10 * sequence}")}
+        with suppress(Killed):
+            upkeep(tables, at(step, die))
+        assert set(tables.rows("Order__e", *NUMBERS)) == there, step
+
+        upkeep(tables, lambda name, _about: taken.add(name))
+
+        assert set(tables.rows("Order__e", *NUMBERS)) == there, step
+        compacted = {"data": 2, "deletes": 0, "manifests": 1}
+        assert shape(tables) == {name: compacted[name] for name in shape(tables)}, step
+    assert taken == {*STEPS[tables.table_format]}
+
+
+def test_batches_land_at_every_step_of_upkeep(tables: Tables, staging: Staging) -> None:
+    """A new batch lands, and an old one lands again, right before each statement of upkeep, which is killed after it or goes on."""
+    first = batch(staging, 1)
+    tables.land(first)
+    for number, (step, is_killed) in enumerate(DISTURBED, 1):
+        sequence = 2 * number + 1
+        tables.land(batch(staging, sequence - 1))
+        manifest = batch(staging, sequence)
+
+        def landed(manifest: str = manifest, *, is_killed: bool = is_killed) -> None:
+            tables.land(manifest)
+            tables.land(first)
+            if is_killed:
+                die()
+
+        if is_killed:
+            with pytest.raises(Killed):
+                upkeep(tables, at(step, landed))
+        else:
+            upkeep(tables, at(step, landed))
+
+        assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, sequence + 1)), step
+
+
+def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: Staging) -> None:
+    """Each landing, be it killed, too, and landed again, leaves every row once."""
+    tables.land(batch(staging, 1))
+    deaths = cycle((1, 2))
+    for sequence, step in enumerate(LANDING_STEPS, 2):
+        manifest = batch(staging, sequence)
+
+        def disturbed(name: str, _about: str, fatal: str = step) -> None:
+            if name == fatal:
+                with pytest.raises(Killed):
+                    upkeep(tables, dying(next(deaths)))
+                die()
+
+        with pytest.raises(Killed):
+            tables.land(manifest, disturbed)
+        upkeep(tables)
+
+        tables.land(manifest, at(landing_steps.MOVE, lambda: upkeep(tables)))
+
+        assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, sequence + 1)), step
+
+
+def test_upkeep_is_killed_at_every_commit_of_an_apply(
+    table_format: str, spark: Any, staging: Staging, tmp_path: Path
+) -> None:
+    """An apply that is killed there, too, and applied again, leaves the records as the org has them."""
+    state = CurrentState(spark, str(tmp_path / "records"), table_format, staging)
+    state.apply(
+        state.stage(
+            event(staging, 1, "CREATE", A, Industry="Mining"),
+            event(staging, 2, "CREATE", B, Industry="Farming"),
+        )
+    )
+    changes = state.stage(
+        event(staging, 3, "UPDATE", A, Industry="Shipping"), event(staging, 4, "DELETE", B)
+    )
+    commits: list[str] = []
+    state.apply(changes, lambda name, about: commits.append(about) if name == COMMIT else None)
+    assert commits
+    deaths = cycle((2, 7, 13))
+    number = 3
+    for fatal in commits[::4]:
+        number += 3
+        industry = f"Industry {number}"
+        changes = state.stage(
+            event(staging, number, "UPDATE", A, Industry=industry),
+            event(staging, number + 1, "CREATE", B, Industry="Farming"),
+            event(staging, number + 2, "DELETE", B),
+        )
+
+        def disturbed(name: str, about: str, fatal: str = fatal) -> None:
+            if name == COMMIT and about == fatal:
+                with pytest.raises(Killed):
+                    upkeep_of_state(state, dying(next(deaths)))
+                die()
+
+        with pytest.raises(Killed):
+            state.apply(changes, disturbed)
+        upkeep_of_state(state)
+        state.apply(changes)
+
+        found = state.rows("Account", "record_id", "Industry")
+        assert found == [{"record_id": A, "Industry": industry}], fatal
+
+
+def test_two_upkeeps_at_once_beside_landings_and_applies(
+    tables: Tables, staging: Staging, tmp_path: Path
+) -> None:
+    """Both end well, as do the landings and the applies; each row is there once, and the records are right."""
+    state = CurrentState(tables.spark, str(tmp_path / "records"), tables.table_format, staging)
+    state.apply(state.stage(event(staging, 1, "CREATE", A, Industry="0")))
+    tables.land(batch(staging, 101))
+    ended = threading.Event()
+    failures: list[BaseException] = []
+
+    def again_and_again() -> None:
+        try:
+            while not ended.is_set():
+                upkeep(tables)
+                upkeep_of_state(state)
+        except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
+            failures.append(failure)
+
+    upkeeps = [threading.Thread(target=again_and_again) for _ in range(2)]
+    for one in upkeeps:
+        one.start()
+    try:
+        for number in range(2, 6):
+            tables.land(batch(staging, 100 + number))
+            state.apply(state.stage(event(staging, number, "UPDATE", A, Industry=str(number))))
+    finally:
+        ended.set()
+        for one in upkeeps:
+            one.join()
+
+    assert failures == []
+    assert tables.rows("Order__e", *NUMBERS) == expected(*range(101, 106))
+    assert state.rows("Account", "record_id", "Industry") == [{"record_id": A, "Industry": "5"}]
