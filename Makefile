@@ -15,7 +15,7 @@ LANES ?= $(if $(ARGS),0,3)
 PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
 
-.PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports format bench proof soak histories lock proto docs-errors clean \
+.PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports format bench bench-year proof soak histories lock proto docs-errors clean \
 	runtime dev
 
 help: ## list the targets
@@ -74,6 +74,9 @@ histories: dev ## histories of an org with new seeds until one breaks a rule (RO
 
 bench: dev ## benchmarks, each figure with its limit or its peer
 	python -m benchmarks
+
+bench-year: dev ## upkeep of a year of batches, one every five minutes, in each format (half an hour)
+	@status=0; for format in delta iceberg; do python -m benchmarks.upkeep 105120 $$format || status=1; done; exit $$status
 
 lock: ## resolve the newest allowed packages into the lock files
 	@scripts/lock.sh

@@ -16,7 +16,7 @@ BENCHMARKS = (
     *("fetch_throughput", "fetch_latency", "staging_memory", "landing_dag", "landing"),
     "landing_batches",
     *("deliveries", "event_latency", "publish_to_row", "idle_waits"),
-    *("decoding", "applying", "emulator"),
+    *("decoding", "applying", "upkeep", "emulator"),
 )
 
 
