@@ -130,20 +130,37 @@ class StateTables:
         if lacking := statements.add_columns(target, self.rows(table, columns).schema, wanted):
             self.spark.sql(lacking)
 
-    def merge(self, table: str, source: DataFrame, statement: Callable[[str, str], str]) -> None:
+    def merge(
+        self,
+        table: str,
+        source: DataFrame,
+        statement: Callable[[str, str], str],
+        *,
+        writer: str = "",
+    ) -> None:
         """Commit.
 
-        :param statement: makes the MERGE of the table's name in SQL and the name of a view of the source.
+        :param statement: makes the MERGE of the table's name in SQL and the source.
+        :param writer: the token with which the source has its rows; after another run has taken the
+            tables it has none. Empty: it always has.
         """
-        source.createOrReplaceTempView(_SOURCE)
-        self.spark.sql(statement(self._dialect.identifier(table), _SOURCE))
+        said = statement(self._dialect.identifier(table), self._source(source, writer))
+        self.spark.sql(said)
 
-    def append(self, table: str, rows: DataFrame) -> None:
-        """Commit new rows, when it is known that they are not there."""
-        rows.createOrReplaceTempView(_SOURCE)
+    def append(self, table: str, rows: DataFrame, *, writer: str) -> None:
+        """Commit new rows, when it is known that they are not there; `writer` as of `merge`."""
         names = ", ".join(rows.columns)
-        target = self._dialect.identifier(table)
-        self.spark.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {_SOURCE}")  # noqa: S608 - our own names
+        target, source = self._dialect.identifier(table), self._source(rows, writer)
+        self.spark.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}")  # noqa: S608 - our own names
+
+    def _source(self, rows: DataFrame, writer: str) -> str:
+        """Rows as SQL has them; the table is named there, as Spark plans no MERGE with a view that reads an Iceberg table."""
+        rows.createOrReplaceTempView(_SOURCE)
+        if not writer:
+            return _SOURCE
+        progress = self._dialect.identifier(PROGRESS)
+        mine = f"w.{tables.WRITER} = {statements.text(writer)}"
+        return f"(SELECT v.* FROM {_SOURCE} v LEFT SEMI JOIN {progress} w ON {mine})"  # noqa: S608 - quoted
 
     def progress(self) -> tuple[str, str]:
         """Text and token of `applied_through`; an empty text: nothing was ever applied.

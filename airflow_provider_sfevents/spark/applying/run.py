@@ -81,11 +81,11 @@ class Run:
 
     def merge(self, table: str, source: DataFrame, statement: Callable[[str, str], str]) -> None:
         """Commit a MERGE, as of `StateTables.merge`, while this run is the writer."""
-        self.state.merge(table, self._fenced(source), statement)
+        self.state.merge(table, source, statement, writer=self._token)
 
     def append(self, table: str, rows: DataFrame) -> None:
         """Commit new rows, as of `StateTables.append`, while this run is the writer."""
-        self.state.append(table, self._fenced(rows))
+        self.state.append(table, rows, writer=self._token)
 
     def advance(self, progress: str) -> None:
         """Put `applied_through` forward, while this run is the writer."""
@@ -125,14 +125,6 @@ class Run:
                 "written twice. Run the task again when the other is done; one job at a time may write a set of tables."
             )
         self._version = version
-
-    def _fenced(self, rows: DataFrame) -> DataFrame:
-        """The rows while this run is the writer; none afterwards."""
-        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
-
-        writer = self.state.rows(PROGRESS, tables.PROGRESS_SQL).select(tables.WRITER)
-        mine = writer.where(F.col(tables.WRITER) == self._token)
-        return rows.join(F.broadcast(mine), F.lit(True), "left_semi")
 
 
 @contextmanager
