@@ -214,14 +214,17 @@ def test_a_table_of_somebody_elses_is_refused(tables: Tables, staging: Staging) 
     assert tables.rows("Order__e", "a") == []
 
 
+@pytest.mark.parametrize("name", ["Order__e", "_batches"])
 def test_a_table_at_snapshot_isolation_is_refused(
-    spark: Any, jars: Jars, tmp_path: Path, staging: Staging
+    spark: Any, jars: Jars, tmp_path: Path, staging: Staging, name: str
 ) -> None:
     """Two landings at once would both succeed; the message has the statement to type."""
     or_skip(lambda: jars.iceberg)
     tables = Tables(spark, str(tmp_path / "lake"), "iceberg", tmp_path / "lake")
     tables.land(staging.write([staging.order(1)]))
-    tables.sql("alter table {} set tblproperties ('write.merge.isolation-level' = 'snapshot')")
+    tables.sql(
+        "alter table {} set tblproperties ('write.merge.isolation-level' = 'snapshot')", name
+    )
 
     with pytest.raises(
         ConfigurationError, match=r"'write\.merge\.isolation-level' = 'serializable'"

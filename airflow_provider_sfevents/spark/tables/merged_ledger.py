@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark import ledger
 from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark.tables import iceberg, naming, statements
 from airflow_provider_sfevents.spark.tables.conflicts import java_text, retry_conflicts
 from airflow_provider_sfevents.spark.tables.statements import text
+from airflow_provider_sfevents.spark.tables.table_options import event_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.tables.interface import Dialect
 
 _SOURCE = "sfevents_ledger"
+_PROPERTIES = {naming.ICEBERG: iceberg.PROPERTIES}
 _REFUSAL = "sfevents: the ledger has the batch in another form"
 _CHECK, _CLAIM = -1, 0
 """Revisions of rows of a MERGE's source that are not written as they are: one to compare, one for the claim."""
@@ -49,6 +51,7 @@ class MergedLedger:
         self._dialect = dialect
         self.label = dialect.label(ledger.TABLE)
         self._is_there = False
+        self._is_ready = False
 
     def version(self) -> object:
         """Equal if nothing has changed; empty if there is no ledger yet."""
@@ -69,13 +72,19 @@ class MergedLedger:
         return self._rows().where("`revision` > 0")
 
     def make(self) -> None:
-        """Create the table unless it is there."""
+        """Create the table unless it is there; options of event tables do not concern it.
+
+        :raises ConfigurationError: it is set up so that two landings at once would not see each other.
+        """
+        if self._is_ready:
+            return
         if not self._exists():
+            using = self._dialect.using
             schema = self._spark.createDataFrame([], ledger.ddl()).schema
-            dialect = self._dialect
-            self._spark.sql(
-                statements.create(self._name(), dialect.using, schema, "", dialect.properties)
-            )
+            own = {**event_properties(using), **_PROPERTIES.get(using, {})}
+            self._spark.sql(statements.create(self._name(), using, schema, "", own))
+        self._dialect.check_table(ledger.TABLE)
+        self._is_ready = True
 
     def claim(self, row: LedgerRow) -> None:
         """Keep other forms of the batch from landing until this one has.
