@@ -185,8 +185,8 @@ class CurrentState:
 
     @property
     def log(self) -> str:
-        """Root of the event tables."""
-        return f"{self.root} log"
+        """Root of the event tables, or their namespace where the current-state tables are in one."""
+        return f"{self.root} log" if "/" in self.root else f"{self.root}_log"
 
     def rows(self, table: str, *columns: str) -> list[dict[str, Any]]:
         """What a table holds; no row where there is none."""
