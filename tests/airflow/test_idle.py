@@ -33,6 +33,7 @@ def test_silence_leaves_nothing(here: Deployment) -> None:
         run = here.run("deferring", awaited)
         place_kept(awaited, "deferring")
         place_kept(watched, "watched_idle")
+        wait_until(lambda: _unfinished(here) == 1, "runs of the tests before have ended")
         topics = (awaited, watched)
         rows, files, size = _rows(here), _files(here, *topics), _memory(here)
         until = time.monotonic() + KEEPALIVES
@@ -56,6 +57,12 @@ def _files(here: Deployment, *topics: Topic) -> list[str]:
         for topic in topics
         for path in root.glob(f"*/*/*{topic.short}/**/*")
     )
+
+
+def _unfinished(here: Deployment) -> int:
+    """Number of DAG runs that have not ended."""
+    query = "SELECT count(*) FROM dag_run WHERE state IN ('queued', 'running')"
+    return int(here.airflow.home._query(query)[0][0])
 
 
 def _rows(here: Deployment) -> dict[str, int]:

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark import ledger
+from airflow_provider_sfevents.spark.publish import LANDING
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
@@ -300,7 +302,7 @@ class World:
 
     def _landed_files(self) -> Iterator[Path]:
         for path in sorted(self.lake.rglob("*.parquet")):
-            if "_landing" not in path.relative_to(self.lake).parts:
+            if not {LANDING, ledger.TABLE}.intersection(path.relative_to(self.lake).parts):
                 yield path
 
 
