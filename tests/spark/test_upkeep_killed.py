@@ -182,6 +182,7 @@ def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: St
         assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, sequence + 1)), step
 
 
+@pytest.mark.soak
 def test_upkeep_is_killed_at_every_commit_of_an_apply(
     table_format: str, spark: Any, staging: Staging, tmp_path: Path
 ) -> None:
@@ -225,6 +226,7 @@ def test_upkeep_is_killed_at_every_commit_of_an_apply(
         assert found == [{"record_id": A, "Industry": industry}], fatal
 
 
+@pytest.mark.soak
 def test_two_upkeeps_at_once_beside_landings_and_applies(
     tables: Tables, staging: Staging, tmp_path: Path
 ) -> None:
