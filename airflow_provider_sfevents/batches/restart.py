@@ -179,8 +179,11 @@ def _fetch(found: Found) -> Fetch:
     position was read at `latest`, that file is newer than the position: it is not used, and the
     task gives way when it pins.
     """
-    from_pin = chain(LATEST, found.parts) if found.start != LATEST else ()
-    kept = from_pin or (chain(found.start, found.parts) if found.start != LATEST else ())
+    from_pin: tuple[Part, ...] = ()
+    kept: tuple[Part, ...] = ()
+    if found.start != LATEST:
+        from_pin = chain(LATEST, found.parts)
+        kept = from_pin or chain(found.start, found.parts)
     lacks_first = found.pinned_by_event and not from_pin
     fetch = Fetch(start=found.start, kept=kept, lacks_first=lacks_first)
     here = [anchor.replay_id for anchor in found.anchors if anchor.after == fetch.resume]
