@@ -113,7 +113,7 @@ def test_a_replay_id_that_is_refused(waits: Waits, bus: Emulator, fallback: str)
 
     for mode in MODES.values():
         if fallback == "fail":
-            with pytest.raises(AirflowFailException, match="replay_fallback"):
+            with pytest.raises(AirflowFailException, match="the task's initial_replay"):
                 wait({"soft_fail": True, **mode})
         else:
             assert wait(mode)["events"] >= 2
