@@ -5,7 +5,7 @@ To stop a process at a step, install a hook with `sys.addaudithook`, as the proo
 (docs/proof.md).
 
 The steps are in the order of a batch's life. Spark's driver adds its own between `spark-next` and
-`spark-ended`, named by `spark.landing_steps`.
+`spark-ended`, named by `spark.landing.landing_steps`.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ from fastavro import parse_schema, schemaless_writer
 from airflow_provider_sfevents.emulator.bus.avro_schemas import change_event_schema
 from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
 from airflow_provider_sfevents.emulator.bus.field_bitmaps import encode
-from airflow_provider_sfevents.spark.applying import ApplyOrder, resolve
-from airflow_provider_sfevents.spark.applying.batch import apply_batch
-from airflow_provider_sfevents.spark.applying.places import open_state
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.current_state import ApplyOrder, resolve
+from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batch
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 from benchmarks.landing import seconds, session, settings
@@ -37,7 +37,7 @@ from benchmarks.landing import seconds, session, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.landed_batch import LandedBatch
+    from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
 
 RECORDS, GROWTH = 2_000_000, (500_000, 1_000_000)
 CHANGES = 100_000

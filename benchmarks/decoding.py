@@ -25,20 +25,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
-from airflow_provider_sfevents.spark import decoding
-from airflow_provider_sfevents.spark.columns import build_columns
-from airflow_provider_sfevents.spark.decoders.on_executor import payload_decoder
-from airflow_provider_sfevents.spark.executor import Task
-from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.plan import plan_batch
-from airflow_provider_sfevents.spark.staged import STAGED_SQL
+from airflow_provider_sfevents.spark.avro import decode_frames
+from airflow_provider_sfevents.spark.avro.arrow_columns import build_columns
+from airflow_provider_sfevents.spark.avro.executor_decoder import payload_decoder
+from airflow_provider_sfevents.spark.avro.executor_tasks import Task
+from airflow_provider_sfevents.spark.landing.staged_batch import STAGED_SQL
+from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.part_file import COMPRESSION
+from airflow_provider_sfevents.submit.java import find_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sfevents.spark.plan import EventType
+    from airflow_provider_sfevents.spark.schema.event_columns import EventType
 
 ROWS = 10_000
 FILES = 100
@@ -240,8 +240,8 @@ def in_spark(kind: EventType, folder: Path) -> dict[str, float]:
     )
     runs: dict[str, Callable[[], object]] = {
         "peer": lambda: into_nothing(whole.mapInArrow(functools.partial(peer_batches, kind), sql)),
-        "accelerator": lambda: into_nothing(decoding.decoded(whole, task)),
-        "accelerator, 1 % corrupt": lambda: into_nothing(decoding.decoded(corrupt, task)),
+        "accelerator": lambda: into_nothing(decode_frames.decoded(whole, task)),
+        "accelerator, 1 % corrupt": lambda: into_nothing(decode_frames.decoded(corrupt, task)),
     }
     took = in_turn(runs)
     spark.stop()

@@ -26,14 +26,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro import parse_schema, schemaless_writer
 
-from airflow_provider_sfevents.spark import ship
-from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.spark.tables import delta, naming
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
 from airflow_provider_sfevents.staging.part_file import COMPRESSION
 from airflow_provider_sfevents.staging.writer import PART_EVENTS
+from airflow_provider_sfevents.submit import packaging
+from airflow_provider_sfevents.submit.java import find_java
 from tests.harness.jars import Jars
 from tests.harness.spark import environment
 
@@ -253,9 +253,9 @@ def submitted(
     (folder / "peer.py").write_text(COPY)
     options = [f"--conf={key}={value}" for key, value in conf.items()]
     begin = ["spark-submit", "--master", "local[2]", *options]
-    zipped = str(ship.py_files(folder / "zip"))
+    zipped = str(packaging.py_files(folder / "zip"))
     lake = str(folder / "lake" / "bench")
-    ours = [*begin, "--py-files", zipped, str(ship.application()), "--manifest", manifest]
+    ours = [*begin, "--py-files", zipped, str(packaging.application()), "--manifest", manifest]
     ours += ["--table", lake, "--format", table_format]
     peer = [*begin, str(folder / "peer.py"), str(folder / "decoded" / EVENT_TYPE)]
     took: dict[str, list[float]] = {"peer": [], "ours": []}

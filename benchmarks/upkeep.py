@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.submitting import unresolved_jars
 from airflow_provider_sfevents.spark.tables.coordinates import DELTA
+from airflow_provider_sfevents.submit.deploy_modes import unresolved_jars
 from scripts.processes import CannotRun, running, what_went_wrong
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def spark_environment() -> dict[str, str]:
     :raises CannotRun: when there is no such Java.
     """
     from airflow_provider_sfevents.exceptions import SfEventsError
-    from airflow_provider_sfevents.spark.java import find_java
+    from airflow_provider_sfevents.submit.java import find_java
 
     try:
         java = find_java()

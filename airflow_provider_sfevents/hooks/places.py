@@ -17,12 +17,12 @@ from airflow.sdk import ObjectStoragePath
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
 from airflow_provider_sfevents.hooks.executors import require_shared_default
 from airflow_provider_sfevents.hooks.staging_mode import configured_modes
-from airflow_provider_sfevents.spark import ship
 from airflow_provider_sfevents.staging import claims, durable, layout, modes
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.places import spark_url, usable
+from airflow_provider_sfevents.submit import packaging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,11 +133,11 @@ def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
     :raises StagingError: it cannot be written.
     """
     folder = root / layout.JOBS
-    archive, modules = ship.modules()
+    archive, modules = packaging.modules()
     target = folder / f"{name}-{Path(archive).stem.rpartition('-')[2]}.py"
     for file, content in (
         (folder / archive, modules),
-        (target, ship.application(name).read_bytes()),
+        (target, packaging.application(name).read_bytes()),
     ):
         if durable.ensure_content(file, content):
             log.warning(

@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.run import is_template
-from airflow_provider_sfevents.spark.applying.ordering import (
+from airflow_provider_sfevents.spark.current_state.current_state_options import (
     DELETIONS,
     NEW_ENTITIES,
     check_apply,

@@ -19,12 +19,12 @@ from typing_extensions import override
 from airflow_provider_sfevents.exceptions import ConfigurationError, Stopped
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
-from airflow_provider_sfevents.spark import masters, preflight, submitting
-from airflow_provider_sfevents.spark.ordering import check_order
+from airflow_provider_sfevents.spark.landing.landing_options import check_order
 from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.table_options import TableOptions, cluster_by_of
 from airflow_provider_sfevents.staging.durable import is_local
 from airflow_provider_sfevents.staging.places import ensure_spark_can_read
+from airflow_provider_sfevents.submit import cluster_master, deploy_modes, preflight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,10 +68,10 @@ class Submission:
 
         :param events: number of events that the job lands; None for a user's own job.
         """
-        if self.deploy_mode == submitting.CLUSTER:
+        if self.deploy_mode == deploy_modes.CLUSTER:
             return dict(given)
         quick = {} if events is None else preflight.quick_start(self.master, events, given)
-        python = submitting.drivers_python(given, self.env.get(DRIVERS_PYTHON, ""))
+        python = deploy_modes.drivers_python(given, self.env.get(DRIVERS_PYTHON, ""))
         return {**QUIET, **quick, **python, **given}
 
     def job_root(self, staging: str | None) -> ObjectStoragePath:
@@ -83,7 +83,9 @@ class Submission:
         """
         root = staging_root(staging)
         return (
-            root if self.deploy_mode == submitting.CLUSTER or is_local(root) else staging_root(None)
+            root
+            if self.deploy_mode == deploy_modes.CLUSTER or is_local(root)
+            else staging_root(None)
         )
 
     @contextmanager
@@ -100,7 +102,7 @@ class Submission:
         except AirflowException as error:
             # Airflow's hook keeps the environment, with the connections, in a local variable.
             traceback.clear_frames(error.__traceback__)
-            told = submitting.unresolved_jars(str(error))
+            told = deploy_modes.unresolved_jars(str(error))
             if not told:
                 raise
             raise AirflowException(told) from None
@@ -254,9 +256,9 @@ def plan(task: SparkSubmitOperator, staging: str | None, *, shared: bool) -> Sub
     except (ValueError, RuntimeError) as error:
         raise ConfigurationError(f"Spark connection {conn_id!r} cannot be used: {error}") from error
     connection = hook._connection  # noqa: SLF001
-    way = submitting.Way(
+    way = deploy_modes.Way(
         master=connection["master"],
-        deploy_mode=submitting.deploy_mode(connection["deploy_mode"], task.conf or {}),
+        deploy_mode=deploy_modes.deploy_mode(connection["deploy_mode"], task.conf or {}),
         application=task.application,
         env_vars=task.env_vars or {},
         durable=task.durable,
@@ -282,7 +284,7 @@ def aim(
 
 
 def plan_submission(
-    way: submitting.Way, spark_binary: str, staging: str | None, *, shared: bool
+    way: deploy_modes.Way, spark_binary: str, staging: str | None, *, shared: bool
 ) -> Submission:
     """Check that Spark can run and read the staging area, before an event is requested.
 
@@ -306,7 +308,7 @@ def plan_submission(
         None if spark_binary == preflight.SPARK_SUBMIT else spark_binary, environ
     )
     java = preflight.check_java(way.deploy_mode, environ)
-    masters.check_answers(way.master)
+    cluster_master.check_answers(way.master)
     return Submission(
         master=way.master,
         deploy_mode=way.deploy_mode,
@@ -362,7 +364,7 @@ def _env(
     launcher: preflight.Launcher,
     java: Mapping[str, str],
     environ: Mapping[str, str],
-    way: submitting.Way,
+    way: deploy_modes.Way,
 ) -> dict[str, str]:
     """Return the environment of spark-submit.
 
@@ -372,7 +374,7 @@ def _env(
     env = {**launcher.env, **java, **preflight.locale(environ)}
     if not way.master.startswith("local"):
         env.pop("PYSPARK_PYTHON", "")
-        here = launcher.beside_python and way.deploy_mode != submitting.CLUSTER
+        here = launcher.beside_python and way.deploy_mode != deploy_modes.CLUSTER
         if here and not environ.get(DRIVERS_PYTHON):
             env[DRIVERS_PYTHON] = sys.executable
     return env

@@ -21,9 +21,9 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import open_staging, put_job, staging_root
 from airflow_provider_sfevents.hooks.staging_mode import GROUP
 from airflow_provider_sfevents.operators import landing
-from airflow_provider_sfevents.spark.submitting import CLUSTER
 from airflow_provider_sfevents.staging import durable, layout, modes
 from airflow_provider_sfevents.staging.places import spark_url
+from airflow_provider_sfevents.submit.deploy_modes import CLUSTER
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -26,7 +26,7 @@ from airflow_provider_sfevents.pubsub.rest.entity_snapshot import (
     check_entity,
     check_way,
 )
-from airflow_provider_sfevents.spark.decimals import read_decimals
+from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
 from airflow_provider_sfevents.staging.places import spark_url
 from airflow_provider_sfevents.staging.reads import DELETED, RECORDS, REPORT, SCHEMA

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.spark.ship makes it.",
+            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1
@@ -39,8 +39,11 @@ def job_of(arguments: Sequence[str] | None) -> Job:
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
-    from airflow_provider_sfevents.spark.applying.job import land_and_apply
-    from airflow_provider_sfevents.spark.applying.ordering import ApplyOrder, check_apply
+    from airflow_provider_sfevents.spark.current_state.apply_job import land_and_apply
+    from airflow_provider_sfevents.spark.current_state.current_state_options import (
+        ApplyOrder,
+        check_apply,
+    )
     from airflow_provider_sfevents.spark.land import landing_of
     from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
 

@@ -10,7 +10,7 @@ import re
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import SfEventsError
-from airflow_provider_sfevents.spark.stores import no_store
+from airflow_provider_sfevents.spark.storage_jars import no_store
 from airflow_provider_sfevents.spark.tables import coordinates
 from airflow_provider_sfevents.spark.tables.conflicts import java_text
 
@@ -49,7 +49,7 @@ def one_line(error: BaseException) -> str:
     if said := _OURS.search(text):
         return said["said"].strip()
     if name := _NO_PACKAGE.search(text):
-        return f"The executors do not have {name['name']}. Pass it along with --py-files (airflow_provider_sfevents.spark.ship makes it)."
+        return f"The executors do not have {name['name']}. Pass it along with --py-files (airflow_provider_sfevents.submit.packaging makes it)."
     if name := _NO_WHEEL.search(text):
         return (
             f"The Python of the driver or of an executor has no {name['name'].lower()}. Executors need pyarrow, fastavro and numpy, the "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.landing import Order
+    from airflow_provider_sfevents.spark.landing.land_batch import Order
 
 logger = logging.getLogger("sfevents")
 
@@ -45,7 +45,7 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
         from airflow_provider_sfevents.spark.landing_steps import BEGAN
     except ModuleNotFoundError as missing:
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.spark.ship makes it.",
+            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1
@@ -69,7 +69,7 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
 
 
 def _landing(arguments: Sequence[str] | None) -> Job:
-    from airflow_provider_sfevents.spark.landing import land
+    from airflow_provider_sfevents.spark.landing.land_batch import land
 
     order = order_of(arguments)
     return order.table_format, order.manifest_url, lambda spark, step: land(spark, order, step)
@@ -160,8 +160,8 @@ def landing_of(options: argparse.Namespace) -> Order:
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
-    from airflow_provider_sfevents.spark.landing import Order
-    from airflow_provider_sfevents.spark.ordering import check_order, decimals_of
+    from airflow_provider_sfevents.spark.landing.land_batch import Order
+    from airflow_provider_sfevents.spark.landing.landing_options import check_order, decimals_of
     from airflow_provider_sfevents.spark.tables.table_options import options_of
 
     given = options_of(options.partition_by, options.cluster_by, options.table_properties)

@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.spark.ship makes it.",
+            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
-from airflow_provider_sfevents.spark import envelope, ledger, publish
-from airflow_provider_sfevents.spark.decoding import has_accelerator
-from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.staged import StagedBatch, open_batch, write_receipt_file
-from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.avro.decode_frames import has_accelerator
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.landing.staged_batch import (
+    StagedBatch,
+    open_batch,
+    write_receipt_file,
+)
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables import file_moves, ledger, naming
 from airflow_provider_sfevents.spark.tables.opening import open_tables
 from airflow_provider_sfevents.staging.manifest import Receipt
 
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sfevents.spark.plan import EventType
+    from airflow_provider_sfevents.spark.schema.event_columns import EventType
     from airflow_provider_sfevents.spark.tables.interface import Tables
 
 _LANDED_SQL = "batch_id string"
@@ -133,7 +137,7 @@ def read_quarantine(
     return read_table(
         spark,
         root,
-        publish.QUARANTINE,
+        file_moves.QUARANTINE,
         landed_only=landed_only,
         table_format=table_format,
     )

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as missing:
         logging.basicConfig(stream=sys.stdout, format="sfevents: %(message)s")
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
-            "%s. Pass the package along with --py-files; airflow_provider_sfevents.spark.ship makes it.",
+            "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
             missing,
         )
         return 1
@@ -38,14 +38,14 @@ def job_of(arguments: Sequence[str] | None) -> Job:
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
-    from airflow_provider_sfevents.spark.applying.ordering import check_apply
-    from airflow_provider_sfevents.spark.applying.readfiles import (
+    from airflow_provider_sfevents.spark.current_state.current_state_options import check_apply
+    from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_files import (
         ResolveOrder,
         check_format,
         moment_of,
         resolve_files,
     )
-    from airflow_provider_sfevents.spark.ordering import decimals_of
+    from airflow_provider_sfevents.spark.landing.landing_options import decimals_of
     from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
 
     options = _parser().parse_args(arguments)

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Self
 
 import psutil  # type: ignore[import-untyped]
 
-from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.preflight import installed_pyspark
+from airflow_provider_sfevents.submit.java import find_java
+from airflow_provider_sfevents.submit.preflight import installed_pyspark
 from scripts.processes import end, start
 from tests.harness import classes
 

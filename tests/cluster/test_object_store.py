@@ -15,8 +15,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.java import find_java
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.submit.java import find_java
 from tests.cluster import store as s3
 from tests.cluster.conftest import ORDERS
 from tests.cluster.in_process import InProcess

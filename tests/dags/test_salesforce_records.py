@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from airflow_provider_sfevents.spark import ship
 from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.submit import packaging
 from tests.harness import classes
 from tests.harness.jars import Jars, or_skip
 
@@ -67,8 +67,8 @@ class Story:
         done = subprocess.run(
             [
                 *("spark-submit", "--master", "local[2]", "--jars", self.jars),
-                *("--py-files", str(ship.py_files(self.here.folder / "zip"))),
-                *(str(ship.application("apply")), "--manifest", manifest, "--format", "delta"),
+                *("--py-files", str(packaging.py_files(self.here.folder / "zip"))),
+                *(str(packaging.application("apply")), "--manifest", manifest, "--format", "delta"),
                 *("--table", f"{self.here.lake}/record_events"),
                 *("--current-state", f"{self.here.lake}/records"),
             ],

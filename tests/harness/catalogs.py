@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.preflight import installed_pyspark
+from airflow_provider_sfevents.submit.java import find_java
+from airflow_provider_sfevents.submit.preflight import installed_pyspark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -138,7 +138,7 @@ def _fetch(wanted: Sequence[str], folder: Path) -> None:
 
 
 def _spark_jars() -> Path:
-    from airflow_provider_sfevents.spark.preflight import installed_pyspark
+    from airflow_provider_sfevents.submit.preflight import installed_pyspark
 
     return (installed_pyspark() or Path()) / "jars"
 

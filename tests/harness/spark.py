@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def environment() -> dict[str, str]:
     """The variables to start `spark-submit` with: Java 17 or 21, the Python of the tests, loopback only."""
-    from airflow_provider_sfevents.spark.java import java_home
+    from airflow_provider_sfevents.submit.java import java_home
 
     found = {
         "SPARK_LOCAL_IP": "127.0.0.1",

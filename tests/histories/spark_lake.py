@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from airflow_provider_sfevents.spark.applying import places
-from airflow_provider_sfevents.spark.applying.applied import apply_events
-from airflow_provider_sfevents.spark.applying.arrivals import Arrived
-from airflow_provider_sfevents.spark.applying.commits import COMMIT
-from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows
-from airflow_provider_sfevents.spark.applying.frames import collected, local_rows
-from airflow_provider_sfevents.spark.applying.places import open_state, progress_of
-from airflow_provider_sfevents.spark.applying.resolving import resolve_rows
-from airflow_provider_sfevents.spark.applying.rows import (
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes.source import admit
+from airflow_provider_sfevents.spark.current_state import state_tables
+from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
+from airflow_provider_sfevents.spark.current_state.apply_run import begun
+from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
+from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL, event_rows
+from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
+from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve_rows
+from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
+from airflow_provider_sfevents.spark.current_state.state_rows import (
     buried,
     fields_sql,
     mark_of,
@@ -24,9 +26,7 @@ from airflow_provider_sfevents.spark.applying.rows import (
     row_sql,
     state_of,
 )
-from airflow_provider_sfevents.spark.applying.run import begun
-from airflow_provider_sfevents.spark.changes import tables
-from airflow_provider_sfevents.spark.changes.source import admit
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from tests.histories.lake import Key, Lake
 from tests.histories.org import PREFIXES
 from tests.histories.wire import GROWN
@@ -134,21 +134,21 @@ class SparkLake(Lake):
         }
         self.tombstones = {
             _key(row): buried(row)
-            for row in collected(state.rows(places.TOMBSTONES, tables.TOMBSTONES_SQL))
+            for row in collected(state.rows(state_tables.TOMBSTONES, tables.TOMBSTONES_SQL))
         }
         self.resync = {
             _key(row): mark_of(row)
-            for row in collected(state.rows(places.RESYNC, tables.RESYNC_SQL))
+            for row in collected(state.rows(state_tables.RESYNC, tables.RESYNC_SQL))
         }
         self.kept = {
             (*_key(row), order_of(row, "event")): row["event_text"]
-            for row in collected(state.rows(places.KEPT, tables.KEPT_SQL))
+            for row in collected(state.rows(state_tables.KEPT, tables.KEPT_SQL))
         }
-        held = collected(state.rows(places.HELD, tables.HELD_SQL))
+        held = collected(state.rows(state_tables.HELD, tables.HELD_SQL))
         self.held = [row["event_text"] for row in held]
         self.entities = {
             row["entity_name"]: row["read_at"]
-            for row in collected(state.rows(places.ENTITIES, tables.ENTITIES_SQL))
+            for row in collected(state.rows(state_tables.ENTITIES, tables.ENTITIES_SQL))
         }
 
 

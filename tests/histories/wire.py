@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.spark.changes.event import Change
 from airflow_provider_sfevents.spark.changes.fields import Layout
-from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

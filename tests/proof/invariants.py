@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.publish import LANDING
+from airflow_provider_sfevents.spark.tables.file_moves import LANDING
 from airflow_provider_sfevents.staging import holders, layout
 from airflow_provider_sfevents.staging.holders import Holder
 from airflow_provider_sfevents.staging.manifest import Manifest

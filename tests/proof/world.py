@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark import ledger
-from airflow_provider_sfevents.spark.publish import LANDING
+from airflow_provider_sfevents.spark.tables import ledger
+from airflow_provider_sfevents.spark.tables.file_moves import LANDING
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:

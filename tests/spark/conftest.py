@@ -18,14 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
-from airflow_provider_sfevents.spark import ledger
-from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.preflight import quick_start
-from airflow_provider_sfevents.spark.splits import SPLIT_BYTES
-from airflow_provider_sfevents.spark.tables import delta
+from airflow_provider_sfevents.spark.landing.splits import SPLIT_BYTES
+from airflow_provider_sfevents.spark.tables import delta, ledger
 from airflow_provider_sfevents.spark.tables.sessions import EXTENSIONS
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
+from airflow_provider_sfevents.submit.java import find_java
+from airflow_provider_sfevents.submit.preflight import quick_start
 from tests.harness.jars import Jars, NoJars, jars, or_skip
 from tests.spark.lakes import Tables, by_path
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_sfevents.spark.landing_steps import Step
-    from airflow_provider_sfevents.spark.ledger import LedgerRow
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 
 EPOCH = "0f3c"
 BATCH_ID = "0f3c-1"
@@ -213,7 +212,7 @@ class Staging:
         """URL of the manifest of a batch with these events.
 
         :param per_part: events of each staged file, the last of which has what is left; or of the first, the second, and so on.
-        :param worth_a_task: whether each staged file is, or they are put together (`spark.splits`).
+        :param worth_a_task: whether each staged file is, or they are put together (`spark.landing.splits`).
         :param ids: the events'; default: the ordinal, and from the second batch on its number before it.
         :param manifest: what it says otherwise than usual.
         """

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_sfevents.spark import landing_steps, ledger, read_ledger, read_table
-from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.landing import Order, land
-from airflow_provider_sfevents.spark.ledger import LedgerRow
+from airflow_provider_sfevents.spark import landing_steps, read_ledger, read_table
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.tables import ledger
+from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.applying import ApplyOrder, land_and_apply
-from airflow_provider_sfevents.spark.applying.batch import settle
-from airflow_provider_sfevents.spark.applying.commits import COMMITTED
-from airflow_provider_sfevents.spark.applying.frames import collected
-from airflow_provider_sfevents.spark.applying.places import open_state
-from airflow_provider_sfevents.spark.landing import Order
+from airflow_provider_sfevents.spark.current_state import ApplyOrder, land_and_apply
+from airflow_provider_sfevents.spark.current_state.apply_batch import settle
+from airflow_provider_sfevents.spark.current_state.frames import collected
+from airflow_provider_sfevents.spark.current_state.state_commits import COMMITTED
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state
+from airflow_provider_sfevents.spark.landing.land_batch import Order
 from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.spark.conftest import FIRST_DAY_MS, SCHEMAS, Staging

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.landing import Order, land
-from airflow_provider_sfevents.spark.preflight import quick_start
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.spark.tables import delta
+from airflow_provider_sfevents.submit.java import find_java
+from airflow_provider_sfevents.submit.preflight import quick_start
 from tests.harness.jars import Jars
 
 if TYPE_CHECKING:

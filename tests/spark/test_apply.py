@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
-from airflow_provider_sfevents.spark.applying.resolving import resolve
 from airflow_provider_sfevents.spark.changes.tables import APPLY_ORDER
+from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
 from tests.spark.orgs import A, B, CurrentState, Killed, event, killing
 
 if TYPE_CHECKING:

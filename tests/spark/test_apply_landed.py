@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.applying.commits import COMMIT
-from airflow_provider_sfevents.spark.applying.places import STATE_TABLES, open_state
+from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
+from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from tests.harness.jars import or_skip
 from tests.spark.conftest import SCHEMAS
 from tests.spark.lakes import by_path

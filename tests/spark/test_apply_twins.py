@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import PositionConflict
-from airflow_provider_sfevents.spark.applying import places
-from airflow_provider_sfevents.spark.applying.applied import apply_events
-from airflow_provider_sfevents.spark.applying.arrivals import Arrived
-from airflow_provider_sfevents.spark.applying.commits import COMMIT
-from airflow_provider_sfevents.spark.applying.events import EVENTS_SQL, event_rows
-from airflow_provider_sfevents.spark.applying.frames import collected, local_rows
-from airflow_provider_sfevents.spark.applying.places import open_state, progress_of
-from airflow_provider_sfevents.spark.applying.run import begun
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.order import Order
 from airflow_provider_sfevents.spark.changes.source import Batch, admit
+from airflow_provider_sfevents.spark.current_state import state_tables
+from airflow_provider_sfevents.spark.current_state.apply_events import apply_events
+from airflow_provider_sfevents.spark.current_state.apply_run import begun
+from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
+from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL, event_rows
+from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
+from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
 from airflow_provider_sfevents.spark.landing_steps import no_step
 from tests.histories.delivery import SOURCE
 from tests.unit.changes.building import LAYOUT, A, B, change, second
@@ -26,8 +26,8 @@ from tests.unit.changes.building import LAYOUT, A, B, change, second
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.spark.applying.places import StateTables
     from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
     from airflow_provider_sfevents.spark.landing_steps import Step
 
 pytestmark = [
@@ -83,7 +83,7 @@ class Records:
 
     def everything(self) -> dict[str, list[Any]]:
         """The rows of all tables."""
-        names = [*places.STATE_TABLES, "Account", "Account_history"]
+        names = [*state_tables.STATE_TABLES, "Account", "Account_history"]
         return {
             name: sorted(collected(self.tables.rows(name, "none_there int")), key=str)
             for name in names

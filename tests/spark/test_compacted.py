@@ -10,8 +10,8 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from tests.spark.conftest import at

@@ -10,20 +10,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark import decoding
-from airflow_provider_sfevents.spark.executor import Task
-from airflow_provider_sfevents.spark.landing import Order, land
-from airflow_provider_sfevents.spark.plan import plan_batch
-from airflow_provider_sfevents.spark.staged import STAGED_SQL
+from airflow_provider_sfevents.spark.avro import decode_frames
+from airflow_provider_sfevents.spark.avro.executor_tasks import Task
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.staged_batch import STAGED_SQL
+from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 from tests.spark.conftest import RECEIVED_AT
-from tests.unit.spark.decoders import shapes
+from tests.unit.spark.avro import shapes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame
 
-    from airflow_provider_sfevents.spark.plan import BatchPlan
+    from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -80,12 +80,12 @@ def outcome(
     for kind in plan.types:
         own = rows.where(F.col("schema_id").isin(sorted(kind.schemas)))
         of_type = task(plan, count, types=(kind,), refused={}, accelerated=accelerated, **more)
-        made = decoding.decoded(own, of_type)
+        made = decode_frames.decoded(own, of_type)
         found[kind.name] = sorted(map(repr, made.toArrow().to_pylist()))
         found[f"{kind.name} columns"] = [
             (field.name, field.dataType.simpleString()) for field in made.schema.fields
         ]
-    bad = decoding.undecodable(rows, task(plan, count, accelerated=accelerated, **more))
+    bad = decode_frames.undecodable(rows, task(plan, count, accelerated=accelerated, **more))
     found["undecodable"] = sorted(map(repr, bad.toArrow().to_pylist()))
     return found
 
@@ -151,7 +151,7 @@ def test_a_batch_of_two_schemas_lands_in_order(spark: Any, staging: Staging, lak
 def test_the_log_says_what_decodes(spark: Any, caplog: pytest.LogCaptureFixture) -> None:
     """One line for a batch."""
     with caplog.at_level("INFO", logger="airflow_provider_sfevents"):
-        assert decoding.has_accelerator(spark)
+        assert decode_frames.has_accelerator(spark)
 
     assert [record.message for record in caplog.records] == [
         "Decoding with pyruhvro; fastavro decides what it is not sure of."

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark.applying import ApplyOrder, land_and_apply, resolve
+from airflow_provider_sfevents.spark.current_state import ApplyOrder, land_and_apply, resolve
 from tests.harness.jars import Jars, or_skip
 from tests.spark.conftest import SCHEMAS
 from tests.spark.lakes import Tables, by_path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typing_extensions import override
 
-from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark.hadoop_files import Files
 
 if TYPE_CHECKING:
     from collections.abc import Callable

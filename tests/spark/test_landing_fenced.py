@@ -14,7 +14,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 from tests.spark.conftest import Staging, at

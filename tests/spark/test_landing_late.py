@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.staging import layout
 from tests.spark.conftest import at
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging

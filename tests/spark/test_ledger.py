@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark import landing_steps, ledger
-from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
 from airflow_provider_sfevents.spark.tables.merged_ledger import MergedLedger, OtherFormError
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
 from tests.spark.conftest import at
-from tests.unit.spark.test_ledger import ROW
+from tests.unit.spark.tables.test_ledger import ROW
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.spark.ledger import LedgerRow
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
     from tests.spark.conftest import Staging
     from tests.spark.lakes import Tables
 

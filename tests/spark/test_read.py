@@ -15,7 +15,7 @@ from airflow_provider_sfevents.spark import (
     read_undecodable,
     write_receipt,
 )
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.landing import Order, land
-from airflow_provider_sfevents.spark.staged import open_batch
-from airflow_provider_sfevents.spark.writing import reading_session
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.staged_batch import open_batch
+from airflow_provider_sfevents.spark.landing.writing import reading_session
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark.failure import one_line
-from airflow_provider_sfevents.spark.hadoop import Files
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:

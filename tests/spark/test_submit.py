@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.spark import ship
-from airflow_provider_sfevents.spark.java import find_java
-from airflow_provider_sfevents.spark.preflight import find_spark_submit, locale, quick_start
 from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.submit import packaging
+from airflow_provider_sfevents.submit.java import find_java
+from airflow_provider_sfevents.submit.preflight import find_spark_submit, locale, quick_start
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -82,7 +82,7 @@ def job(tmp_path: Path) -> Path:
     """A copy of the job, so that nothing of the project lies beside it."""
     copy = tmp_path / "cluster" / "land.py"
     copy.parent.mkdir()
-    copy.write_bytes(ship.application().read_bytes())
+    copy.write_bytes(packaging.application().read_bytes())
     return copy
 
 
@@ -92,7 +92,7 @@ def test_the_job_and_its_zip_are_all_a_cluster_needs(
     """It lands, says what it did in a few lines, and exits with 0."""
     manifest = staging.write([staging.order(n) for n in range(10)] + [("order", b"")])
     env = bare_python(tmp_path / "env", *ARROW, "fastavro")
-    zipped = ship.py_files(tmp_path / "zip")
+    zipped = packaging.py_files(tmp_path / "zip")
 
     done = submit(
         job, ["--manifest", manifest, "--table", str(lake.root)], env, "--py-files", str(zipped)
@@ -121,7 +121,7 @@ def test_an_executor_without_a_wheel_is_one_line(
     """It names the wheel, the Python that lacks it, and what to do; nothing has landed."""
     manifest = staging.write([staging.order(1)])
     env = bare_python(tmp_path / "env", *ARROW)
-    zipped = ship.py_files(tmp_path / "zip")
+    zipped = packaging.py_files(tmp_path / "zip")
 
     done = submit(
         job, ["--manifest", manifest, "--table", str(lake.root)], env, "--py-files", str(zipped)
@@ -145,5 +145,5 @@ def test_without_the_zip_the_job_says_so(tmp_path: Path, job: Path) -> None:
     assert done.returncode == 1
     assert said(done) == [
         "sfevents: No module named 'airflow_provider_sfevents'. Pass the package along with --py-files; "
-        "airflow_provider_sfevents.spark.ship makes it."
+        "airflow_provider_sfevents.submit.packaging makes it."
     ]

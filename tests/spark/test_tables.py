@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
 from airflow_provider_sfevents.spark import read_quarantine
-from airflow_provider_sfevents.spark.landing import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from tests.harness.jars import or_skip
 from tests.spark.lakes import Tables, by_name, by_path
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import statements
 from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
 from tests.harness.jars import or_skip

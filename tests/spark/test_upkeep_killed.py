@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.applying.commits import COMMIT
+from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
 from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.job import maintain

@@ -17,15 +17,15 @@ from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents.spark.avro.arrow_columns import fitting_decimal
 from airflow_provider_sfevents.spark.changes.diffs import Unpatchable, patched
-from airflow_provider_sfevents.spark.columns import fitting_decimal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.changes.marks import Reason
-    from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+    from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 Values = dict[str, Any]
 """A record's values by column."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark import envelope
-from airflow_provider_sfevents.spark.fieldtypes import FieldType
-from airflow_provider_sfevents.spark.found import columns_found
-from airflow_provider_sfevents.spark.recorded import Recorded
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.field_types import FieldType
+from airflow_provider_sfevents.spark.schema.found_columns import columns_found
+from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql.types import DataType
 
-    from airflow_provider_sfevents.spark.fieldtypes import Kind
+    from airflow_provider_sfevents.spark.schema.field_types import Kind
     from airflow_provider_sfevents.spark.tables.interface import Tables
 
 # Which tables are a landing's: the others are refused before a row goes into them.

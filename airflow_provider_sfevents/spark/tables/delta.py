@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import ledger, publish
-from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.tables import coordinates, naming
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables import coordinates, file_moves, ledger, naming
 from airflow_provider_sfevents.spark.tables.sessions import (
     CATALOGS,
     EXTENSIONS,
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.hadoop_files import Files
     from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -115,7 +114,7 @@ class DeltaByPath:
 
     def names(self) -> list[str]:
         found = self._files.names(self._root)
-        own = {publish.QUARANTINE, ledger.TABLE}
+        own = {file_moves.QUARANTINE, ledger.TABLE}
         tables = [name for name in found if name in own or not name.startswith(("_", "."))]
         return [name for name in tables if self.exists(name)]
 

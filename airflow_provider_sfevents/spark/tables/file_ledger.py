@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark import ledger
-from airflow_provider_sfevents.spark.publish import Mark
+from airflow_provider_sfevents.spark.tables import ledger
+from airflow_provider_sfevents.spark.tables.file_moves import Mark
 from airflow_provider_sfevents.spark.tables.statements import text
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sfevents.spark.ledger import LedgerRow, LedgerView
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
 logger = logging.getLogger(__name__)
 

@@ -25,14 +25,15 @@ from urllib.parse import unquote
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, StagingError
-from airflow_provider_sfevents.spark import envelope, publish
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.tables import file_moves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.hadoop_files import Files
     from airflow_provider_sfevents.spark.tables.interface import Attempt
 
 FOLDER = "_foreign"
@@ -88,26 +89,26 @@ class ForeignFiles:
         self._root = root
         self._can_replace = can_replace
 
-    def replacements(self, attempt: Attempt) -> tuple[publish.Replacement, ...]:
+    def replacements(self, attempt: Attempt) -> tuple[file_moves.Replacement, ...]:
         """Write files that hold rows of the attempt's batch anew without them, beside the tables.
 
         :raises NotLanded: such a file cannot be replaced; nothing has been changed.
         """
         batch_id = attempt.landed.batch_id
-        moves = publish.plan_moves(attempt.written, batch_id)
+        moves = file_moves.plan_moves(attempt.written, batch_id)
         rows = {move.target: attempt.written[move.source] for move in moves}
         folders = {_folder(path) for path in (*rows, *(attempt.before or ()))}
         standing = {folder: self._names(folder) for folder in sorted(folders)}
         there = {path: n for path, n in rows.items() if _name(path) in standing[_folder(path)]}
         row_counts = self._row_counts(there)
         changed = [path for path, number in there.items() if row_counts.get(path, number) != number]
-        made: list[publish.Replacement] = []
+        made: list[file_moves.Replacement] = []
         for folder in folders_in_doubt(standing, attempt.before, changed):
             for path, found in self._found(folder, batch_id):
                 source = f"{FOLDER}/{len(made)}"
                 kept = self._written_anew(path, found, batch_id, f"{attempt.folder}/{source}")
                 part = f"{source}/{kept}" if kept else ""
-                made.append(publish.Replacement(path=path, source=part, rows=found.rows))
+                made.append(file_moves.Replacement(path=path, source=part, rows=found.rows))
         return tuple(made)
 
     def _names(self, folder: str) -> list[str]:
@@ -131,7 +132,7 @@ class ForeignFiles:
         """Files of others that hold rows of the batch."""
         from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
 
-        own_name = publish.names_of(batch_id)
+        own_name = file_moves.names_of(batch_id)
         rows = self._spark.read.schema(f"{envelope.BATCH_ID} string").parquet(self._url(folder))
         is_own = F.col(envelope.BATCH_ID).eqNullSafe(F.lit(batch_id))
         per_file = rows.groupBy(F.col("_metadata.file_name").alias("name")).agg(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from airflow_provider_sfevents.spark.landing_steps import Step
-    from airflow_provider_sfevents.spark.ledger import LedgerRow, LedgerView
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
 Standing = dict[str, frozenset[str]]
 """What of a table may hold rows of other batches: names of files by folder, or the table's version. Empty: nothing does. Equal: nothing

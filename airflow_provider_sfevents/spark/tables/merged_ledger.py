@@ -14,9 +14,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark import ledger
-from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.tables import iceberg, naming, statements
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables import iceberg, ledger, naming, statements
 from airflow_provider_sfevents.spark.tables.conflicts import java_text, retry_conflicts
 from airflow_provider_sfevents.spark.tables.statements import text
 from airflow_provider_sfevents.spark.tables.table_options import event_properties
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sfevents.spark.ledger import LedgerRow, LedgerView
     from airflow_provider_sfevents.spark.tables.interface import Dialect
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
 _SOURCE = "sfevents_ledger"
 _PROPERTIES = {naming.ICEBERG: iceberg.PROPERTIES}

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, StagingError
-from airflow_provider_sfevents.spark import envelope, landing_steps, publish
-from airflow_provider_sfevents.spark.fieldtypes import quoted
-from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables import file_moves, statements
 from airflow_provider_sfevents.spark.tables.conflicts import T, retry_conflicts
 from airflow_provider_sfevents.spark.tables.merged_ledger import MergedLedger
 from airflow_provider_sfevents.spark.tables.projection import taken
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from airflow_provider_sfevents.spark.hadoop import Files
-    from airflow_provider_sfevents.spark.ledger import LedgerRow
+    from airflow_provider_sfevents.spark.hadoop_files import Files
     from airflow_provider_sfevents.spark.tables.interface import Attempt, Dialect, Standing
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +105,7 @@ class MergedTables:
 
     def publish(self, attempt: Attempt) -> None:
         landed = attempt.landed
-        dates = publish.dates_of(attempt.written)
+        dates = file_moves.dates_of(attempt.written)
         for table in dates:
             # All tables before the first commit: whoever may not make them should find out while nothing can be seen.
             self._again(partial(self._make_ready, table, attempt.schemas[table]))
@@ -310,14 +311,14 @@ class MergedTables:
 
 def _rows_of(table: str, attempt: Attempt) -> int:
     written = attempt.written.items()
-    return sum(rows for path, rows in written if publish.table_of(path) == table)
+    return sum(rows for path, rows in written if file_moves.table_of(path) == table)
 
 
 def _dates_within(table: str, attempt: Attempt) -> set[str] | None:
     """Dates on which rows of the batch may be in a table, its own included; None: any. Catalogs may give names in lower case."""
     if attempt.dates is None:
         return None
-    known = (attempt.dates, publish.dates_of(attempt.written))
+    known = (attempt.dates, file_moves.dates_of(attempt.written))
     return {
         date
         for by_table in known

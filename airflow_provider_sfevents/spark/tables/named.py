@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import delta, iceberg, naming
 from airflow_provider_sfevents.spark.tables.table_options import event_properties, layout_sql
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import envelope, publish
-from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.tables import file_moves, naming
 from airflow_provider_sfevents.spark.tables.file_ledger import FileLedger
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from airflow_provider_sfevents.spark.hadoop import Files
-    from airflow_provider_sfevents.spark.ledger import LedgerRow
+    from airflow_provider_sfevents.spark.hadoop_files import Files
     from airflow_provider_sfevents.spark.tables.interface import Attempt, Standing
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class ParquetTables:
         """Names of the files of other batches, by folder."""
         folders = [f"{self.label(table)}/{envelope.EVENT_DATE}={date}" for date in dates]
         found = {folder: self._files.names(folder) for folder in folders}
-        own = publish.names_of(batch_id)
+        own = file_moves.names_of(batch_id)
         others = {
             folder: frozenset(
                 name for name in names if name.endswith(".parquet") and not own.fullmatch(name)
@@ -84,19 +84,19 @@ class ParquetTables:
         return self.spark.read.schema(columns).parquet(*standing)
 
     def files(self, written: Iterable[str], batch_id: str) -> tuple[str, ...]:
-        return tuple(move.target for move in publish.plan_moves(written, batch_id))
+        return tuple(move.target for move in file_moves.plan_moves(written, batch_id))
 
     def publish(self, attempt: Attempt) -> None:
-        replacements: tuple[publish.Replacement, ...] = ()
+        replacements: tuple[file_moves.Replacement, ...] = ()
         if attempt.left_overs:
             can_replace = naming.renames_in_one_step(self.root)
             foreign = ForeignFiles(self.spark, self._files, self.root, can_replace=can_replace)
             replacements = foreign.replacements(attempt)
-        publish.publish(
+        file_moves.publish(
             self._files,
             self.root,
             attempt.folder,
-            publish.plan_moves(attempt.written, attempt.landed.batch_id),
+            file_moves.plan_moves(attempt.written, attempt.landed.batch_id),
             lambda: self._files.walk(self.root) if attempt.left_overs else (),
             replacements,
             self.ledger.mark(attempt.landed),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.schema.field_types import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import envelope
-from airflow_provider_sfevents.spark.fieldtypes import quoted
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.field_types import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import naming
 
 if TYPE_CHECKING:

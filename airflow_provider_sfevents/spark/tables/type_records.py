@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from airflow_provider_sfevents.spark.plan import nothing_recorded
-from airflow_provider_sfevents.spark.recorded import Recorded
+from airflow_provider_sfevents.spark.schema.event_columns import nothing_recorded
+from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from airflow_provider_sfevents.spark.evolution import Evolution
-    from airflow_provider_sfevents.spark.hadoop import Files
+    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.schema.evolution import Evolution
 
 TYPES = "_types"
 

@@ -13,7 +13,7 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark import envelope
+from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.plan import Part, TableReport, ideal_files
 

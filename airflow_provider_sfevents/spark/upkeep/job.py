@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.spark import envelope, ledger
-from airflow_provider_sfevents.spark.applying.places import STATE_TABLES
 from airflow_provider_sfevents.spark.changes import tables as state_tables
-from airflow_provider_sfevents.spark.hadoop import Files
+from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES
+from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing_steps import no_step
-from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.tables import ledger, naming
 from airflow_provider_sfevents.spark.tables.conflicts import ConflictsError, retry_conflicts
 from airflow_provider_sfevents.spark.tables.named import Named
 from airflow_provider_sfevents.spark.tables.opening import open_format

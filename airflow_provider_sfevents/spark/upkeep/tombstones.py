@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark.applying.frames import collected
-from airflow_provider_sfevents.spark.applying.places import ENTITIES, RESYNC, TOMBSTONES
 from airflow_provider_sfevents.spark.changes.tables import COMMITTED_AT, READ_AT
 from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
+from airflow_provider_sfevents.spark.current_state.frames import collected
+from airflow_provider_sfevents.spark.current_state.state_tables import ENTITIES, RESYNC, TOMBSTONES
 from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
 from airflow_provider_sfevents.spark.tables.statements import text
 

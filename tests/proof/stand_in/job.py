@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark import landing_steps, publish
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> None:
 
 
 def land(manifest: Manifest, batch: Path, root: Path) -> Receipt:
-    attempt = root / publish.LANDING / manifest.batch_id / uuid4().hex
+    attempt = root / file_moves.LANDING / manifest.batch_id / uuid4().hex
     steps.reached(landing_steps.FOLDER, manifest.batch_id)
     if other := _other_form(manifest, root):
         return other
@@ -54,7 +55,7 @@ def land(manifest: Manifest, batch: Path, root: Path) -> Receipt:
     for number, part in enumerate(manifest.parts):
         fresh = _fresh(batch, part, manifest, seen)
         if fresh.num_rows:
-            name = publish.file_name(manifest.batch_id, number)
+            name = file_moves.file_name(manifest.batch_id, number)
             pq.write_table(fresh, attempt / name)
             rows[name] = fresh.num_rows
     _publish(manifest, attempt, root, rows)

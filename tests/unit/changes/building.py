@@ -10,7 +10,7 @@ from airflow_provider_sfevents.spark.changes.fields import Layout
 from airflow_provider_sfevents.spark.changes.marks import Mark, Reason, cause
 from airflow_provider_sfevents.spark.changes.order import Order
 from airflow_provider_sfevents.spark.changes.record import State
-from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_sfevents.spark.changes.fields import Layout, Problem, updated
-from airflow_provider_sfevents.spark.fieldtypes import Column, FieldType
+from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
 from tests.unit.changes.building import LAYOUT, TEXT, change, there
 
 ACME = {"FirstName": None, "LastName": None, "Name": "Acme"}

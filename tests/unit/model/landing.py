@@ -1,4 +1,4 @@
-"""A Spark job, effect by effect, in the order of `spark.landing` and `spark.publish`.
+"""A Spark job, effect by effect, in the order of `spark.landing` and `spark.tables.file_moves`.
 
 Renames are atomic, as on disks and HDFS. With one staging area a batch has one permanent manifest.
 Then the fence finds nothing and is not asked, and an effect in the attempt's own folder is one step
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.spark import fence
+from airflow_provider_sfevents.spark.landing import fence
 from tests.unit.model import rules as broken, written
 from tests.unit.model.world import File, Job, World, landed, manifest
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_sfevents.spark import publish
-from airflow_provider_sfevents.spark.identities import repetitions
+from airflow_provider_sfevents.spark.landing.deduplicate import repetitions
+from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.unit.model.world import File, Mark, landed, manifest, places, remember
 
@@ -35,7 +35,7 @@ def files_of(
             batch.batch_id,
             written[move.source],
         )
-        for move in publish.plan_moves(written, batch.batch_id)
+        for move in file_moves.plan_moves(written, batch.batch_id)
     )
 
 
@@ -43,8 +43,8 @@ def files_of(
 def left_overs(
     standing: tuple[str, ...], targets: tuple[str, ...], batch_id: str
 ) -> tuple[str, ...]:
-    moves = [publish.Move(source="", target=target) for target in targets]
-    return publish.left_overs(standing, moves, batch_id)
+    moves = [file_moves.Move(source="", target=target) for target in targets]
+    return file_moves.left_overs(standing, moves, batch_id)
 
 
 @remember

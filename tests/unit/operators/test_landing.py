@@ -17,8 +17,8 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.operators import landing
 from airflow_provider_sfevents.spark import land
-from airflow_provider_sfevents.spark.landing import Order
-from airflow_provider_sfevents.spark.submitting import Way
+from airflow_provider_sfevents.spark.landing.land_batch import Order
+from airflow_provider_sfevents.submit.deploy_modes import Way
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
 

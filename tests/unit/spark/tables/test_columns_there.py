@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from airflow_provider_sfevents.spark.fieldtypes import FieldType
+from airflow_provider_sfevents.spark.schema.field_types import FieldType
 from airflow_provider_sfevents.spark.tables.columns_there import field_type
 
 LONGS = FieldType(kind="array", item=FieldType(kind="long"))

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark import ledger
+from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.file_ledger import fold
-from tests.unit.spark.test_ledger import ROW
+from tests.unit.spark.tables.test_ledger import ROW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

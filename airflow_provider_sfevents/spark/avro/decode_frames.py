@@ -1,0 +1,87 @@
+"""Staged rows to decoded rows, or to those that do not decode, in the executors' Python."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.avro import executor_tasks
+from airflow_provider_sfevents.spark.avro.decoder_needs import (
+    ACCELERATOR,
+    DRIVER_NEEDS,
+    EXECUTORS_NEED,
+    PACKAGE,
+    check_needs,
+)
+from airflow_provider_sfevents.spark.avro.executor_decoder import is_this_python, lacking
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+
+def has_accelerator(spark: SparkSession) -> bool:
+    """Look, once for a batch, whether the executors' Python can decode, and has the accelerator; log it.
+
+    :raises ConfigurationError: a module that decoding needs is missing; in one line, with the remedy.
+    """
+    python, executors_lack = _looked(spark)
+    check_needs(driver_lacks=lacking(DRIVER_NEEDS), executors_lack=executors_lack, python=python)
+    accelerated = ACCELERATOR not in executors_lack
+    if accelerated:
+        logger.info("Decoding with %s; fastavro decides what it is not sure of.", ACCELERATOR)
+    else:
+        logger.info(
+            "Decoding with fastavro, event by event: the executors' Python (%s) has no %s, which is many times "
+            "faster. The extra `accelerator` of this package brings it.",
+            python,
+            ACCELERATOR,
+        )
+    return accelerated
+
+
+def decoded(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
+    """Decode rows of the task's one event type; what does not decode is left out.
+
+    :param rows: as staged.
+    :returns: the leading columns, those of the event type, and the raw payload on request.
+    """
+    (kind,) = task.types
+    columns = [f"{quoted(column.name)} {column.type.sql()}" for column in kind.columns]
+    raw = [f"{envelope.RAW_PAYLOAD} binary"] if task.keep_payload else []
+    sql = ", ".join([executor_tasks.LEADING_SQL, *columns, *raw])
+    return rows.mapInArrow(partial(executor_tasks.decoded, task), sql)
+
+
+def undecodable(rows: DataFrame, task: executor_tasks.Task) -> DataFrame:
+    """Keep the rows that do not decode, each with its raw payload and the reason.
+
+    :param rows: as staged, of any schema of the task.
+    """
+    return rows.mapInArrow(partial(executor_tasks.undecodable, task), executor_tasks.QUARANTINE_SQL)
+
+
+def _looked(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
+    """Path of an executor's Python, and what it lacks.
+
+    One is asked, not through Arrow, which it may lack; unless it is this very Python: to start another takes longer than a second.
+    """
+    names = (PACKAGE, *EXECUTORS_NEED, ACCELERATOR)
+
+    # A function within one travels as it is; another would be looked for in this package, which may be missing there.
+    def look(_: object) -> tuple[str, tuple[str, ...]]:
+        import sys
+        from importlib.util import find_spec
+
+        return sys.executable, tuple(name for name in names if find_spec(name) is None)
+
+    if spark.sparkContext.master.startswith("local") and is_this_python(
+        spark.sparkContext.pythonExec
+    ):
+        return look(None)
+    found: tuple[str, tuple[str, ...]] = spark.sparkContext.parallelize([None], 1).map(look).first()
+    return found

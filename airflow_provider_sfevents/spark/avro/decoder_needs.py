@@ -1,0 +1,53 @@
+"""What decoding needs of the driver's and the executors' Python. No I/O, no Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+ACCELERATOR = "pyruhvro"
+"""It decodes many times faster than fastavro, and decoding works without it."""
+PACKAGE = "airflow_provider_sfevents"
+DRIVER_NEEDS = ("pandas", "pyarrow")
+"""PySpark itself asks for both, wherever Arrow is used."""
+EXECUTORS_NEED = ("fastavro", "numpy", "pyarrow")
+
+
+def check_needs(
+    *, driver_lacks: Collection[str], executors_lack: Collection[str], python: str
+) -> None:
+    """Refuse a Spark that cannot decode, before an event is read.
+
+    :param driver_lacks: modules of `DRIVER_NEEDS`.
+    :param executors_lack: modules of `EXECUTORS_NEED`, and this package.
+    :param python: path of the executors' Python.
+    :raises ConfigurationError: a module is missing; in one line, with the remedy.
+    """
+    if driver_lacks:
+        raise ConfigurationError(
+            f"The driver's Python has no {' and no '.join(driver_lacks)}. Install them where spark-submit runs; in cluster "
+            'mode, in the image or environment that the driver gets (docs/spark.md, "On a cluster").'
+        )
+    if PACKAGE in executors_lack:
+        raise ConfigurationError(
+            f"The executors' Python ({python}) has no {PACKAGE}. Pass it along with --py-files: "
+            f"{PACKAGE}.submit.packaging.py_files(folder) makes the zip."
+        )
+    missing = wheels_missing(python, {*EXECUTORS_NEED} & {*executors_lack})
+    if missing:
+        raise ConfigurationError(missing)
+
+
+def wheels_missing(python: str, names: Collection[str]) -> str:
+    """What to do about modules that the executors' Python has not; empty where it has all."""
+    if not names:
+        return ""
+    return (
+        f"The executors' Python ({python}) has no {' and no '.join(sorted(names))}. Compiled wheels do not travel by --py-files: "
+        "install them on every node (in the image, in the cluster's environment), or ship an environment that has them with "
+        'spark.archives and PYSPARK_PYTHON (docs/spark.md, "On a cluster").'
+    )

@@ -1,0 +1,204 @@
+"""What runs on the executors: staged rows in, decoded rows or the undecodable ones out, as Arrow batches.
+
+Executors need this package (`--py-files` brings it), pyarrow, fastavro and numpy; no Airflow, no gRPC. Both functions here are
+deterministic: the same staged rows give the same result wherever and however often they run.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.avro.executor_decoder import check_wheels, payload_decoder
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.staging import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.avro.reference_decoder import Decoded, PayloadDecoder
+    from airflow_provider_sfevents.spark.schema.event_columns import EventType
+
+# What both functions pass through, and what they add, before the payload's own columns.
+_PASSED = (layout.EVENT_ID, layout.RECEIVED_AT, layout.REPLAY_ID, layout.SCHEMA_ID)
+LEADING_SQL = (
+    f"{envelope.EVENT_ID} string, {envelope.EVENT_TIME} timestamp, {envelope.RECEIVED_AT} timestamp, "
+    f"{envelope.REPLAY_ID} binary, {envelope.SCHEMA_ID} string, {envelope.ORDINAL} bigint, "
+    f"{envelope.EVENT_DATE} date, {envelope.SPLIT} int"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What an executor has to know.
+
+    :param types: event types to decode; rows of other types must not be among the input.
+    :param refused: reasons by schema id: these rows are undecodable as a whole.
+    :param names: event type by schema id.
+    :param first_ordinals: of each split of the batch, ascending.
+    :param left_out: ordinals of events to pass over as if they were not there.
+    :param accelerated: whether executors have the accelerator, which gives the same rows sooner.
+    """
+
+    types: tuple[EventType, ...]
+    refused: Mapping[str, str]
+    names: Mapping[str, str]
+    first_ordinals: tuple[int, ...]
+    keep_payload: bool = False
+    left_out: frozenset[int] = frozenset()
+    accelerated: bool = False
+
+
+def decoded(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decode the rows of the one event type of the task; what does not decode is left out."""
+    decode = _Decoding(task)
+    for batch in _wanted(task, batches):
+        for schema_id, rows in _by_schema(batch):
+            found = decode(schema_id, rows)
+            if len(found.rows):
+                kept = _taken(rows, found.rows)
+                raw = [kept.column(layout.PAYLOAD)] if task.keep_payload else []
+                yield _batch(
+                    [*_leading(kept, found.times, task.first_ordinals), *found.arrays, *raw],
+                    decode.names(schema_id),
+                )
+
+
+def undecodable(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Keep only the rows that `decoded` leaves out, each with its raw payload and the reason."""
+    import pyarrow as pa
+
+    decode = _Decoding(task)
+    for batch in _wanted(task, batches):
+        for schema_id, rows in _by_schema(batch):
+            reasons = decode.reasons(schema_id, rows)
+            if reasons:
+                bad = sorted(reasons)
+                kept = _taken(rows, bad)
+                said = [
+                    pa.array([task.names[schema_id]] * len(bad)),
+                    pa.array([reasons[index] for index in bad]),
+                ]
+                leading = _leading(kept, pa.nulls(len(bad), pa.int64()), task.first_ordinals)
+                yield _batch([*leading, *said, kept.column(layout.PAYLOAD)], QUARANTINE_NAMES)
+
+
+LEADING_NAMES = tuple(column.split()[0] for column in LEADING_SQL.split(", "))
+QUARANTINE_NAMES = (*LEADING_NAMES, envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
+QUARANTINE_SQL = f"{LEADING_SQL}, {envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
+
+
+class _Decoding:
+    """The decoders of one task, made when the first row asks for them."""
+
+    def __init__(self, task: Task) -> None:
+        check_wheels(accelerated=task.accelerated)
+        self._task = task
+        self._types = {schema_id: kind for kind in task.types for schema_id in kind.schemas}
+        self._decoders: dict[str, PayloadDecoder] = {}
+
+    def __call__(self, schema_id: str, rows: pa.RecordBatch) -> Decoded:
+        return self._decoder(schema_id)(rows.column(layout.PAYLOAD).to_pylist())
+
+    def reasons(self, schema_id: str, rows: pa.RecordBatch) -> dict[int, str]:
+        if schema_id in self._task.refused:
+            return dict.fromkeys(range(rows.num_rows), self._task.refused[schema_id])
+        return self(schema_id, rows).reasons
+
+    def names(self, schema_id: str) -> tuple[str, ...]:
+        own = tuple(column.name for column in self._types[schema_id].columns)
+        raw = [envelope.RAW_PAYLOAD] if self._task.keep_payload else []
+        return (*LEADING_NAMES, *own, *raw)
+
+    def _decoder(self, schema_id: str) -> PayloadDecoder:
+        if schema_id not in self._types:
+            raise StagingError(
+                f"A staged event names schema {schema_id!r}, which the manifest does not: the batch's files are not those the manifest "
+                "was written for. Nothing was landed. Run the task again: before Spark starts it reads the staged files through and "
+                "says what to do about a damaged one."
+            )
+        if schema_id not in self._decoders:
+            kind = self._types[schema_id]
+            self._decoders[schema_id] = payload_decoder(
+                kind.schemas[schema_id],
+                kind.columns_of(schema_id),
+                accelerated=self._task.accelerated,
+            )
+        return self._decoders[schema_id]
+
+
+def _wanted(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that are not to be left out; nearly always that is all, and then nothing is looked at."""
+    import pyarrow as pa
+
+    if not task.left_out:
+        yield from batches
+        return
+    for batch in batches:
+        ordinals = batch.column(layout.ORDINAL).to_pylist()
+        kept = [row for row, ordinal in enumerate(ordinals) if ordinal not in task.left_out]
+        if kept:
+            yield batch.take(pa.array(kept, pa.int64()))
+
+
+def _by_schema(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Split rows by schema; nearly always there is one, and then nothing is copied."""
+    import pyarrow.compute as pc
+
+    ids = batch.column(layout.SCHEMA_ID)
+    found = pc.unique(ids).to_pylist()
+    for schema_id in found:
+        yield schema_id, batch if len(found) == 1 else batch.filter(pc.equal(ids, schema_id))
+
+
+def _taken(rows: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return rows if len(indexes) == rows.num_rows else rows.take(pa.array(indexes, pa.int64()))
+
+
+def _leading(
+    rows: pa.RecordBatch, times: pa.Array, first_ordinals: Sequence[int]
+) -> list[pa.Array]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from airflow_provider_sfevents.spark.avro.arrow_columns import instants
+
+    when = instants(times)
+    received = rows.column(layout.RECEIVED_AT).cast(pa.timestamp("us", tz="UTC"))
+    passed = {name: rows.column(name) for name in _PASSED}
+    ordinals = rows.column(layout.ORDINAL)
+    return [
+        passed[layout.EVENT_ID],
+        when,
+        received,
+        passed[layout.REPLAY_ID],
+        passed[layout.SCHEMA_ID],
+        ordinals,
+        pc.coalesce(when, received).cast(pa.date32()),
+        _splits(ordinals, first_ordinals),
+    ]
+
+
+def _splits(ordinals: pa.Array, first_ordinals: Sequence[int]) -> pa.Array:
+    """Place of the split that each comes from; nearly always that is one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(ordinals)
+    first, last = (bisect_right(first_ordinals, bounds[end].as_py()) - 1 for end in ("min", "max"))
+    if first == last:
+        return pa.repeat(pa.scalar(first, pa.int32()), len(ordinals))
+    splits = [bisect_right(first_ordinals, ordinal) - 1 for ordinal in ordinals.to_pylist()]
+    return pa.array(splits, pa.int32())
+
+
+def _batch(arrays: list[pa.Array], names: Sequence[str]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))

@@ -1,0 +1,29 @@
+"""Applying change events to the records they changed, with Spark: `land_and_apply` and `resolve`. The rules are `spark.changes`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.spark.current_state.apply_job import land_and_apply
+    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOrder
+    from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
+
+__all__ = ["ApplyOrder", "land_and_apply", "resolve"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for only then."""
+    if name == "land_and_apply":
+        from airflow_provider_sfevents.spark.current_state import apply_job
+
+        return apply_job.land_and_apply
+    if name == "ApplyOrder":
+        from airflow_provider_sfevents.spark.current_state import current_state_options
+
+        return current_state_options.ApplyOrder
+    if name == "resolve":
+        from airflow_provider_sfevents.spark.current_state.snapshot import apply_snapshot
+
+        return apply_snapshot.resolve
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,188 @@
+"""Applying a landed batch: events are sorted, folded into records, and written table by table.
+
+The order of effects, each of which may be the last one before a kill: 1. the run takes the tables; 2. everything is read and decided, and
+outcomes are written into a folder of the run's own; 3. columns' types are recorded, tables made or widened; 4. one commit for each table,
+in the order of `changes.tables.APPLY_ORDER`; 5. the folder goes. A run after a job that died does all of it anew, and comes to the same
+end. Of two runs at once the earlier one gives way (`run`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import PositionConflict, StagingError
+from airflow_provider_sfevents.spark.changes.source import (
+    Admission,
+    Batch,
+    Source,
+    admit,
+    check_deletions,
+)
+from airflow_provider_sfevents.spark.changes.transactions import SILENCE
+from airflow_provider_sfevents.spark.current_state.apply_events import (
+    apply_events,
+    layout_of,
+    standing,
+)
+from airflow_provider_sfevents.spark.current_state.apply_run import begun
+from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
+from airflow_provider_sfevents.spark.current_state.event_rows import Reading
+from airflow_provider_sfevents.spark.current_state.landed_events import LandedEvents, entity_columns
+from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from airflow_provider_sfevents.spark.landing_steps import no_step
+from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.current_state.apply_run import Run
+    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOrder
+    from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
+    from airflow_provider_sfevents.spark.landing_steps import Step
+    from airflow_provider_sfevents.staging.manifest import Manifest
+
+    Act = Callable[[Run, Batch, Admission, ApplyOrder], dict[str, int]]
+
+logger = logging.getLogger(__name__)
+
+_PLANS = 10
+
+
+def apply_batch(
+    spark: SparkSession, order: ApplyOrder, landed: LandedBatch, step: Step = no_step
+) -> dict[str, int]:
+    """Apply a batch that has just landed to the current-state tables; again, and nothing changes.
+
+    :param step: called before and after each commit; killers and twins of tests come in there.
+    :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`, `contained`), how many are `held`, and how many
+        records and entities are marked now.
+    :raises PositionConflict: the tables are fed by another source, batches before this one are missing, or another job is at work.
+    :raises StagingError: the batch is not whole.
+    :raises ConfigurationError: something that was asked for cannot be.
+    """
+    batch = batch_of(landed.staged.manifest)
+    return _planned(spark, order, batch, step, partial(_applied, landed))
+
+
+def settle(
+    spark: SparkSession, order: ApplyOrder, manifest: Manifest, step: Step = no_step
+) -> dict[str, int]:
+    """Release what a batch left held, since silence came after it; no event is read.
+
+    As of `apply_batch` otherwise.
+    """
+    return _planned(spark, order, batch_of(manifest), step, _settled)
+
+
+def _planned(
+    spark: SparkSession, order: ApplyOrder, batch: Batch, step: Step, act: Act
+) -> dict[str, int]:
+    """Run, and once more from the start where another job has recorded columns meanwhile."""
+    began = time.monotonic()
+    state = open_state(
+        spark,
+        order.current_state,
+        order.table_format,
+        order.landing_folder,
+        row_changes=order.row_changes,
+    )
+    for _ in range(_PLANS):
+        try:
+            with begun(
+                state,
+                deletions=order.deletions,
+                new_entities=order.new_entities,
+                history=order.history,
+                step=step,
+            ) as run:
+                progress = progress_of(run.progress)
+                admission = admit(progress, batch)
+                check_deletions(progress, run.deletions)
+                counts = act(run, batch, admission, order)
+        except ColumnsMoved as moved:
+            logger.info("%s The batch is planned anew.", moved)
+            state.types = TypeRecords(state.files, state.root)
+        else:
+            said = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+            logger.info(
+                "Batch %s applied in %.1f s: %s.",
+                f"{batch.epoch}-{batch.sequence}",
+                time.monotonic() - began,
+                said or "nothing to do",
+            )
+            return counts
+    raise StagingError(
+        f"The columns of the tables of {order.current_state} kept being recorded anew by other jobs. Run the task again; one job at a time "
+        "may write them."
+    )
+
+
+def batch_of(manifest: Manifest) -> Batch:
+    """What a manifest says that matters to apply."""
+    return Batch(
+        source=Source(org_id=manifest.org_id, consumer=manifest.consumer, topic=manifest.topic),
+        epoch=manifest.epoch,
+        sequence=manifest.sequence,
+        start=manifest.start,
+        end=manifest.end or manifest.start,
+        ended_by=manifest.ended_by,
+        opened_at=datetime.fromisoformat(manifest.created_at),
+        losses=tuple(
+            f"events after {one.after or 'the beginning'} may be lost: {one.why}"
+            for one in manifest.losses
+        ),
+    )
+
+
+def _applied(
+    landed: LandedBatch, run: Run, batch: Batch, admission: Admission, order: ApplyOrder
+) -> dict[str, int]:
+    if admission.kind == "again":
+        return standing(run, batch)
+    state = run.state
+    columns = entity_columns(state, landed, order.on_type_change)
+    reading = Reading(generation=admission.generation, sequence=batch.sequence)
+    events = LandedEvents(state, landed, reading, columns.ways)
+    number = landed.staged.manifest.events
+    arrived = Arrived(state, events.sources(), number, f"{run.folder}/arrived")
+    layouts = {name: layout_of(one.after.columns) for name, one in columns.evolutions.items()}
+    return apply_events(
+        run,
+        batch,
+        admission,
+        arrived,
+        layouts,
+        before=partial(state.types.keep, columns.evolutions),
+    )
+
+
+def _settled(run: Run, batch: Batch, admission: Admission, _order: ApplyOrder) -> dict[str, int]:
+    """Release what the batch left held: silence came after it.
+
+    :raises PositionConflict: the batch has not been applied.
+    """
+    progress = progress_of(run.progress)
+    if progress is None or admission.kind != "again":
+        raise PositionConflict(
+            f"Batch {batch.epoch}-{batch.sequence} of {batch.source} has not been applied yet, so nothing of it can be held. Apply it first."
+        )
+    if (progress.epoch, progress.sequence) != (batch.epoch, batch.sequence):
+        return standing(run, batch)
+    silent = Batch(
+        source=batch.source,
+        epoch=batch.epoch,
+        sequence=batch.sequence,
+        start=progress.end,
+        end=progress.end,
+        ended_by=SILENCE,
+        opened_at=batch.opened_at,
+    )
+    again = Admission(kind="next", generation=progress.generation)
+    nothing = Arrived(run.state, [], 0, f"{run.folder}/arrived")
+    return apply_events(run, silent, again, nothing, {})

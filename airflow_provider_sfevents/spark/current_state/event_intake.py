@@ -1,0 +1,294 @@
+"""The events of a run: those that arrived, those held from before, repeats out; and what is to be remembered of them.
+
+Values of many events stay where they are: in files of the run, and in the table of held ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes.transactions import SEEN_FOR
+from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
+from airflow_provider_sfevents.spark.current_state.event_order import (
+    ANSWER_SQL,
+    answered,
+    in_task,
+    of_rows,
+)
+from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL
+from airflow_provider_sfevents.spark.current_state.frames import FEW, collected, local_rows, once
+from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
+from airflow_provider_sfevents.spark.schema.envelope import GONE
+from airflow_provider_sfevents.spark.tables.statements import text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from airflow_provider_sfevents.spark.changes.order import Order
+    from airflow_provider_sfevents.spark.changes.source import Batch
+    from airflow_provider_sfevents.spark.current_state.apply_run import Run
+    from airflow_provider_sfevents.spark.current_state.event_order import Ordered
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
+
+_ORDER = ("event_generation", "event_sequence", "event_ordinal")
+_BATCH = _ORDER[:2]
+_PLACE = f"struct({', '.join(_ORDER)})"
+_SWEEP_EVERY = 10
+_LIGHT = (
+    *_ORDER,
+    "entity_name",
+    "change_type",
+    "record_ids",
+    "transaction_key",
+    "sequence_number",
+    "committed_at",
+    "event_identity",
+    "CASE WHEN is_wide THEN event_text END AS event_text",
+)
+_SEEN = dict(zip(_ORDER, ("seen_generation", "seen_sequence", "seen_ordinal"), strict=True))
+_NEW = dict.fromkeys(_SEEN.values())
+_MET_SQL = ", ".join(("event_identity string", *(f"{name} bigint" for name in _SEEN.values())))
+
+IN_DRIVER = 10_000
+"""So many events the driver puts in order by itself."""
+
+
+Find = Callable[[frozenset[int]], "DataFrame"]
+"""Finds events (`EVENTS_SQL`) but for those of these ordinals, which are known already."""
+
+
+class Arrived:
+    """A batch's own events, read once, and those held from before.
+
+    Each of the many plans that events are part of would read them anew otherwise.
+
+    :param state: the tables that they go to.
+    :param sources: the places where the batch's own may be, each asked for the events whose ordinals
+        it is not given; the usual place first. The others are not asked once all events are found.
+    :param number: how many there are of the batch's own.
+    :param folder: URL of the folder for files of many events; not there yet.
+    :param few: so many are few, held ones among them: the driver has their values.
+    :param in_driver: so many the driver puts in order by itself; more than that a task does.
+    """
+
+    def __init__(
+        self,
+        state: StateTables,
+        sources: Sequence[Find],
+        number: int,
+        folder: str,
+        few: int = FEW,
+        in_driver: int = IN_DRIVER,
+    ) -> None:
+        self._spark = state.spark
+        self._state = state
+        self._sources = sources
+        self._number = number
+        self._folder = folder
+        self._few = few
+        self._in_driver = in_driver
+        self.few = True
+        self.own = self.held = local_rows(state.spark, [], EVENTS_SQL)
+        self.met = local_rows(state.spark, [], _MET_SQL)
+        """Identities of the events that have been seen, each with its first order."""
+
+    @property
+    def rows(self) -> DataFrame:
+        return self.own.unionByName(self.held)
+
+    def look(self, place: tuple[int, int], ended_by: str) -> Ordered:
+        """Read the events, and put them in order.
+
+        :param place: generation and sequence of the batch.
+        :raises StagingError: some are not there.
+        """
+        held = self._state.rows(state_tables.HELD, EVENTS_SQL, pinned=True)
+        if self._number:
+            # A job that died may have left the batch's own there, too.
+            held = held.where(f"struct({', '.join(_BATCH)}) <> {_literal(place)}")
+        total = self._number + held.count()
+        self.few = total <= self._few
+        self.own = self._found()
+        self.held = once(self._spark, held, "", few=True) if self.few else held
+        light = self.own.selectExpr(*_LIGHT, "true AS is_own").unionAll(
+            self.held.selectExpr(*_LIGHT, "false AS is_own")
+        )
+        seen = self._state.rows(state_tables.SEEN, tables.SEEN_SQL, pinned=True)
+        if self.few:
+            return self._ordered_here(light, seen, ended_by)
+        first = f"min(struct({', '.join(_ORDER)})) AS first"
+        self.met = (
+            seen.join(light.select("event_identity").distinct(), "event_identity", "left_semi")
+            .groupBy("event_identity")
+            .agg(_expression(first))
+            .selectExpr("event_identity", *(f"first.{a} AS {b}" for a, b in _SEEN.items()))
+        )
+        joined = light.join(self.met, "event_identity", "left")
+        if total <= self._in_driver:
+            return of_rows(collected(joined), ended_by)
+        answer = joined.repartition(1).mapInArrow(partial(in_task, ended_by), ANSWER_SQL)
+        return answered(bytes(answer.collect()[0][0]))
+
+    def _found(self) -> DataFrame:
+        """The batch's own events, from wherever they are."""
+        found: list[DataFrame] = []
+        number = 0
+        for at, find in enumerate(self._sources):
+            if number == self._number:
+                break
+            known = frozenset(
+                row["event_ordinal"]
+                for one in found
+                for row in collected(one.select("event_ordinal"))
+            )
+            rows = once(self._spark, find(known), f"{self._folder}/{at}", few=self.few)
+            number += rows.count()
+            found.append(rows)
+        if number != self._number:
+            raise StagingError(
+                f"The batch has {counted(self._number, 'event')}, and {number} were found in the event tables and the staged files: rows "
+                "changed meanwhile. Nothing was applied. Run the task again."
+            )
+        return reduce(lambda one, other: one.unionAll(other), found) if found else self.own
+
+    def _ordered_here(self, light: DataFrame, seen: DataFrame, ended_by: str) -> Ordered:
+        rows = collected(light)
+        asked = sorted({row["event_identity"] for row in rows if row["event_identity"]})
+        found: dict[str, Order] = {}
+        if asked:
+            met = seen.where(f"event_identity IN ({', '.join(map(text, asked))})")
+            for row in collected(met.select("event_identity", *_ORDER)):
+                order = order_of(row, "event")
+                found[row["event_identity"]] = min(order, found.get(row["event_identity"], order))
+        parts = {one: order_parts(order, "seen") for one, order in found.items()}
+        self.met = local_rows(
+            self._spark, [{"event_identity": one, **parts[one]} for one in parts], _MET_SQL
+        )
+        return of_rows(
+            ({**row, **parts.get(row["event_identity"], _NEW)} for row in rows), ended_by
+        )
+
+
+def _expression(sql: str) -> Column:
+    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+    return F.expr(sql)
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The records of an entity that events name.
+
+    :param rows: `record_id`, once each, and `event_texts`.
+    :param ids: of the records, where they are few.
+    """
+
+    rows: DataFrame
+    ids: tuple[str, ...] | None
+
+
+class Released:
+    """The events that are applied or kept now.
+
+    :param rows: of `EVENTS_SQL`.
+    """
+
+    def __init__(self, run: Run, rows: DataFrame, *, few: bool) -> None:
+        self._run = run
+        self.rows = rows
+        self.few = few
+
+    def touched(self, entity: str) -> Touched:
+        if not self.few:
+            events = self.rows.where(f"entity_name = {text(entity)}")
+            named = events.selectExpr("explode(named_ids) AS record_id", "event_text")
+            listed = named.groupBy("record_id").agg({"event_text": "collect_list"})
+            return Touched(listed.toDF("record_id", "event_texts"), None)
+        texts = self._texts.get(entity, {})
+        rows = [{"record_id": one, "event_texts": said} for one, said in texts.items()]
+        local = local_rows(
+            self._run.state.spark, rows, "record_id string, event_texts array<string>"
+        )
+        return Touched(local, tuple(texts) if len(texts) <= FEW else None)
+
+    @cached_property
+    def _texts(self) -> dict[str, dict[str, list[str]]]:
+        """Events of records, by entity and record."""
+        found: dict[str, dict[str, list[str]]] = {}
+        for row in collected(self.rows.select("entity_name", "named_ids", "event_text")):
+            for one in row["named_ids"]:
+                found.setdefault(row["entity_name"], {}).setdefault(one, []).append(
+                    row["event_text"]
+                )
+        return found
+
+
+def released_events(run: Run, arrived: Arrived, order: Ordered) -> Released:
+    """Leave out repeats and what is held from now on."""
+    rows = _news(run, arrived.rows, order)
+    if order.hold_from is not None:
+        rows = rows.where(f"{_PLACE} < {_literal(order.hold_from)}")
+    return Released(run, rows, few=arrived.few)
+
+
+def _news(run: Run, events: DataFrame, order: Ordered) -> DataFrame:
+    """Events without repeats."""
+    if not order.repeats:
+        return events
+    rows = _orders(run, order.repeats)
+    return events.join(rows, list(_ORDER), "left_anti").select(*events.columns)
+
+
+def _orders(run: Run, orders: Iterable[Order]) -> DataFrame:
+    columns = ", ".join(f"{name} bigint" for name in _ORDER)
+    return local_rows(run.state.spark, [order_parts(one, "event") for one in orders], columns)
+
+
+def _literal(order: Sequence[int]) -> str:
+    return f"struct({', '.join(f'{part}L' for part in order)})"
+
+
+def see(run: Run, batch: Batch, released: Released, arrived: Arrived) -> None:
+    """Remember the identities of what is applied or kept now, and forget those that are old enough.
+
+    They are appended, since it is known that they are not there. A twin's are the same: the least order counts.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = released.rows.where("event_identity <> ''")
+    rows = rows.join(arrived.met.select("event_identity"), "event_identity", "left_anti")
+    rows = rows.select("event_identity", *_ORDER, F.lit(batch.opened_at).alias("seen_at"))
+    run.append(state_tables.SEEN, rows)
+    if batch.sequence % _SWEEP_EVERY == 0:
+        over = [{"seen_at": batch.opened_at - SEEN_FOR}]
+        run.merge(
+            state_tables.SEEN,
+            local_rows(run.state.spark, over, "seen_at timestamp"),
+            state_merges.forget,
+        )
+
+
+def holding(run: Run, arrived: Arrived, order: Ordered) -> Callable[[], None]:
+    """Make what adds to the table of held events those that are new there, and removes the released ones."""
+    names = [column.split()[0] for column in EVENTS_SQL.split(", ")]
+    own = arrived.own.where("false")
+    gone = arrived.held.select(*_ORDER)
+    if order.hold_from is not None:
+        waits = f"{_PLACE} >= {_literal(order.hold_from)}"
+        own = _news(run, arrived.own, order).where(waits)
+        gone = gone.join(_news(run, gone.where(waits), order), list(_ORDER), "left_anti")
+    # Read first: a MERGE whose source reads its own target is more than Spark can plan for Iceberg.
+    gone = once(run.state.spark, gone, f"{run.folder}/released", few=arrived.few)
+    source = own.selectExpr("*", f"false AS {GONE}").unionByName(
+        gone.selectExpr("*", f"true AS {GONE}"), allowMissingColumns=True
+    )
+    statement = partial(state_merges.merge, keys=_ORDER, columns=names, removes=True)
+    return partial(run.merge, state_tables.HELD, source, statement)

@@ -1,0 +1,96 @@
+"""Order of a run's events: repeats, the open transaction, and the summary that the batch's plan is made from. No I/O, no Spark.
+
+It needs what identifies events, and values of those alone that are about an entity as a whole. Of few
+events the driver decides by itself; of many a task does (`in_task`), so that the driver gets one answer
+and the orders of repeats, however many events there are.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.changes.plan import Summary, summarised
+from airflow_provider_sfevents.spark.changes.transactions import sort
+from airflow_provider_sfevents.spark.current_state.event_rows import light
+from airflow_provider_sfevents.spark.current_state.state_rows import order_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.order import Order
+
+ANSWER_SQL = "answer binary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordered:
+    """The events of a run, sorted.
+
+    :param repeats: orders of events that were seen before.
+    :param hold_from: order of the first event that waits for the next batch; None: none waits.
+    :param held: how many wait; `added` of them are the batch's own.
+    :param gone: how many were held before and do not wait any more.
+    :param identified: whether an event that is released has an identity.
+    """
+
+    summary: Summary
+    repeats: tuple[Order, ...]
+    hold_from: Order | None
+    held: int
+    added: int
+    gone: int
+    identified: bool
+
+
+def ordered(
+    held: Sequence[Change], arrived: Sequence[Change], seen: Mapping[str, Order], ended_by: str
+) -> Ordered:
+    """Sort the events of a run (`transactions.sort`), and make their summary."""
+    ready = sort(held, arrived, seen, ended_by)
+    own = {one.order for one in arrived}
+    added = sum(one.order in own for one in ready.held)
+    return Ordered(
+        summary=summarised(arrived, ready),
+        repeats=tuple(one.order for one in ready.repeats),
+        hold_from=ready.held[0].order if ready.held else None,
+        held=len(ready.held),
+        added=added,
+        gone=len(held) - (len(ready.held) - added),
+        identified=any(one.identity for one in ready.released),
+    )
+
+
+def of_rows(rows: Iterable[Mapping[str, object]], ended_by: str) -> Ordered:
+    """Sort events by their rows.
+
+    :param rows: what `light` reads; `is_own`: the event is the batch's own; and the order at which its
+        identity was seen first (`seen_generation` and so on), null for one that is new.
+    """
+    held: list[Change] = []
+    arrived: list[Change] = []
+    seen: dict[str, Order] = {}
+    for row in rows:
+        change = light(row)
+        (arrived if row["is_own"] else held).append(change)
+        if row["seen_generation"] is not None:
+            seen[change.identity] = order_of(row, "seen")
+    return ordered(held, arrived, seen, ended_by)
+
+
+def in_task(ended_by: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Sort all events of a run in one task; the answer is one row."""
+    import pyarrow as pa
+
+    found = of_rows((row for batch in batches for row in batch.to_pylist()), ended_by)
+    yield pa.RecordBatch.from_pydict({"answer": pa.array([pickle.dumps(found)], pa.binary())})
+
+
+def answered(answer: bytes) -> Ordered:
+    """Read what `in_task` answered."""
+    found: Ordered = pickle.loads(answer)  # noqa: S301 - a task of this very job wrote it
+    return found

@@ -1,0 +1,280 @@
+"""Rows of event tables and of their quarantine as the rules' events: what executors make of them, and what the driver looks at.
+
+An event travels as text (`serial`), so that all entities' events are rows of one form, whatever their columns.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.avro.decode import HEADER
+from airflow_provider_sfevents.spark.changes import serial, tables
+from airflow_provider_sfevents.spark.changes.event import Change
+from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.current_state.state_rows import order_of, order_parts
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.field_types import quoted, without_logical_types
+from airflow_provider_sfevents.staging.payload_bounds import is_bounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.current_state.value_translation import Translation
+    from airflow_provider_sfevents.spark.schema.field_types import Column
+
+QUARANTINED_SQL = (
+    f"{envelope.ORDINAL} bigint, {envelope.RECEIVED_AT} timestamp, {envelope.SCHEMA_ID} string, "
+    f"{envelope.EVENT_TYPE} string, {envelope.REASON} string, {envelope.RAW_PAYLOAD} binary"
+)
+"""What `undecodable_events` needs of the quarantine."""
+EVENTS_SQL = tables.HELD_SQL
+_EVENT_TYPE = re.compile(r"(.+?)(__)?ChangeEvent")
+_RECORD = re.compile(r"[A-Za-z0-9]{15}(?:[A-Za-z0-9]{3})?|[A-Za-z0-9]{3,15}\*|", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Where a batch's events stand."""
+
+    generation: int
+    sequence: int
+
+    def order(self, ordinal: int) -> Order:
+        return Order(self.generation, self.sequence, ordinal)
+
+
+def entity_of(event_type: str) -> str:
+    """The object that an event type is about: `Account` of `AccountChangeEvent`, `Parcel__c` of `Parcel__ChangeEvent`.
+
+    Empty for a type that is no change event's.
+    """
+    found = _EVENT_TYPE.fullmatch(event_type)
+    return "" if found is None else f"{found[1]}__c" if found[2] else found[1]
+
+
+def decoded_events(
+    reading: Reading, entity: str, way: Translation, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of one event type's table to events.
+
+    :param batches: `event_columns`.
+    """
+    for batch in batches:
+        names = (envelope.ORDINAL, envelope.RECEIVED_AT, envelope.SCHEMA_ID, HEADER)
+        ordinals, received, schemas, headers = (batch.column(one).to_pylist() for one in names)
+        values = _values(batch, schemas, way)
+        yield _batch(
+            [
+                _change(
+                    reading.order(ordinals[at]),
+                    entity,
+                    headers[at],
+                    values[at],
+                    received[at],
+                    way.refused.get(schemas[at], ""),
+                )
+                for at in range(batch.num_rows)
+            ]
+        )
+
+
+def undecodable_events(
+    reading: Reading,
+    schemas: Mapping[str, str],
+    left_out: AbstractSet[int],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Rows of quarantine to events that count for nothing but say, where it can be read, of which record they are.
+
+    :param schemas: JSON by id.
+    :param left_out: ordinals of events to pass over.
+    """
+    headers = _Headers(schemas)
+    for batch in batches:
+        yield _batch(
+            [
+                _broken(reading, row, headers(row[envelope.SCHEMA_ID], row[envelope.RAW_PAYLOAD]))
+                for row in batch.to_pylist()
+                if row[envelope.ORDINAL] not in left_out
+            ]
+        )
+
+
+def event_columns(columns: Iterable[Column]) -> str:
+    """What `decoded_events` needs of an event type's table, as DDL."""
+    own = ", ".join(f"{quoted(one.name)} {one.type.sql()}" for one in columns)
+    return (
+        f"{envelope.ORDINAL} bigint, {envelope.RECEIVED_AT} timestamp, {envelope.SCHEMA_ID} string, "
+        f"{own}"
+    )
+
+
+def event_rows(changes: Sequence[Change]) -> pa.RecordBatch:
+    """Events that the driver has, as rows of `EVENTS_SQL`."""
+    return _batch(changes)
+
+
+def light(row: Mapping[str, Any]) -> Change:
+    """The event of a row, without its values unless it is about an entity as a whole: what the driver decides by."""
+    if row["event_text"] is not None:
+        return serial.from_text(row["event_text"])
+    return Change(
+        order=order_of(row, "event"),
+        entity=row["entity_name"],
+        change_type=row["change_type"],
+        record_ids=tuple(row["record_ids"]),
+        transaction_key=row["transaction_key"],
+        sequence_number=row["sequence_number"],
+        committed_at=row["committed_at"],
+    )
+
+
+class _Headers:
+    """Reads the headers of payloads that are damaged behind them."""
+
+    def __init__(self, schemas: Mapping[str, str]) -> None:
+        self._schemas = schemas
+        self._parsed: dict[str, Any] = {}
+
+    def __call__(self, schema_id: str, payload: bytes) -> dict[str, Any] | None:
+        """The header, with bitmaps as they are; None where it cannot be read or says what no header does."""
+        from fastavro import schemaless_reader
+
+        if schema_id not in self._parsed:
+            self._parsed[schema_id] = self._schema(schema_id)
+        schema = self._parsed[schema_id]
+        if schema is None:
+            return None
+        try:
+            found: dict[str, Any] = schemaless_reader(io.BytesIO(payload), schema, None)[HEADER]
+            ids = found["recordIds"]
+        except Exception:  # noqa: BLE001 - whatever damaged bytes do to the decoder
+            return None
+        return found if all(_RECORD.fullmatch(one) for one in ids) else None
+
+    def _schema(self, schema_id: str) -> Any:
+        from fastavro import parse_schema
+
+        try:
+            schema = json.loads(self._schemas.get(schema_id, ""))
+            first = schema["fields"][0]
+        except (ValueError, KeyError, IndexError, TypeError):
+            return None
+        if first["name"] != HEADER:
+            return None
+        parsed = parse_schema(without_logical_types({**schema, "fields": [first]}))
+        return parsed if is_bounded(parsed) else None
+
+
+def _broken(reading: Reading, row: Mapping[str, Any], header: Mapping[str, Any] | None) -> Change:
+    entity = entity_of(row[envelope.EVENT_TYPE] or "")
+    if header is not None and header.get("entityName") != entity:
+        header = None
+    told = header or {}
+    at = told.get("commitTimestamp")
+    try:
+        committed_at = datetime.fromtimestamp(at / 1000, UTC) if at is not None else None
+    except (ValueError, OverflowError, OSError):
+        committed_at = None
+    return Change(
+        order=reading.order(row[envelope.ORDINAL]),
+        entity=entity,
+        change_type=told.get("changeType", ""),
+        record_ids=tuple(told.get("recordIds", ())),
+        transaction_key=told.get("transactionKey", ""),
+        sequence_number=told.get("sequenceNumber", 0),
+        committed_at=committed_at or row[envelope.RECEIVED_AT],
+        defect=row[envelope.REASON] or "it cannot be decoded",
+    )
+
+
+def _change(
+    order: Order,
+    entity: str,
+    header: Mapping[str, Any] | None,
+    values: Mapping[str, Any],
+    received_at: datetime,
+    refused: str,
+) -> Change:
+    """:param refused: why the entity's table has no columns for its values; empty: it has."""
+    told = header or {}
+    named = told.get("entityName") or ""
+    is_meant = named == entity
+    defect = refused if is_meant else f"its header names {named or 'no entity'}, not {entity}"
+    return Change(
+        order=order,
+        entity=entity,
+        change_type=told.get("changeType") or "",
+        record_ids=_texts(told.get("recordIds")) if is_meant else (),
+        transaction_key=told.get("transactionKey") or "",
+        sequence_number=told.get("sequenceNumber") or 0,
+        committed_at=told.get("commitTimestamp") or received_at,
+        changed=_texts(told.get("changedFields")),
+        nulled=_texts(told.get("nulledFields")),
+        diffs=_texts(told.get("diffFields")),
+        values=values,
+        defect=defect,
+    )
+
+
+def _texts(given: Sequence[str | None] | None) -> tuple[str, ...]:
+    return tuple(one or "" for one in given or ())
+
+
+def _values(
+    batch: pa.RecordBatch, schemas: Sequence[str], way: Translation
+) -> list[dict[str, Any]]:
+    """Each row's values that are not null, by column of the entity's table; most columns of a change event are null."""
+    found: list[dict[str, Any]] = [{} for _ in range(batch.num_rows)]
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        targets = {one: to[name] for one, to in way.targets.items() if name in to}
+        if not targets or column.null_count == len(column):
+            continue
+        for row, schema_id, value in zip(found, schemas, column.to_pylist(), strict=True):
+            if value is not None and schema_id in targets:
+                target = targets[schema_id]
+                row[target.column] = target.value(value)
+    return found
+
+
+def _batch(changes: Sequence[Change]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    kinds = {
+        "record_ids": pa.list_(pa.string()),
+        "named_ids": pa.list_(pa.string()),
+        "committed_at": pa.timestamp("us", tz="UTC"),
+        "sequence_number": pa.int32(),
+        "is_wide": pa.bool_(),
+        **{f"event_{part}": pa.int64() for part in ("generation", "sequence", "ordinal")},
+    }
+    rows = [_row(change) for change in changes]
+    names = [column.split()[0] for column in EVENTS_SQL.split(", ")]
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row[name] for row in rows], kinds.get(name, pa.string())) for name in names],
+        names=names,
+    )
+
+
+def _row(change: Change) -> dict[str, Any]:
+    part, wide = change.parts()
+    return {
+        **order_parts(change.order, "event"),
+        "entity_name": change.entity,
+        "change_type": change.change_type,
+        "record_ids": list(change.record_ids),
+        "transaction_key": change.transaction_key,
+        "sequence_number": change.sequence_number,
+        "committed_at": change.committed_at,
+        "event_identity": change.identity,
+        "named_ids": list(part.addressed.records) if part is not None else [],
+        "is_wide": wide is not None,
+        "event_text": serial.to_text(change),
+    }

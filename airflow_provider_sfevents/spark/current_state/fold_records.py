@@ -1,0 +1,260 @@
+"""What runs on the executors: a record's row, tombstone, mark and events in; what is to be written about it out.
+
+Rows of one record come together, so that each is decided alone; which executor does it, and how often, changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+from airflow_provider_sfevents.spark.changes import serial
+from airflow_provider_sfevents.spark.changes.plan import for_record, of_records
+from airflow_provider_sfevents.spark.changes.record import Done, Known, Outcome, State, fold
+from airflow_provider_sfevents.spark.changes.resolve import Read, resolve_record
+from airflow_provider_sfevents.spark.changes.tables import RECORD_ID
+from airflow_provider_sfevents.spark.current_state.history_intervals import changed_intervals
+from airflow_provider_sfevents.spark.current_state.state_rows import (
+    MARK_NAMES,
+    MARK_SQL,
+    STATE_SQL,
+    buried,
+    fields_sql,
+    history_sql,
+    kept_row,
+    mark_of,
+    mark_row,
+    order_parts,
+    state_of,
+    state_row,
+    unapplied_row,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.changes.marks import Mark
+    from airflow_provider_sfevents.spark.changes.source import Progress
+    from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
+
+DONE: tuple[str, ...] = get_args(Done)
+PUT, DROP, LEAVE = "put", "drop", ""
+
+KNOWN = ("known_row", "known_tombstone", "known_mark", "known_past", "event_texts")
+"""What the functions here are given of a record besides its id: structs as in the tables, null where there is nothing; lists."""
+
+_EVENT_ORDER_SQL = "event_generation: bigint, event_sequence: bigint, event_ordinal: bigint"
+_KEPT = f"array<struct<{_EVENT_ORDER_SQL}, committed_at: timestamp, event_text: string>>"
+_ASIDE = f"array<struct<{_EVENT_ORDER_SQL}, quarantine_reason: string, event_text: string>>"
+OUTCOME_SQL = (
+    f"{RECORD_ID} string, row_write string, row_bury boolean, mark_write string, {MARK_SQL}, kept_events {_KEPT}, "
+    f"settled_generation bigint, settled_sequence bigint, settled_ordinal bigint, put_aside {_ASIDE}, "
+    f"fold_counts map<string, int>, read_answer string, {STATE_SQL}"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folding:
+    """What is the same for all records of an entity.
+
+    :param mark: of the entity, after what the batch does to it; for a read: before it.
+    :param prefix_updates: updates of all records of a prefix; for a read: those kept for the
+        entity.
+    :param history: whether intervals are asked for.
+    """
+
+    layout: Layout
+    deletions: Deletions
+    mark: Mark | None
+    prefix_updates: tuple[Change, ...] = ()
+    history: bool = False
+
+
+def outcome_sql(folding: Folding) -> str:
+    parts = [OUTCOME_SQL, fields_sql(folding.layout)]
+    if folding.history:
+        inner = history_sql(folding.layout)
+        parts.append(f"past_closes array<struct<{inner}>>")
+        parts.append(f"past_opens array<struct<{inner}>>")
+    return ", ".join(part for part in parts if part)
+
+
+def folded(
+    folding: Folding, progress: Progress, read_at: Any, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Fold a batch's events into records.
+
+    :param progress: as after the batch.
+    :param read_at: when the whole entity was last read.
+    """
+    for batch in batches:
+        rows: list[dict[str, Any]] = []
+        for given in _given(batch):
+            record_id = given[RECORD_ID]
+            events = [
+                told
+                for text in given["event_texts"] or ()
+                for _, one, told in of_records([serial.from_text(text)], progress)
+                if one == record_id
+            ]
+            events += for_record(record_id, folding.prefix_updates)
+            known, row = _known(given, folding, read_at)
+            outcome = fold(record_id, known, events, folding.layout, with_history=folding.history)
+            rows.append(_row(given, folding, known, row, outcome, ""))
+        yield _batch(rows, folding)
+
+
+def resolved(
+    folding: Folding, read_at: Any, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Resolve records from a read; each row has what was read in `read_values` (null: nothing), kept events in `event_texts`."""
+    for batch in batches:
+        rows: list[dict[str, Any]] = []
+        for given in _given(batch):
+            record_id = given[RECORD_ID]
+            kept = [serial.from_text(text) for text in given["event_texts"] or ()]
+            kept += for_record(record_id, folding.prefix_updates)
+            known, row = _known(given, folding, None)
+            found = resolve_record(
+                record_id,
+                known,
+                kept,
+                Read(values=given["read_values"], read_at=read_at),
+                folding.layout,
+                with_history=folding.history,
+            )
+            rows.append(_row(given, folding, known, row, found.outcome, found.answer))
+        yield _batch(rows, folding)
+
+
+def _known(given: Mapping[str, Any], folding: Folding, read_at: Any) -> tuple[Known, State | None]:
+    """What is known of a record; and its row, which a tombstone may have overtaken."""
+    row = None if given["known_row"] is None else state_of(given["known_row"], folding.layout)
+    tombstone = None if given["known_tombstone"] is None else buried(given["known_tombstone"])
+    state = row or tombstone
+    if row is not None and tombstone is not None and tombstone.order > row.order:
+        state = tombstone
+    mark = None if given["known_mark"] is None else mark_of(given["known_mark"])
+    known = Known(state=state, mark=mark, entity_mark=folding.mark, entity_read_at=read_at)
+    return known, row
+
+
+def _row(
+    given: Mapping[str, Any],
+    folding: Folding,
+    known: Known,
+    row: State | None,
+    outcome: Outcome,
+    answer: str,
+) -> dict[str, Any]:
+    state = outcome.state
+    write, bury = _writes(state, row, known, folding.deletions)
+    made: dict[str, Any] = {
+        RECORD_ID: given[RECORD_ID],
+        "row_write": write,
+        "row_bury": bury,
+        "mark_write": LEAVE
+        if outcome.mark == known.mark
+        else DROP
+        if outcome.mark is None
+        else PUT,
+        "kept_events": [kept_row(change) for change in outcome.kept],
+        "put_aside": [unapplied_row(*one) for one in outcome.quarantined],
+        "fold_counts": list(outcome.counts.items()),
+        "read_answer": answer,
+    }
+    # Of a mark that goes the table needs to know which one is meant.
+    if (mark := outcome.mark or known.mark) is not None:
+        made |= mark_row(mark)
+    if outcome.settled is not None:
+        made |= order_parts(outcome.settled, "settled")
+    if state is not None and (write or bury):
+        made |= state_row(state) | dict(state.values)
+    if folding.history and outcome.passed:
+        is_there = known.state is not None and not known.state.deleted
+        past = given["known_past"] if is_there else None
+        closes, opens = changed_intervals(given[RECORD_ID], past or (), outcome.passed)
+        made |= {"past_closes": closes, "past_opens": opens}
+    return made
+
+
+def _writes(
+    state: State | None, row: State | None, known: Known, deletions: Deletions
+) -> tuple[str, bool]:
+    """What becomes of the row, and whether a tombstone is written."""
+    if state is None:
+        return LEAVE, False
+    if state.deleted and deletions == "delete":
+        # A row may still be there that a job which died has not come to.
+        return DROP if row is not None else LEAVE, state is not known.state or state is row
+    return PUT if state is not known.state else LEAVE, False
+
+
+def _given(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Rows of a batch; a column at a time, which is much quicker than a row at a time."""
+    columns = [_plain(column) for column in batch.columns]
+    names = batch.schema.names
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _plain(column: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    if not pa.types.is_struct(column.type) or not column.type.num_fields:
+        found: list[Any] = column.to_pylist()
+        return found
+    names = [column.type.field(at).name for at in range(column.type.num_fields)]
+    inner = [_plain(child) for child in column.flatten()]
+    there = column.is_valid().to_pylist()
+    rows = zip(*inner, strict=True)
+    return [
+        dict(zip(names, values, strict=True)) if is_there else None
+        for values, is_there in zip(rows, there, strict=True)
+    ]
+
+
+def _batch(rows: list[dict[str, Any]], folding: Folding) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type
+
+    own = {column.name: arrow_type(column.type) for column in folding.layout.columns}
+    instant, order = pa.timestamp("us", tz="UTC"), ("generation", "sequence", "ordinal")
+    event = [(f"event_{part}", pa.int64()) for part in order]
+    text = ("event_text", pa.string())
+    kinds: dict[str, pa.DataType] = {
+        RECORD_ID: pa.string(),
+        "row_write": pa.string(),
+        "row_bury": pa.bool_(),
+        "mark_write": pa.string(),
+        **dict.fromkeys(MARK_NAMES, pa.int64()),
+        "gap_at": instant,
+        "mark_reasons": pa.list_(pa.string()),
+        "mark_detail": pa.string(),
+        "kept_events": pa.list_(pa.struct([*event, ("committed_at", instant), text])),
+        **{f"settled_{part}": pa.int64() for part in order},
+        "put_aside": pa.list_(pa.struct([*event, ("quarantine_reason", pa.string()), text])),
+        "fold_counts": pa.map_(pa.string(), pa.int32()),
+        "read_answer": pa.string(),
+        "is_deleted": pa.bool_(),
+        **{f"applied_{part}": pa.int64() for part in order},
+        "committed_at": instant,
+        "read_at": instant,
+        **own,
+    }
+    if folding.history:
+        applied = {f"applied_{part}": pa.int64() for part in order}
+        spans = {"valid_from": instant, "valid_to": instant, "was_read": pa.bool_()}
+        interval = pa.list_(
+            pa.struct(list({RECORD_ID: pa.string(), **applied, **spans, **own}.items()))
+        )
+        kinds |= {"past_closes": interval, "past_opens": interval}
+    return pa.RecordBatch.from_arrays(
+        [pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()],
+        names=list(kinds),
+    )

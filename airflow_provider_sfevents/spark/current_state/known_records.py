@@ -1,0 +1,115 @@
+"""What is known of the records that a run touches, side by side, one row for each record: for the functions of `folding`.
+
+Of an entity's table only the touched rows are read on: their ids are few beside its rows, so they are sent to where the rows are.
+"""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.current_state import state_tables
+from airflow_provider_sfevents.spark.current_state.frames import with_ids
+from airflow_provider_sfevents.spark.current_state.state_rows import (
+    MARK_NAMES,
+    ROW_NAMES,
+    history_sql,
+    row_sql,
+)
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables.statements import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from airflow_provider_sfevents.spark.current_state.event_intake import Touched
+    from airflow_provider_sfevents.spark.current_state.fold_records import Folding
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
+
+_ID = tables.RECORD_ID
+
+
+def known(
+    state: StateTables,
+    entity: str,
+    touched: Touched,
+    folding: Folding,
+    *,
+    prefixes: Iterable[str] = (),
+    everything: bool = False,
+    waiting: bool = False,
+) -> DataFrame:
+    """Put together what the tables have of records.
+
+    :param touched: records with their `event_texts`, and what else is to be passed on.
+    :param prefixes: records whose ids begin so are touched, too.
+    :param everything: all records of the entity are.
+    :param waiting: `event_texts` are the kept ones.
+    """
+    rows = state.rows(entity, row_sql(folding.layout))
+    graves = _of_entity(state, state_tables.TOMBSTONES, tables.TOMBSTONES_SQL, entity)
+    marks = _of_entity(state, state_tables.RESYNC, tables.RESYNC_SQL, entity)
+    marks = marks.where(f"{_ID} <> '{WHOLE_ENTITY}'")
+    found = touched.rows
+    narrow: Callable[[DataFrame], DataFrame] = partial(_narrowed, touched)
+    wider = " OR ".join(f"startswith({_ID}, {text(prefix)})" for prefix in prefixes)
+    if wider or everything:
+        ids = [one.select(_ID) for one in (rows, graves, marks)]
+        if everything:
+            # Of records that are in no table yet events may be kept.
+            ids.append(_kept(state, entity).where(f"{_ID} <> '{WHOLE_ENTITY}'").select(_ID))
+        others = reduce(lambda one, other: one.unionAll(other), ids).where(wider or "true")
+        found = found.join(others.distinct(), _ID, "full_outer")
+        narrow = _as_they_are
+    # A column that is new with this batch is not there yet.
+    there = {name.casefold() for name in rows.columns}
+    own_columns = [one.name for one in folding.layout.columns if one.name.casefold() in there]
+    own = [*tables.ORDER, tables.COMMITTED_AT, tables.READ_AT]
+    beside = [
+        _packed(narrow(rows), [*ROW_NAMES, *own_columns], "known_row"),
+        _packed(narrow(graves), own, "known_tombstone"),
+        _packed(narrow(marks), MARK_NAMES, "known_mark"),
+    ]
+    if waiting:
+        beside.append(_listed(_kept(state, entity).select(_ID, "event_text"), "event_texts"))
+    if folding.history:
+        past = state.rows(state_tables.history_name(entity), history_sql(folding.layout))
+        keys = ", ".join([*tables.ORDER, "valid_from"])
+        beside.append(_listed(narrow(past).selectExpr(_ID, f"struct({keys}) AS one"), "known_past"))
+    return reduce(lambda one, other: one.join(other, _ID, "left"), beside, found)
+
+
+def _narrowed(touched: Touched, rows: DataFrame) -> DataFrame:
+    """Those rows of a table that are of touched records; few are sent to where the records are, and not shuffled."""
+    from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+    if touched.ids is not None:
+        return F.broadcast(with_ids(rows, touched.ids))
+    return rows.join(F.broadcast(touched.rows.select(_ID)), _ID, "left_semi")
+
+
+def _as_they_are(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def _kept(state: StateTables, entity: str) -> DataFrame:
+    return _of_entity(state, state_tables.KEPT, tables.KEPT_SQL, entity)
+
+
+def _of_entity(state: StateTables, table: str, columns: str, entity: str) -> DataFrame:
+    return state.rows(table, columns).where(f"entity_name = {text(entity)}")
+
+
+def _packed(rows: DataFrame, columns: Sequence[str], name: str) -> DataFrame:
+    inner = ", ".join(map(quoted, columns))
+    return rows.selectExpr(_ID, f"struct({inner}) AS {name}")
+
+
+def _listed(rows: DataFrame, name: str) -> DataFrame:
+    """Rows of an id and something, as one row for each id with all of it."""
+    inner = rows.columns[1]
+    return rows.groupBy(_ID).agg({inner: "collect_list"}).toDF(_ID, name)

@@ -1,0 +1,146 @@
+"""Events of a batch from where its landing has put them.
+
+1. Rows of the event tables come first, then those of the quarantine, each of one version of its table.
+2. Events that landing left out as duplicates are decoded from the staged files: another consumer may
+   have landed them, and then no batch of these tables has brought them yet.
+3. A landing of the same batch that runs at the same time may move an event from one place to another
+   between two looks. An event that was found already is passed over, so each counts once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.current_state.event_rows import (
+    EVENTS_SQL,
+    QUARANTINED_SQL,
+    Reading,
+    decoded_events,
+    entity_of,
+    event_columns,
+    undecodable_events,
+)
+from airflow_provider_sfevents.spark.current_state.value_translation import Translation, translation
+from airflow_provider_sfevents.spark.landing.staged_batch import events_by_schema
+from airflow_provider_sfevents.spark.schema.event_columns import evolved
+from airflow_provider_sfevents.spark.tables import file_moves
+from airflow_provider_sfevents.spark.tables.merging import MergedTables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql import DataFrame
+
+    from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
+    from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
+    from airflow_provider_sfevents.spark.schema.event_columns import EventType
+    from airflow_provider_sfevents.spark.schema.evolution import Evolution, OnTypeChange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityColumns:
+    """Columns of the entities' tables as they are with a batch.
+
+    :param evolutions: by entity.
+    :param ways: from each event type's table to its entity's, by event type.
+    """
+
+    evolutions: Mapping[str, Evolution]
+    ways: Mapping[str, Translation]
+
+
+def entity_columns(
+    state: StateTables, landed: LandedBatch, on_type_change: OnTypeChange
+) -> EntityColumns:
+    """Settle the columns of the entities' tables by the schemas of a batch.
+
+    :raises ConfigurationError: the batch holds other events than change events.
+    """
+    plan = landed.staged.plan
+    for name in plan.evolutions:
+        if not entity_of(name):
+            raise ConfigurationError(
+                f"{landed.staged.url} holds events of {name}, which are no change events: they tell nothing about records. Land them "
+                "without current_state, or take them out of the channel."
+            )
+    found = {
+        name: evolved(
+            state.types(entity_of(name)),
+            one.schemas,
+            partial(events_by_schema, state.spark, landed.staged),
+            on_type_change,
+        )
+        for name, one in plan.evolutions.items()
+    }
+    return EntityColumns(
+        evolutions={entity_of(name): one for name, one in found.items()},
+        ways={name: translation(plan.evolutions[name], one) for name, one in found.items()},
+    )
+
+
+class LandedEvents:
+    """Finds the events of a batch.
+
+    :param ways: as of `EntityColumns`.
+    :raises ConfigurationError: the event tables are of a format that applying cannot read.
+    """
+
+    def __init__(
+        self,
+        state: StateTables,
+        landed: LandedBatch,
+        reading: Reading,
+        ways: Mapping[str, Translation],
+    ) -> None:
+        if not isinstance(landed.tables, MergedTables):
+            raise ConfigurationError(
+                "Records can be kept only where events land in Delta or Iceberg tables. Give table_format='delta' or 'iceberg'."
+            )
+        self._spark = state.spark
+        self._staged = landed.staged
+        self._tables = landed.tables
+        self._dates = landed.dates
+        self._reading = reading
+        self._ways = ways
+
+    def sources(self) -> tuple[Callable[[frozenset[int]], DataFrame], ...]:
+        """The places where they may be, the usual one first (`arrivals.Arrived`)."""
+        return self._landed, self._quarantined, self._left_out, self._left_out_undecodable
+
+    def _landed(self, _known: frozenset[int]) -> DataFrame:
+        return self._together(
+            self._events(kind, self._rows(kind.name, event_columns(kind.columns)))
+            for kind in self._staged.plan.types
+        )
+
+    def _quarantined(self, known: frozenset[int]) -> DataFrame:
+        return self._broken(self._rows(file_moves.QUARANTINE, QUARANTINED_SQL), known)
+
+    def _left_out(self, known: frozenset[int]) -> DataFrame:
+        decode = partial(self._staged.decoded, self._spark, keep_payload=False, left_out=known)
+        return self._together(self._events(kind, decode(kind)) for kind in self._staged.plan.types)
+
+    def _left_out_undecodable(self, known: frozenset[int]) -> DataFrame:
+        return self._broken(self._staged.undecodable(self._spark, left_out=known), known)
+
+    def _rows(self, table: str, columns: str) -> DataFrame:
+        dates = self._dates.get(table, ())
+        return self._tables.of_batch(table, self._staged.manifest.batch_id, dates, columns)
+
+    def _events(self, kind: EventType, rows: DataFrame) -> DataFrame:
+        entity = entity_of(kind.name)
+        way = self._ways.get(kind.name, Translation())
+        return rows.mapInArrow(partial(decoded_events, self._reading, entity, way), EVENTS_SQL)
+
+    def _broken(self, rows: DataFrame, known: frozenset[int]) -> DataFrame:
+        schemas = dict(self._staged.plan.schemas)
+        act = partial(undecodable_events, self._reading, schemas, known)
+        return rows.mapInArrow(act, EVENTS_SQL)
+
+    def _together(self, frames: Iterable[DataFrame]) -> DataFrame:
+        # A union with rows of another session would be planned with that session's settings.
+        found = list(frames) or [self._spark.createDataFrame([], EVENTS_SQL)]
+        return reduce(lambda one, other: one.unionAll(other), found)

@@ -1,0 +1,1 @@
+"""Entity snapshots: full records from the org that answer resync entries and fill new tables."""

@@ -1,0 +1,88 @@
+"""The MERGE of each table, as text: one for each table is all that a run commits.
+
+A run reads its token before it commits, and not in the same moment. So each statement that changes or
+removes rows also says in its own condition how far the run has come, and leaves what a later one has written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.spark.changes import tables
+from airflow_provider_sfevents.spark.schema.envelope import GONE
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MARK_ORDER = ("last_generation", "last_sequence", "last_ordinal", "gap_at")
+"""A mark's last cause, and its time: both only grow while the mark stands."""
+
+
+def forward(names: Sequence[str] = tables.ORDER) -> str:
+    """Condition that the source's row is not older than the table's.
+
+    :param names: columns that rows are ordered by.
+    """
+    table, source = (f"struct({', '.join(f'{one}.{name}' for name in names)})" for one in "ts")
+    return f"{table} <= {source}"
+
+
+def merge(
+    target: str,
+    source: str,
+    *,
+    keys: Sequence[str],
+    columns: Sequence[str] = (),
+    updates: Sequence[str] = (),
+    when: str = "",
+    removes: bool = False,
+) -> str:
+    """Bring rows into a table.
+
+    :param target: quoted; `source` is a view's name.
+    :param columns: of a row that is new; none: no row is.
+    :param updates: columns to set of a row that is there; none: it stays.
+    :param when: a condition; rows that are there change only where it holds.
+    :param removes: the source says by `GONE` that a row goes.
+    """
+    on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in keys)
+    said = [f"MERGE INTO {target} t USING {source} s ON {on}"]
+    also = f" AND ({when})" if when else ""
+    if removes:
+        said.append(f"WHEN MATCHED AND s.{GONE}{also} THEN DELETE")
+    if updates:
+        pairs = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in updates)
+        said.append(f"WHEN MATCHED{also} THEN UPDATE SET {pairs}")
+    if columns:
+        names = ", ".join(map(quoted, columns))
+        values = ", ".join(f"s.{quoted(name)}" for name in columns)
+        not_gone = f" AND NOT s.{GONE}" if removes else ""
+        said.append(f"WHEN NOT MATCHED{not_gone} THEN INSERT ({names}) VALUES ({values})")  # noqa: S608 - all of it is quoted
+    return " ".join(said)
+
+
+def take(target: str, source: str) -> str:
+    """Put a run's token into the one row of `applied_through`, if that still says what it said before."""
+    through, writer = tables.APPLIED_THROUGH, tables.WRITER
+    return (
+        f"MERGE INTO {target} t USING {source} s ON true "  # noqa: S608 - as above
+        f"WHEN MATCHED AND t.{through} <=> s.{through} THEN UPDATE SET t.{writer} = s.{writer} "
+        f"WHEN NOT MATCHED AND s.{through} IS NULL THEN INSERT ({through}, {writer}) VALUES (null, s.{writer})"
+    )
+
+
+def advance(target: str, source: str) -> str:
+    """Put the one row of `applied_through` forward, if the run's token is still there."""
+    through, writer = tables.APPLIED_THROUGH, tables.WRITER
+    return (
+        f"MERGE INTO {target} t USING {source} s ON t.{writer} = s.{writer} "
+        f"WHEN MATCHED THEN UPDATE SET t.{through} = s.{through}"
+    )
+
+
+def forget(target: str, source: str) -> str:
+    """Remove identities that were seen before the one time of the source."""
+    return (
+        f"MERGE INTO {target} t USING {source} s ON t.seen_at < s.seen_at WHEN MATCHED THEN DELETE"
+    )

@@ -1,0 +1,125 @@
+"""What passes between tables and rules: columns as DDL, values of rows to the rules' own and back. No I/O, no Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.changes import serial, tables
+from airflow_provider_sfevents.spark.changes.marks import Mark
+from airflow_provider_sfevents.spark.changes.order import Order
+from airflow_provider_sfevents.spark.changes.record import State
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sfevents.spark.changes.event import Change
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+
+ROW_NAMES = tuple(column.split()[0] for column in tables.ROW_SQL.split(", "))
+MARK_SQL = ", ".join(tables.RESYNC_SQL.split(", ")[2:])
+MARK_NAMES = tuple(column.split()[0] for column in MARK_SQL.split(", "))
+STATE_SQL = ", ".join(tables.ROW_SQL.split(", ")[1:])
+
+VALID_FROM, VALID_TO, WAS_READ = "valid_from", "valid_to", "was_read"
+
+
+def fields_sql(layout: Layout) -> str:
+    return ", ".join(f"{quoted(column.name)} {column.type.sql()}" for column in layout.columns)
+
+
+def row_sql(layout: Layout) -> str:
+    """Columns of an entity's table."""
+    return _joined(tables.ROW_SQL, fields_sql(layout))
+
+
+def history_sql(layout: Layout) -> str:
+    """Columns of its history; key: record, order, beginning. Several reads after one event have its order."""
+    order = ", ".join(f"{name} bigint" for name in tables.ORDER)
+    own = f"{tables.RECORD_ID} string, {order}, {VALID_FROM} timestamp, {VALID_TO} timestamp, {WAS_READ} boolean"
+    return _joined(own, fields_sql(layout))
+
+
+def order_of(row: Mapping[str, Any], prefix: str = "applied") -> Order:
+    """:param prefix: of the three columns: `applied`, `event`, `since`, `last`."""
+    return Order(row[f"{prefix}_generation"], row[f"{prefix}_sequence"], row[f"{prefix}_ordinal"])
+
+
+def order_parts(order: Order, prefix: str = "applied") -> dict[str, int]:
+    return {
+        f"{prefix}_generation": order.generation,
+        f"{prefix}_sequence": order.sequence,
+        f"{prefix}_ordinal": order.ordinal,
+    }
+
+
+def state_of(row: Mapping[str, Any], layout: Layout) -> State:
+    """Make a record's state of its row."""
+    return State(
+        values={column.name: row.get(column.name) for column in layout.columns},
+        deleted=bool(row[tables.IS_DELETED]),
+        order=order_of(row),
+        committed_at=row[tables.COMMITTED_AT],
+        read_at=row[tables.READ_AT],
+    )
+
+
+def buried(row: Mapping[str, Any]) -> State:
+    """Make a record's state of its tombstone."""
+    return State(
+        values={},
+        deleted=True,
+        order=order_of(row),
+        committed_at=row[tables.COMMITTED_AT],
+        read_at=row[tables.READ_AT],
+    )
+
+
+def state_row(state: State) -> dict[str, Any]:
+    """A state's part of a row, without the record's id and its values."""
+    return {
+        tables.IS_DELETED: state.deleted,
+        **order_parts(state.order),
+        tables.COMMITTED_AT: state.committed_at,
+        tables.READ_AT: state.read_at,
+    }
+
+
+def mark_of(row: Mapping[str, Any]) -> Mark:
+    return Mark(
+        since=order_of(row, "since"),
+        last=order_of(row, "last"),
+        gap_at=row["gap_at"],
+        reasons=tuple(row["mark_reasons"]),
+        detail=row["mark_detail"] or "",
+    )
+
+
+def mark_row(mark: Mark) -> dict[str, Any]:
+    return {
+        **order_parts(mark.since, "since"),
+        **order_parts(mark.last, "last"),
+        "gap_at": mark.gap_at,
+        "mark_reasons": list(mark.reasons),
+        "mark_detail": mark.detail,
+    }
+
+
+def kept_row(change: Change) -> dict[str, Any]:
+    return {
+        **order_parts(change.order, "event"),
+        tables.COMMITTED_AT: change.committed_at,
+        "event_text": serial.to_text(change),
+    }
+
+
+def unapplied_row(change: Change, reason: str) -> dict[str, Any]:
+    return {
+        **order_parts(change.order, "event"),
+        "quarantine_reason": reason,
+        "event_text": serial.to_text(change),
+    }
+
+
+def _joined(own: str, fields: str) -> str:
+    return f"{own}, {fields}" if fields else own

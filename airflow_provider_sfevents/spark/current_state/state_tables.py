@@ -1,0 +1,252 @@
+"""The tables of an apply somewhere: opened, made, read and merged, on Delta or Iceberg.
+
+Reading a table that is not there gives no rows. All state tables are made with the first run, `applied_through` last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.changes import progress_text, tables
+from airflow_provider_sfevents.spark.changes.entity import EntityState
+from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
+from airflow_provider_sfevents.spark.current_state.frames import collected
+from airflow_provider_sfevents.spark.current_state.state_rows import (
+    MARK_NAMES,
+    history_sql,
+    mark_of,
+    row_sql,
+)
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.tables import statements
+from airflow_provider_sfevents.spark.tables.opening import open_dialect
+from airflow_provider_sfevents.spark.tables.table_options import state_options
+from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.changes.fields import Layout
+    from airflow_provider_sfevents.spark.changes.marks import Mark
+    from airflow_provider_sfevents.spark.changes.source import Progress
+    from airflow_provider_sfevents.spark.tables.interface import Dialect
+    from airflow_provider_sfevents.spark.tables.table_options import RowChanges
+
+TOMBSTONES, RESYNC, KEPT, HELD = "tombstones", "resync", "kept", "held"
+SEEN, ENTITIES, UNAPPLIED, PROGRESS = "seen", "entities", "unapplied", "applied_through"
+STATE_TABLES = {
+    KEPT: tables.KEPT_SQL,
+    RESYNC: tables.RESYNC_SQL,
+    ENTITIES: tables.ENTITIES_SQL,
+    SEEN: tables.SEEN_SQL,
+    UNAPPLIED: tables.UNAPPLIED_SQL,
+    TOMBSTONES: tables.TOMBSTONES_SQL,
+    HELD: tables.HELD_SQL,
+    PROGRESS: tables.PROGRESS_SQL,
+}
+_SOURCE = "sfevents_applied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMarks:
+    """:param records: how many have one of their own."""
+
+    whole: Mark | None
+    records: int
+
+
+class StateTables:
+    """Current-state tables and those beside them.
+
+    `spark` is a session of their own, in which the format is set up; `root` the URL of the folder for what is no table.
+    """
+
+    def __init__(self, spark: SparkSession, files: Files, root: str, dialect: Dialect) -> None:
+        self.spark = spark
+        self.files = files
+        self.root = root
+        self.types = TypeRecords(files, root)
+        self._dialect = dialect
+
+    def label(self, table: str) -> str:
+        return self._dialect.label(table)
+
+    def exists(self, table: str) -> bool:
+        return self._dialect.exists(table)
+
+    def rows(self, table: str, columns: str, *, pinned: bool = False) -> DataFrame:
+        """A table's rows; none where there is no table.
+
+        :param columns: as DDL, of a table that is not there.
+        :param pinned: those of its present version, whatever is committed meanwhile.
+        """
+        if not self.exists(table):
+            return self.spark.createDataFrame([], columns)
+        target = self._dialect.identifier(table)
+        if pinned:
+            version = self._dialect.version(table)
+            if not version:
+                return self.spark.createDataFrame([], columns)
+            return self.spark.sql(statements.pinned(target, version))
+        return self.spark.sql(f"SELECT * FROM {target}")  # noqa: S608 - a quoted name
+
+    def make_state_tables(self) -> None:
+        if not self.exists(PROGRESS):
+            for table, columns in STATE_TABLES.items():
+                self.make(table, columns)
+
+    def make_entity(self, entity: str, layout: Layout, *, history: bool) -> None:
+        """Make an entity's tables, or add the columns that they lack.
+
+        :raises ConfigurationError: there is a history that would not be kept any more.
+        """
+        if not history and self.exists(history_name(entity)):
+            raise ConfigurationError(
+                f"{self.label(history_name(entity))} is the history of {entity}, and this job was told to keep none: from now on it would lack "
+                "what happens. Give history=True (--history) to the apply and to each resolve; or rename or drop that table, which ends it."
+            )
+        self.make(entity, row_sql(layout))
+        if history:
+            self.make(history_name(entity), history_sql(layout))
+
+    def make(self, table: str, columns: str) -> None:
+        target = self._dialect.identifier(table)
+        wanted = self.spark.createDataFrame([], columns).schema
+        if not self.exists(table):
+            self.spark.sql(
+                statements.create(
+                    target,
+                    self._dialect.using,
+                    wanted,
+                    self._dialect.layout,
+                    {
+                        name: value
+                        for name, value in self._dialect.properties.items()
+                        # Those of a landing's own columns mean nothing here, and Iceberg refuses them.
+                        if name.rpartition(".column.")[2] in (name, *wanted.names)
+                    },
+                )
+            )
+        self._dialect.check_table(table)
+        if lacking := statements.add_columns(target, self.rows(table, columns).schema, wanted):
+            self.spark.sql(lacking)
+
+    def merge(
+        self,
+        table: str,
+        source: DataFrame,
+        statement: Callable[[str, str], str],
+        *,
+        writer: str = "",
+    ) -> None:
+        """Commit.
+
+        :param statement: makes the MERGE of the table's name in SQL and the source.
+        :param writer: the token with which the source has its rows; after another run has taken the
+            tables it has none. Empty: it always has.
+        """
+        said = statement(self._dialect.identifier(table), self._source(source, writer))
+        self.spark.sql(said)
+
+    def append(self, table: str, rows: DataFrame, *, writer: str) -> None:
+        """Commit new rows, when it is known that they are not there; `writer` as of `merge`."""
+        names = ", ".join(rows.columns)
+        target, source = self._dialect.identifier(table), self._source(rows, writer)
+        self.spark.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}")  # noqa: S608 - our own names
+
+    def _source(self, rows: DataFrame, writer: str) -> str:
+        """Rows as SQL has them; the table is named there, as Spark plans no MERGE with a view that reads an Iceberg table."""
+        rows.createOrReplaceTempView(_SOURCE)
+        if not writer:
+            return _SOURCE
+        progress = self._dialect.identifier(PROGRESS)
+        mine = f"w.{tables.WRITER} = {statements.text(writer)}"
+        return f"(SELECT v.* FROM {_SOURCE} v LEFT SEMI JOIN {progress} w ON {mine})"  # noqa: S608 - quoted
+
+    def progress(self) -> tuple[str, str]:
+        """Text and token of `applied_through`; an empty text: nothing was ever applied.
+
+        :raises StagingError: there are several rows.
+        """
+        found = collected(self.rows(PROGRESS, tables.PROGRESS_SQL))
+        if len(found) > 1:
+            raise StagingError(
+                f"{self.label(PROGRESS)} has {len(found)} rows instead of one: somebody has changed it. Restore the table to its version before "
+                "that."
+            )
+        row = found[0] if found else {}
+        return row.get(tables.APPLIED_THROUGH) or "", row.get(tables.WRITER) or ""
+
+    def version(self, table: str) -> str:
+        """Another one after each commit; empty for a table that is not there."""
+        return self._dialect.version(table) if self.exists(table) else ""
+
+    def marks(self) -> dict[str, EntityMarks]:
+        """The marks of each entity that has some."""
+        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+        is_whole = f"{tables.RECORD_ID} = '{WHOLE_ENTITY}'"
+        whole = f"CASE WHEN {is_whole} THEN struct({', '.join(MARK_NAMES)}) END"
+        found = (
+            self.rows(RESYNC, tables.RESYNC_SQL)
+            .groupBy("entity_name")
+            .agg(
+                F.expr(f"any_value({whole}, true)").alias("whole"),
+                F.expr(f"count_if(NOT {is_whole})").alias("records"),
+            )
+        )
+        return {
+            row["entity_name"]: EntityMarks(
+                whole=mark_of(row["whole"]) if row["whole"] is not None else None,
+                records=row["records"],
+            )
+            for row in collected(found)
+        }
+
+    def entity_states(self, marks: Mapping[str, EntityMarks]) -> dict[str, EntityState]:
+        """All that the source has told of."""
+        return {
+            row["entity_name"]: EntityState(
+                entity=row["entity_name"],
+                mark=marks[row["entity_name"]].whole if row["entity_name"] in marks else None,
+                read_at=row[tables.READ_AT],
+            )
+            for row in collected(self.rows(ENTITIES, tables.ENTITIES_SQL))
+        }
+
+
+def progress_of(text: str) -> Progress | None:
+    return progress_text.from_text(text) if text else None
+
+
+def history_name(entity: str) -> str:
+    return f"{entity}_history"
+
+
+def open_state(
+    spark: SparkSession,
+    current_state: str,
+    table_format: str,
+    landing_folder: str = "",
+    *,
+    row_changes: RowChanges = "rewrite",
+) -> StateTables:
+    """Open the tables below a root, or in a namespace; nothing but a namespace is made.
+
+    :param row_changes: of tables that are made (`table_options.state_options`).
+    :raises ConfigurationError: they cannot be; the message says what to change.
+    """
+    files = Files(spark)
+    session, dialect, root = open_dialect(
+        spark,
+        files,
+        current_state,
+        table_format,
+        state_options(table_format, row_changes),
+        landing_folder=landing_folder,
+    )
+    return StateTables(session, files, root, dialect)

@@ -1,1 +1,0 @@
-"""How staged payloads become typed columns: three ways, one result. `reference` says what that result is."""

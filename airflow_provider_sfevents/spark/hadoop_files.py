@@ -1,0 +1,348 @@
+"""Files through Spark's own file systems: whatever URL Spark can read or write, this can.
+
+On a local disk the raw file system is used, not the checksummed one that Hadoop puts before it: its hidden `.crc` files outlive
+the files they belong to, and a reader that meets a stale one fails; and only the raw one replaces a file in a single rename.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.spark.storage_jars import no_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+_FS = "org.apache.hadoop.fs"
+_PARQUET = "org.apache.parquet.hadoop"
+
+_MISSING = "java.io.FileNotFoundException"
+
+_FOOTERS_AT_ONCE = 8
+_MAKINGS = 5
+
+_CONDITIONAL = "fs.option.create.conditional.overwrite"
+"""Hadoop 3.4.2 on S3: `If-None-Match: *`. Without it a store that knows no folders looks, and writes later."""
+
+_TAKEN = (
+    "java.nio.file.FileAlreadyExistsException",
+    f"{_FS}.FileAlreadyExistsException",
+    f"{_FS}.s3a.RemoteFileChangedException",
+)
+"""What a store raises where somebody was quicker; the last one is S3's answer to a condition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footer:
+    """Contents of a Parquet file by its footer.
+
+    :param low: smallest value of a column; None: it has no value, or was not asked for; `high` its largest.
+    """
+
+    rows: int
+    low: int | None = None
+    high: int | None = None
+
+
+class Files:
+    """What landing does to files, by URL. Every method raises `StagingError` when the file system refuses."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        # The only door from Python to Hadoop's file systems; Spark Connect has none.
+        self._jvm: Any = getattr(spark, "_jvm", None)
+        if self._jvm is None:
+            raise ConfigurationError(
+                "This Spark session has no JVM beside it (Spark Connect). Run the job with spark-submit or in a classic session."
+            )
+        self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above
+        self._conf: Any = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - as above
+        self._known: dict[str, Any] = {}
+        self._stores: dict[str, tuple[Any, bool]] = {}
+
+    def exists(self, url: str) -> bool:
+        with _named(url):
+            path, fs = self._at(url)
+            return bool(fs.exists(path))
+
+    def row_counts(self, urls: Iterable[str]) -> dict[str, int | None]:
+        """Rows of Parquet files, by their footers; None where there is no such file."""
+        found = self.footers(urls).items()
+        return {url: None if one is None else one.rows for url, one in found}
+
+    def footers(self, urls: Iterable[str], column: str = "") -> dict[str, Footer | None]:
+        """Read footers of Parquet files; None where there is no such file.
+
+        Several at a time: at a store that is far away it is the way that takes long.
+
+        :param column: whose range is wanted: one of the first, of integers.
+        """
+        wanted = list(urls)
+        with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
+            found = pool.map(lambda url: self._footer(url, column), wanted)
+            return dict(zip(wanted, found, strict=True))
+
+    def _footer(self, url: str, column: str) -> Footer | None:
+        from py4j.protocol import Py4JJavaError
+
+        with _named(url):
+            source = self._java(f"{_PARQUET}.util.HadoopInputFile.fromPath")
+            path = self._java(f"{_FS}.Path")(url)
+            try:
+                file = source(path, self._conf)
+            except Py4JJavaError as error:
+                if not self._is(error.java_exception, _MISSING):
+                    raise
+                return None
+            reader = self._java(f"{_PARQUET}.ParquetFileReader.open")(file)
+            try:
+                low, high = _range(reader, column) if column else (None, None)
+                return Footer(rows=int(reader.getRecordCount()), low=low, high=high)
+            finally:
+                reader.close()
+
+    def read_text(self, url: str) -> str:
+        return self.read_bytes(url).decode()
+
+    def read_bytes(self, url: str) -> bytes:
+        with _named(url):
+            path, fs = self._at(url)
+            stream = fs.open(path)
+            try:
+                return bytes(self._java("org.apache.commons.io.IOUtils.toByteArray")(stream))
+            finally:
+                stream.close()
+
+    def write_text(self, url: str, text: str, temporary: str) -> None:
+        """Put a file there whole, by way of another place in the same store: a reader finds the old one or the new one."""
+        self.write_in_place(temporary, text)
+        self.move(temporary, url)
+
+    def write_staged(self, url: str, text: str) -> None:
+        """Put a file into the staging area whole; on a disk with the mode of its folder.
+
+        Hadoop's own default is 0644, whatever the setting `staging_mode` of the worker says.
+        """
+        temporary = f"{url}.{uuid4().hex}.tmp"
+        self.write_in_place(temporary, text)
+        if self._is_local(url):
+            with _named(temporary):
+                self._follow_folder(temporary)
+        self.move(temporary, url)
+
+    def _follow_folder(self, url: str) -> None:
+        """Take over the mode of the folder, without execution."""
+        path, fs = self._at(url)
+        file = fs.pathToFile(path).toPath()
+        nio = self._java("java.nio.file")
+        said = nio.attribute.PosixFilePermissions
+        links = self._gateway.new_array(nio.LinkOption, 0)
+        mode = str(said.toString(nio.Files.getPosixFilePermissions(file.getParent(), links)))
+        nio.Files.setPosixFilePermissions(file, said.fromString(mode.replace("x", "-")))
+
+    def create(self, url: str, content: str | bytes, temporary: str) -> bool:
+        """Make a file that is not there yet; whether it was this call that made it.
+
+        :param temporary: another place in the same folder, for disks: what is linked from there is whole at once.
+        """
+        from py4j.protocol import Py4JJavaError
+
+        with _named(url):
+            path, fs = self._at(url)
+            fs.mkdirs(path.getParent())
+            local = self._is_local(url)
+            try:
+                if local:
+                    self.write_in_place(temporary, content)
+                    made, target = self._at(temporary)[0], path
+                    link = self._java("java.nio.file.Files.createLink")
+                    link(fs.pathToFile(target).toPath(), fs.pathToFile(made).toPath())
+                else:
+                    stream = self._begin(fs, path)
+                    stream.write(_raw(content))
+                    stream.close()
+            except Py4JJavaError as error:
+                if error.java_exception.getClass().getName() not in _TAKEN:
+                    raise
+                return False
+            finally:
+                if local:
+                    self.remove(temporary)
+        return True
+
+    def _begin(self, fs: Any, path: Any) -> Any:
+        """A stream into a new file; it fails, at the latest when it is closed, where there is one."""
+        if fs.hasPathCapability(path, _CONDITIONAL) and not fs.exists(path):
+            return fs.createFile(path).opt(_CONDITIONAL, "true").build()
+        return fs.create(path, False)
+
+    def write_in_place(self, url: str, content: str | bytes) -> None:
+        """Write a file where nobody reads it yet; its folder is made if need be."""
+        with _named(url):
+            path, fs = self._at(url)
+            stream = fs.create(path, True)
+            stream.write(_raw(content))
+            stream.close()
+
+    def make_folder(self, url: str) -> None:
+        """Make a folder and those above it; once more where another landing removes one of them, empty as it is, in that moment."""
+        for tries_left in reversed(range(_MAKINGS)):
+            try:
+                with _named(url):
+                    path, fs = self._at(url)
+                    fs.mkdirs(path)
+            except StagingError:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file, replacing what is there: in one step where the store can (disks, HDFS), by copying elsewhere."""
+        with _named(target):
+            start, fs = self._at(source)
+            end, _ = self._at(target)
+            if self._is_local(target):
+                if not fs.exists(start) or not fs.rename(start, end):
+                    raise StagingError(f"{source} could not be renamed to {target}.")
+                return
+            rename = self._java(f"{_FS}.Options.Rename")
+            options = self._gateway.new_array(rename, 1)
+            options[0] = rename.OVERWRITE
+            context = self._java(f"{_FS}.FileContext.getFileContext")
+            context(start.toUri(), self._conf).rename(start, end, options)
+
+    def names(self, url: str) -> list[str]:
+        """Names of what a folder holds, sorted; none when there is no folder."""
+        with _named(url):
+            path, fs = self._at(url)
+            # Joined in Java: asking for one name after the other takes seconds where there are thousands.
+            statuses = self._as_array_of(f"{_FS}.FileStatus", self._listed(fs, path))
+            paths = self._java(f"{_FS}.FileUtil.stat2Paths")(statuses)
+            listed = self._as_array_of("java.lang.Object", paths)
+            joined = str(self._java("org.apache.commons.lang3.StringUtils.join")(listed, "\n"))
+            return sorted(name.rpartition("/")[2] for name in joined.splitlines())
+
+    def walk(self, url: str) -> Iterator[str]:
+        """Every file below a folder, as a path relative to it; what comes or goes meanwhile may be among them or not."""
+        with _named(url):
+            path, fs = self._at(url)
+            yield from self._below(fs, path, "")
+
+    def _below(self, fs: Any, folder: Any, prefix: str) -> Iterator[str]:
+        # Not `listFiles`: on a local disk that starts a process for each file, to learn its owner.
+        for status in self._listed(fs, folder):
+            path = status.getPath()
+            name = f"{prefix}{path.getName()}"
+            if status.isDirectory():
+                yield from self._below(fs, path, f"{name}/")
+            else:
+                yield name
+
+    def _as_array_of(self, kind: str, array: Any) -> Any:
+        """A copy: py4j finds no method for an array of a subclass, such as S3's file statuses."""
+        length = len(array)
+        copy = self._gateway.new_array(self._java(kind), length)
+        self._java("java.lang.System.arraycopy")(array, 0, copy, 0, length)
+        return copy
+
+    def _listed(self, fs: Any, folder: Any) -> Any:
+        """What is in a folder; nothing when there is none, or none any more."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return fs.listStatus(folder)
+        except Py4JJavaError as error:
+            if not self._is(error.java_exception, _MISSING):
+                raise
+            return self._gateway.new_array(self._java(f"{_FS}.FileStatus"), 0)
+
+    def remove(self, url: str) -> None:
+        """Delete a file, or a folder with all in it; nothing there is fine, and so is a twin that is quicker."""
+        try:
+            self._delete(url, recursive=True)
+        except StagingError:
+            if self.exists(url):
+                raise
+
+    def remove_if_empty(self, url: str) -> None:
+        """Delete a folder that holds nothing; a twin that puts something in meanwhile keeps it."""
+        if not self.names(url):
+            # What fails here is the other's being quicker, and a folder that stays though it is empty harms nobody.
+            with suppress(StagingError):
+                self._delete(url, recursive=False)
+
+    def _delete(self, url: str, *, recursive: bool) -> None:
+        with _named(url):
+            path, fs = self._at(url)
+            fs.delete(path, recursive)
+
+    def _at(self, url: str) -> tuple[Any, Any]:
+        path = self._java(f"{_FS}.Path")(url)
+        store = _store_of(url)
+        if store not in self._stores:
+            fs = path.getFileSystem(self._conf)
+            if self._is(fs, f"{_FS}.ChecksumFileSystem"):
+                fs = fs.getRawFileSystem()
+            self._stores[store] = fs, self._is(fs, f"{_FS}.RawLocalFileSystem")
+        return path, self._stores[store][0]
+
+    def _is_local(self, url: str) -> bool:
+        """Whether it is on a disk of this machine; asked after `_at`."""
+        return self._stores[_store_of(url)][1]
+
+    def _java(self, name: str) -> Any:
+        """What Java has under a full name. Looked up once: py4j asks Java for each part of it, which adds up to seconds."""
+        if name not in self._known:
+            self._known[name] = reduce(getattr, name.split("."), self._jvm)
+        return self._known[name]
+
+    def _is(self, thing: Any, kind: str) -> bool:
+        from py4j.java_gateway import is_instance_of
+
+        return bool(is_instance_of(self._gateway, thing, kind))
+
+
+def _raw(content: str | bytes) -> bytearray:
+    return bytearray(content.encode() if isinstance(content, str) else content)
+
+
+def _range(reader: Any, column: str) -> tuple[int | None, int | None]:
+    """Smallest and largest value of a column, by the statistics of a footer."""
+    found: list[int] = []
+    for block in reader.getFooter().getBlocks():
+        chunk = next(one for one in block.getColumns() if one.getPath().toDotString() == column)
+        statistics = chunk.getStatistics()
+        if statistics is not None and statistics.hasNonNullValue():
+            found += [int(statistics.genericGetMin()), int(statistics.genericGetMax())]
+    return (min(found), max(found)) if found else (None, None)
+
+
+def _store_of(url: str) -> str:
+    """Scheme and authority of a URL: what is the same for all files of a store."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """Say which file it was, in one line, instead of a Java stack trace."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        said = " ".join(str(error.java_exception.toString()).split())
+        if unknown := no_store(said):
+            raise ConfigurationError(f"{url}: {unknown}") from error
+        raise StagingError(
+            f"{url}: {said}. The batch stays staged; once this is mended, run the task again."
+        ) from error

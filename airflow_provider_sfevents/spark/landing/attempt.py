@@ -1,0 +1,351 @@
+"""One attempt at landing one batch: the steps of `landing`, in their order, and what an attempt leaves that fails or gives way."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.landing.deduplicate import (
+    DAYS_AROUND_RECEIPT,
+    Comparison,
+    dates_around,
+)
+from airflow_provider_sfevents.spark.landing.fence import (
+    LEFT_OVERS,
+    Fence,
+    OtherFormLanded,
+    older,
+    twins,
+)
+from airflow_provider_sfevents.spark.landing.staged_batch import ensure_unchanged
+from airflow_provider_sfevents.spark.landing.writing import AttemptWriter, reading_session
+from airflow_provider_sfevents.spark.schema.drift import drift_report
+from airflow_provider_sfevents.spark.tables import file_moves
+from airflow_provider_sfevents.spark.tables.interface import Attempt
+from airflow_provider_sfevents.spark.tables.ledger import LandedTable, LedgerRow, new_schemas
+from airflow_provider_sfevents.spark.tables.merged_ledger import OtherFormError
+from airflow_provider_sfevents.staging.manifest import Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence, Set as AbstractSet
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
+    from airflow_provider_sfevents.spark.tables.interface import Tables
+    from airflow_provider_sfevents.spark.tables.type_records import TypeRecords
+
+logger = logging.getLogger(__name__)
+
+WRITER = "airflow_provider_sfevents.spark.land"
+_COMPARISONS = 10
+
+
+class LandingAttempt:
+    """One attempt at landing one batch.
+
+    :param max_quarantined: as in `landing.Order`, as is `keep_payload`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: Files,
+        tables: Tables,
+        types: TypeRecords,
+        batch: StagedBatch,
+        step: landing_steps.Step,
+        *,
+        max_quarantined: int | None,
+        keep_payload: bool,
+    ) -> None:
+        self._spark = spark
+        self._files = files
+        self._tables = tables
+        self._types = types
+        self._batch = batch
+        self._max_quarantined = max_quarantined
+        self._keep_payload = keep_payload
+        self._step = step
+        self._root = tables.root
+        self._batch_id = batch.manifest.batch_id
+        self._fence = Fence(files, self._root, tables.ledger, batch)
+        # Whether the tables may hold files of this batch that this landing will not have.
+        self._left_overs = False
+        self.dates: Mapping[str, Sequence[str]] = {}
+        """Event dates of the rows that have landed, by table; known after `run`."""
+        # Whether a table was seen to hold rows of this batch before this landing.
+        self._is_landed = False
+
+    def run(self) -> Receipt:
+        before = self._fence.landed()
+        try:
+            self._fence.check()  # here first: where another form has landed, Spark has nothing to do
+            self._make_folder()
+            return self._receipt(self._land())
+        except OtherFormLanded as other:
+            # Killed attempts at this form, too: no landing of this form will come by any more.
+            self._clean(twins(self._fence.attempts_there(), self._fence.attempt))
+            return self._receipt(self._given_way(other.landed))
+        except Exception:
+            now = before
+            # What went wrong is worth more than that the store is out of reach for these, too.
+            with suppress(StagingError):
+                self._clean_up()
+            with suppress(StagingError):
+                now = self._fence.landed()
+            if now is None or (now == before and not self._fence.is_other_form(now)):
+                raise
+            return self._receipt(self._given_way(now))
+
+    def _given_way(self, landed: LedgerRow) -> LedgerRow:
+        self._tables.ensure_holds(landed)
+        if self._fence.is_other_form(landed):
+            logger.warning(
+                "Batch %s has landed already in another form, staged at %s and ending at %s; this one, staged at %s, changes nothing and "
+                "its receipt says what has landed. What lies beyond that belongs to the next batch.",
+                self._batch_id,
+                landed.staged_at.isoformat(),
+                landed.end,
+                self._batch.manifest.created_at,
+            )
+        else:
+            logger.info(
+                "Another attempt landed batch %s meanwhile; this one gives way to it.",
+                self._batch_id,
+            )
+        return landed
+
+    def _make_folder(self) -> None:
+        """Make the attempt's folder, and remember who was there: whoever is may leave files in the tables, and be gone later."""
+        self._step(landing_steps.FOLDER, self._batch_id)
+        self._left_overs = self._files.exists(self._fence.attempts)
+        self._files.make_folder(self._fence.folder)
+        self._left_overs |= bool(self._others())
+
+    def _others(self) -> list[str]:
+        return [name for name in self._fence.attempts_there() if name != self._fence.attempt]
+
+    def _land(self) -> LedgerRow:
+        writer = AttemptWriter(
+            reading_session(self._spark),
+            self._files,
+            self._batch,
+            self._fence.folder,
+            keep_payload=self._keep_payload,
+            step=self._step,
+        )
+        writer.write()
+        undecodable = writer.rows().get(file_moves.QUARANTINE, 0)
+        self._leave_out_duplicates(writer)
+        self._check(writer, undecodable)
+        ensure_unchanged(self._files, self._batch)
+        return self._publish(writer)
+
+    def _leave_out_duplicates(self, writer: AttemptWriter) -> None:
+        """Compare as late as can be: once more where files came while the comparison was made.
+
+        :raises StagingError: there is no end of them.
+        """
+        paths = tuple(writer.written)
+        comparison = Comparison(self._tables, self._batch, folder=self._fence.folder)
+        for _ in range(_COMPARISONS):
+            self._step(landing_steps.COMPARE, self._batch_id)
+            standing = comparison.standing(paths)
+            found = comparison.duplicates(writer.written, standing)
+            self._is_landed |= found.is_landed
+            if found.ordinals:
+                writer.leave_out(found.ordinals)
+            if comparison.standing(paths) == standing:
+                return
+        raise StagingError(
+            f"Other batches keep landing in the tables of batch {self._batch_id} faster than it can be compared with them; nothing was "
+            "landed. Run the task again."
+        )
+
+    def _publish(self, writer: AttemptWriter) -> LedgerRow:
+        self._fence.check()
+        others = self._others()
+        before = self._fence.landed()
+        self._left_overs |= bool(others)
+        has_died = self._left_overs
+        self._left_overs |= before is not None
+        looks_for_others = self._left_overs
+        # What changed when the batch landed first, landing it again does not see.
+        said = before.drift if before else ()
+        schemas = new_schemas(
+            self._batch.plan, self._batch.manifest.org_id, self._fence.view().schemas
+        )
+        changes = self._record({one.schema_id for one in schemas})
+        drift = (*said, *(change for change in changes if change not in said))
+        landed = replace(self._to_landed(writer), drift=drift, schemas=schemas)
+        if before is not None:
+            landed = replace(landed, revision=before.revision + 1)
+        attempt = Attempt(
+            folder=self._fence.folder,
+            written=writer.written,
+            schemas=writer.schemas,
+            landed=landed,
+            left_overs=looks_for_others,
+            before=None if has_died or before is None else before.files,
+            dates=None if has_died else self._dates_it_may_have(before, writer),
+            is_new=not (looks_for_others or self._is_landed),
+            step=self._step,
+            fence=self._before_effect,
+        )
+        try:
+            self._overtake(older(others, self._fence.attempt), landed)
+            self._tables.publish(attempt)
+        except OtherFormError as other:
+            self._fence.check()
+            raise NotLanded(
+                f"Another landing of batch {self._batch_id}, at another form of it, has begun meanwhile; this landing gives way to it. "
+                "Run the task again."
+            ) from other
+        self._step(landing_steps.CLEAN, self._batch_id)
+        self._clean((*others, LEFT_OVERS))
+        return landed
+
+    def _overtake(self, outdated: Iterable[str], landed: LedgerRow) -> None:
+        """Keep attempts at older forms from landing, and take over the claim of an attempt at another form that is no more.
+
+        :raises OtherFormError: another form has landed meanwhile.
+        """
+        outdated = list(outdated)
+        for name in outdated:
+            self._step(landing_steps.CLEAR, name)
+            self._files.remove(f"{self._fence.attempts}/{name}")
+        claimed_by = self._fence.view().claimed_by
+        if outdated or claimed_by not in {None, landed.staged_at}:
+            self._tables.ledger.claim(landed)
+
+    def _dates_it_may_have(
+        self, before: LedgerRow | None, writer: AttemptWriter
+    ) -> Mapping[str, Sequence[str]]:
+        """Dates by table on which rows of this batch may be, where no attempt has died.
+
+        Without a row in the ledger there are none, unless a user has deleted the row: then the table's rows are of about the same time.
+        """
+        if before is not None:
+            return before.dates
+        around = file_moves.dates_of(writer.written).items()
+        return {table: dates_around(dates, DAYS_AROUND_RECEIPT) for table, dates in around}
+
+    def _record(self, new_schema_ids: AbstractSet[str]) -> tuple[Mapping[str, Any], ...]:
+        """Record columns; what has changed in them.
+
+        :raises ColumnsMoved: another landing has recorded columns since this batch was planned.
+        """
+        drift = drift_report(self._batch.plan, new_schema_ids)
+        self._types.keep(self._batch.plan.evolutions)
+        for change in drift:
+            logger.info("%s", change.text())
+        # As the ledger will give it back.
+        return tuple(json.loads(json.dumps(change.to_dict())) for change in drift)
+
+    def _before_effect(self) -> None:
+        self._fence.check()
+        self._left_overs = True
+
+    def _clean_up(self) -> None:
+        """Leave nothing behind; where that may be files in the tables, word of them.
+
+        Whoever has cleared this attempt's folder away looks for them already, and so does every landing of a batch that has landed.
+        """
+        unsaid = self._left_overs and self._files.exists(self._fence.folder)
+        if unsaid and self._fence.landed() is None:
+            self._files.make_folder(f"{self._fence.attempts}/{LEFT_OVERS}")
+        self._clean(())
+
+    def _clean(self, others: Iterable[str]) -> None:
+        """Remove the folders of this attempt and of others, and what is empty without them."""
+        for name in (*others, self._fence.attempt):
+            self._files.remove(f"{self._fence.attempts}/{name}")
+        self._files.remove_if_empty(self._fence.attempts)
+        self._files.remove_if_empty(f"{self._root}/{file_moves.LANDING}")
+
+    def _check(self, writer: AttemptWriter, undecodable: int) -> None:
+        """:param undecodable: events of the whole batch, those that are left out as duplicates too."""
+        events = self._batch.manifest.events
+        rows = sum(writer.written.values())
+        duplicates = len(writer.left_out)
+        if rows + duplicates != events:
+            raise StagingError(
+                f"Batch {self._batch_id} has {counted(events, 'event')}, but {counted(rows, 'row')} and {counted(duplicates, 'duplicate')} were found; "
+                "nothing was landed. Either its staged files changed meanwhile, or another attempt was at work on it: run the task again."
+            )
+        quarantined = writer.rows().get(file_moves.QUARANTINE, 0)
+        limit = self._max_quarantined
+        too_many = undecodable == events if limit is None else quarantined > limit
+        if too_many and quarantined:
+            raise NotLanded(
+                f"{quarantined} of {counted(events, 'event')} of batch {self._batch_id} cannot be decoded, "
+                f"{'which is all of them' if limit is None else f'more than max_quarantined={limit}'}; nothing was landed and the batch "
+                f"stays staged. The first reason: {writer.first_reason()}. Mend the cause and run the task again, or raise "
+                "max_quarantined to land them in quarantine."
+            )
+
+    def _to_landed(self, writer: AttemptWriter) -> LedgerRow:
+        manifest = self._batch.manifest
+        rows = writer.rows()
+        return LedgerRow(
+            batch_id=self._batch_id,
+            org_id=manifest.org_id,
+            topic=manifest.topic,
+            consumer=manifest.consumer,
+            epoch=manifest.epoch,
+            batch_number=manifest.sequence,
+            staged_at=self._fence.staged_at,
+            landed_at=datetime.now(UTC),
+            attempt=self._fence.attempt,
+            start=manifest.start,
+            end=manifest.end,
+            ended_by=manifest.ended_by,
+            events=manifest.events,
+            quarantined=rows.get(file_moves.QUARANTINE, 0),
+            duplicates=len(writer.left_out),
+            tables=tuple(self._landed_table(writer, name) for name in sorted(rows)),
+            losses=manifest.losses,
+        )
+
+    def _landed_table(self, writer: AttemptWriter, name: str) -> LandedTable:
+        written = [path for path in writer.written if file_moves.table_of(path) == name]
+        plan = self._batch.plan
+        schemas = next((one.schemas for one in plan.types if one.name == name), plan.names)
+        earliest, latest = writer.times(name)
+        return LandedTable(
+            name=name,
+            rows=writer.rows()[name],
+            dates=tuple(file_moves.dates_of(written).get(name, ())),
+            earliest=earliest,
+            latest=latest,
+            files=self._tables.files(written, self._batch_id),
+            schema_ids=tuple(sorted(schemas)),
+        )
+
+    def _receipt(self, landed: LedgerRow) -> Receipt:
+        self.dates = landed.dates
+        return Receipt(
+            batch_id=landed.batch_id,
+            events=landed.events,
+            tables={self._tables.label(name): rows for name, rows in landed.rows.items()},
+            quarantined=landed.quarantined,
+            duplicates=landed.duplicates,
+            written_at=_now(),
+            writer=WRITER,
+            application_id=str(self._spark.sparkContext.applicationId),
+            end=landed.end,
+            drift=[dict(change) for change in landed.drift],
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,157 @@
+"""Which form of a batch may be published: the one that has landed; while none has, the one with the newest manifest.
+
+A batch gets a second manifest when its staging area is lost, or when a retry runs on a worker with another file system. A Spark
+job may still be at work on the first one, and wake up at any time. An attempt's folder is therefore named after the time of its
+manifest, and the rules are:
+
+1. An attempt gives way for good to a form that has landed. It is no failure: its receipt says what has landed, so that the
+   position moves to the end of that form. Replacing it instead could be interrupted, with a receipt of it in another staging area
+   by which the position would move past rows that are gone.
+2. While none has landed, an attempt gives way to an attempt at a newer form.
+3. An attempt removes the folders of older forms' attempts before it moves its first file, and looks for what they may have left in
+   the tables after its last one. The ledger's row that says "landed" is renamed out of the attempt's folder (Parquet), or written by
+   a MERGE that fails once a newer form has claimed the batch, which it does when it removes the folders (`tables.merged_ledger`).
+4. An attempt that fails, or gives way, and may have left files in the tables leaves the folder `left-overs` in its own one's place:
+   whoever comes next looks for them, too.
+
+So whatever an outdated attempt moves, it moves before rule 3 removes its folder, and then it is found; or it cannot move it any
+more; or it wrote its folder anew, and then rule 2 stops it. And it says that it has landed before its folder is removed, and then
+rule 1 stops the newer one before its first move; or never. This stands on renames that fail without their source: on stores that
+copy instead, a copy that is under way during all of this may still come to an end.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from airflow_provider_sfevents.exceptions import NotLanded, StagingError
+from airflow_provider_sfevents.spark.tables import file_moves
+from airflow_provider_sfevents.spark.tables.ledger import LedgerView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
+    from airflow_provider_sfevents.spark.tables.interface import Ledger
+    from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
+
+LEFT_OVERS = "left-overs"
+"""Stands among the attempts' folders: files of an attempt that is no more may be in the tables. Older than every attempt."""
+
+_ATTEMPT = re.compile(r"(?P<stamp>\d{8}T\d{12})-[0-9a-f]{32}")
+
+
+def stamp(created_at: str) -> str:
+    """A manifest's time as part of a name; names sort as times do.
+
+    :raises StagingError: it is no time.
+    """
+    return staged_at(created_at).strftime("%Y%m%dT%H%M%S%f")
+
+
+def staged_at(created_at: str) -> datetime:
+    """A manifest's time, in UTC.
+
+    :raises StagingError: it is no time.
+    """
+    try:
+        return datetime.fromisoformat(created_at).astimezone(UTC)
+    except ValueError as error:
+        raise StagingError(f"The manifest's created_at={created_at!r} is no time.") from error
+
+
+def new_attempt(created_at: str) -> str:
+    """A name for the folder of an attempt that no other attempt has."""
+    return f"{stamp(created_at)}-{uuid4().hex}"
+
+
+def older(attempts: Iterable[str], attempt: str) -> list[str]:
+    """Those attempts that are at an older form of the batch."""
+    return [name for name in attempts if _stamp_of(name) < _stamp_of(attempt)]
+
+
+def newer(attempts: Iterable[str], attempt: str) -> list[str]:
+    """Those attempts that are at a newer form of the batch."""
+    return [name for name in attempts if _stamp_of(name) > _stamp_of(attempt)]
+
+
+def twins(attempts: Iterable[str], attempt: str) -> list[str]:
+    """Those attempts that are at the same form of the batch, this one too."""
+    return [name for name in attempts if _stamp_of(name) == _stamp_of(attempt)]
+
+
+class OtherFormLanded(Exception):  # noqa: N818 - what happened; no error, and only for who lands
+    """The batch has landed in another form than this attempt's."""
+
+    def __init__(self, landed: LedgerRow) -> None:
+        super().__init__(
+            f"Batch {landed.batch_id} has landed in its form of {landed.staged_at.isoformat()}."
+        )
+        self.landed = landed
+
+
+class Fence:
+    """Looks of one attempt before it changes anything.
+
+    :param root: of the tables.
+    """
+
+    def __init__(self, files: Files, root: str, ledger: Ledger, batch: StagedBatch) -> None:
+        self._files = files
+        self._ledger = ledger
+        self._batch = batch
+        self.staged_at = staged_at(batch.manifest.created_at)
+        self.attempt = new_attempt(batch.manifest.created_at)
+        self.attempts = f"{root}/{file_moves.LANDING}/{batch.manifest.batch_id}"
+        self.folder = f"{self.attempts}/{self.attempt}"
+        self._seen: tuple[object, LedgerView] = None, LedgerView()
+
+    def check(self) -> None:
+        """Look around; to be done right before each effect.
+
+        :raises OtherFormLanded: another form of this batch has landed, older or newer.
+        :raises NotLanded: no form has landed, and a newer one is being landed.
+        """
+        landed = self.landed()
+        if landed and self.is_other_form(landed):
+            raise OtherFormLanded(landed)
+        if landed:
+            return
+        if under_way := newer(self.attempts_there(), self.attempt):
+            raise self._outdated(f"{self.attempts}/{under_way[0]}")
+
+    def is_other_form(self, landed: LedgerRow) -> bool:
+        """Tell whether it was landed from another manifest than this attempt's."""
+        return landed.staged_at != self.staged_at
+
+    def landed(self) -> LedgerRow | None:
+        """The batch's row in the ledger."""
+        return self.view().row
+
+    def view(self) -> LedgerView:
+        """What the ledger says of this batch; it is read anew if the ledger has changed."""
+        version = self._ledger.version()
+        if version != self._seen[0]:
+            self._seen = version, self._ledger.view(self._batch.manifest.batch_id)
+        return self._seen[1]
+
+    def attempts_there(self) -> list[str]:
+        """Names of the attempts whose folders are there, this one's too."""
+        return self._files.names(self.attempts)
+
+    def _outdated(self, newer_one: str) -> NotLanded:
+        manifest = self._batch.manifest
+        return NotLanded(
+            f"The manifest {self._batch.url} of batch {manifest.batch_id} is of {manifest.created_at}, and the batch is being landed from "
+            "a newer one; this landing gives way to it. While neither has landed the newer one counts. If the machine it was staged on "
+            f"is lost, or if the clock of one of the machines is wrong, delete {newer_one} and run the task again."
+        )
+
+
+def _stamp_of(attempt: str) -> str:
+    found = _ATTEMPT.fullmatch(attempt)
+    return found["stamp"] if found else ""

@@ -1,0 +1,181 @@
+"""Landing a staged batch: decode, write beside the tables, compare, bring in, say so.
+
+The order of effects, each of which may be the last one before a kill:
+1. everything is read and checked; 2. Spark writes into `_landing/<batch id>/<attempt>/`; 3. what was written is compared with what
+has landed, and events that are there already are left out (`identities`); 4. rows, quarantined and duplicates are counted and must
+add up to the manifest's events; 5. the tables' columns and the schemas are recorded, rows go into the tables (by renames for Parquet,
+by one commit for each table of Delta and Iceberg: `tables`), left-overs of earlier landings go, the row of the ledger is written;
+6. the folders of this and of earlier attempts go; 7. the receipt is written.
+
+A twin may land the same batch at the same time. Both move the same files to the same names. The one that finishes first removes
+the other's folder, which then fails, sees that the batch landed while it was at work, and gives way. It removes only folders
+that were there before it wrote the ledger's row, so that a landing begun afterwards is left alone. A twin at another form of the
+batch is another matter: `fence`. Where another form has landed, nothing is changed, and the receipt says what has landed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.avro.decode_frames import has_accelerator
+from airflow_provider_sfevents.spark.hadoop_files import Files
+from airflow_provider_sfevents.spark.landing.attempt import LandingAttempt
+from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
+from airflow_provider_sfevents.spark.landing.staged_batch import (
+    ensure_staged,
+    open_batch,
+    write_receipt_file,
+)
+from airflow_provider_sfevents.spark.schema.decimals import read_decimals
+from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.columns_there import found_in
+from airflow_provider_sfevents.spark.tables.opening import open_tables
+from airflow_provider_sfevents.spark.tables.table_options import TableOptions
+from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_sfevents.spark.schema.evolution import OnTypeChange
+    from airflow_provider_sfevents.spark.tables.interface import Tables
+    from airflow_provider_sfevents.staging.manifest import Receipt
+
+logger = logging.getLogger(__name__)
+
+_PLANS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to land and where.
+
+    :param table: root URL of the tables, each event type being a folder below; or, for Delta and Iceberg, a namespace's name
+        (`tables.naming`).
+    :param table_format: `parquet`, `delta` or `iceberg`.
+    :param partition_by: how tables are made: `event_date`, or what else the format has.
+    :param cluster_by: Delta: columns that unpartitioned tables are clustered by; Iceberg: `bucket(N, column)` (`tables.table_options`).
+    :param table_properties: `TBLPROPERTIES` of tables that are made.
+    :param landing_folder: URL of the folder for files on their way and the types of columns. Default: the root, or the namespace's location.
+    :param max_quarantined: more undecodable events than this and nothing lands; None: only where not one event decodes.
+    :param keep_payload: keep each event's raw bytes as a column.
+    :param decimals: numbers that are to be decimals, by field (`decimals.read_decimals`).
+    :param on_type_change: what becomes of a field that no column of the table can hold: `new_column` or `quarantine`.
+    """
+
+    manifest_url: str
+    table: str
+    table_format: str = naming.PARQUET
+    partition_by: str = naming.EVENT_DATE
+    cluster_by: tuple[str, ...] | None = None
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    landing_folder: str = ""
+    max_quarantined: int | None = None
+    keep_payload: bool = False
+    decimals: Mapping[str, str] = field(default_factory=dict)
+    on_type_change: OnTypeChange = "new_column"
+
+    def options(self) -> TableOptions:
+        """Options of tables that are made."""
+        return TableOptions(
+            partition_by=self.partition_by,
+            cluster_by=self.cluster_by,
+            properties=self.table_properties,
+        )
+
+
+def land(
+    spark: SparkSession,
+    order: Order,
+    step: landing_steps.Step = landing_steps.no_step,
+    *,
+    finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
+) -> Receipt:
+    """Land a batch, or land it again, exactly once either way.
+
+    :param step: called before each effect; killers and twins of tests come in there.
+    :param finish: called with the batch when its rows are in the tables, before the receipt is
+        written; returns what the receipt is to say.
+    :returns: what has landed. Where another form of the batch had landed before, or did so meanwhile: that, with its counts and end.
+    :raises StagingError: the batch is not whole, or what was written does not add up to it.
+    :raises NotLanded: too many events would go to quarantine, or a newer form of the batch is being landed. Nothing counts as landed.
+    """
+    began = time.monotonic()
+    files = Files(spark)
+    ensure_staged(files, order.manifest_url)
+    tables = open_tables(
+        spark,
+        files,
+        order.table,
+        order.table_format,
+        options=order.options(),
+        landing_folder=order.landing_folder,
+    )
+    landed, receipt = _landed(spark, files, tables, order, step)
+    if finish is not None:
+        receipt = finish(receipt, landed)
+    step(landing_steps.RECEIPT_NEXT, receipt.batch_id)
+    write_receipt_file(files, landed.staged, receipt)
+    step(landing_steps.RECEIPT_WRITTEN, receipt.batch_id)
+    logger.info(
+        "Batch %s landed in %.1f s: %s.",
+        receipt.batch_id,
+        time.monotonic() - began,
+        _summary(receipt),
+    )
+    return receipt
+
+
+def _landed(
+    spark: SparkSession, files: Files, tables: Tables, order: Order, step: landing_steps.Step
+) -> tuple[LandedBatch, Receipt]:
+    """Plan and land; once more from the start where another landing has recorded columns of a table meanwhile."""
+    decimals = read_decimals(order.decimals)
+    accelerated = has_accelerator(spark)
+    for _ in range(_PLANS):
+        types = TypeRecords(files, tables.root, partial(found_in, tables))
+        batch = open_batch(
+            spark,
+            files,
+            order.manifest_url,
+            recorded=types,
+            decimals=decimals,
+            on_type_change=order.on_type_change,
+            accelerated=accelerated,
+        )
+        try:
+            attempt = LandingAttempt(
+                spark,
+                files,
+                tables,
+                types,
+                batch,
+                step,
+                max_quarantined=order.max_quarantined,
+                keep_payload=order.keep_payload,
+            )
+            receipt = attempt.run()
+        except ColumnsMoved as moved:
+            logger.info("%s The batch is planned anew.", moved)
+        else:
+            return LandedBatch(staged=batch, tables=tables, dates=attempt.dates), receipt
+    raise StagingError(
+        f"The columns of the tables of {order.manifest_url} kept being recorded anew by other landings; nothing was landed. Run the task "
+        "again."
+    )
+
+
+def _summary(receipt: Receipt) -> str:
+    tables = [f"{counted(rows, 'row')} in {name}" for name, rows in receipt.tables.items()]
+    left_out = (
+        [f"{counted(receipt.duplicates, 'duplicate')} left out"] if receipt.duplicates else []
+    )
+    return ", ".join([*tables, f"{receipt.quarantined} in quarantine", *left_out])

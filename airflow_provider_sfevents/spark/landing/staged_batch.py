@@ -1,0 +1,297 @@
+"""A staged batch as Spark sees it: its manifest, its schemas, its files as a DataFrame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark.avro import decode_frames, executor_tasks
+from airflow_provider_sfevents.spark.landing.splits import Split, splits_of
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.schema.event_columns import (
+    BatchPlan,
+    EventType,
+    nothing_recorded,
+    plan_batch,
+)
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.schema.evolution import OnTypeChange
+    from airflow_provider_sfevents.spark.schema.field_types import FieldType
+    from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
+
+STAGED_SQL = (
+    f"{layout.ORDINAL} bigint, {layout.EVENT_ID} string, {layout.REPLAY_ID} binary, {layout.SCHEMA_ID} string, "
+    f"{layout.RECEIVED_AT} timestamp, {layout.PAYLOAD} binary"
+)
+
+# Checksums are the worker's business: it reads an adopted batch through before it starts Spark.
+_DAMAGED = (
+    "Nothing was landed. Run the task again: before Spark starts it reads the staged files through and says what to do about a "
+    "damaged one."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedBatch:
+    """A batch whose files have been looked at.
+
+    :param url: of its manifest.
+    :param text: the manifest as it was read.
+    :param splits: its files as `AttemptWriter` takes them.
+    :param accelerated: whether executors have the accelerator (`decoding.has_accelerator`); the result is the same without it.
+    """
+
+    url: str
+    text: str
+    manifest: Manifest
+    plan: BatchPlan
+    splits: tuple[Split, ...]
+    accelerated: bool = False
+
+    @property
+    def folder(self) -> str:
+        """URL of the batch's folder."""
+        return self.url.rpartition("/")[0]
+
+    def rows(
+        self, spark: SparkSession, schemas: Iterable[str], splits: Iterable[Split] | None = None
+    ) -> DataFrame:
+        """Staged rows written with these schemas.
+
+        :param splits: those to read; in a session in which one task reads one of them (`writing.reading_session`) that is in the
+            batch's order. Default: all, as Spark likes.
+        """
+        from pyspark.sql import functions as F  # noqa: N812 - what everybody calls it
+
+        wanted = set(schemas)
+        if splits is None:
+            found = [self._read(spark, self.manifest.parts, wanted)]
+        else:
+            # Spark reads the files of a task by size, the largest first.
+            found = [
+                rows if len(split.parts) == 1 else rows.sortWithinPartitions(layout.ORDINAL)
+                for split in splits
+                if split.schemas & wanted
+                for rows in [self._read(spark, split.parts, wanted)]
+            ]
+        if not found:
+            return spark.createDataFrame([], STAGED_SQL)
+        rows = reduce(lambda one, other: one.unionAll(other), found)
+        everything = wanted >= set(self.manifest.schemas)
+        return rows if everything else rows.where(F.col(layout.SCHEMA_ID).isin(sorted(wanted)))
+
+    def decoded(
+        self,
+        spark: SparkSession,
+        event_type: EventType,
+        *,
+        keep_payload: bool,
+        left_out: frozenset[int] = frozenset(),
+        splits: Iterable[Split] | None = None,
+    ) -> DataFrame:
+        """Decode the events of one type, as rows of their table, and the split each comes from.
+
+        :param left_out: ordinals of events to pass over.
+        :param splits: those to decode (`rows`).
+        """
+        task = self._task((event_type,), {}, keep_payload=keep_payload, left_out=left_out)
+        rows = self.rows(spark, event_type.schemas, splits)
+        found = decode_frames.decoded(rows, task)
+        own = [column.name for column in event_type.columns] + (
+            [envelope.RAW_PAYLOAD] if keep_payload else []
+        )
+        return found.select(
+            *self._envelope(), *map(quoted, own), envelope.EVENT_DATE, envelope.SPLIT
+        )
+
+    def undecodable(
+        self,
+        spark: SparkSession,
+        splits: Iterable[Split] | None = None,
+        *,
+        left_out: frozenset[int] = frozenset(),
+    ) -> DataFrame:
+        """Find the events that do not decode, with their raw payload and the reason.
+
+        :param splits: those to look at (`rows`).
+        """
+        task = self._task(self.plan.types, self.plan.refused, keep_payload=False, left_out=left_out)
+        rows = self.rows(spark, self.manifest.schemas, splits)
+        found = decode_frames.undecodable(rows, task)
+        own = (envelope.EVENT_TYPE, envelope.REASON, envelope.RAW_PAYLOAD)
+        return found.select(*self._envelope(), *own, envelope.EVENT_DATE, envelope.SPLIT)
+
+    def _read(self, spark: SparkSession, parts: Iterable[Part], wanted: set[str]) -> DataFrame:
+        """All rows of those of these files that have rows of these schemas."""
+        paths = [
+            f"{self.folder}/{part.path}" for part in parts if wanted.intersection(part.schemas)
+        ]
+        return spark.read.schema(STAGED_SQL).parquet(*paths)
+
+    def _task(
+        self,
+        types: tuple[EventType, ...],
+        refused: Mapping[str, str],
+        *,
+        keep_payload: bool,
+        left_out: frozenset[int],
+    ) -> executor_tasks.Task:
+        return executor_tasks.Task(
+            types=types,
+            refused=dict(refused),
+            names=dict(self.plan.names),
+            first_ordinals=tuple(split.first_ordinal for split in self.splits),
+            keep_payload=keep_payload,
+            left_out=left_out,
+            accelerated=self.accelerated,
+        )
+
+    def _envelope(self) -> list[Column]:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        of_batch = {
+            envelope.ORG_ID: F.lit(self.manifest.org_id),
+            envelope.TOPIC: F.lit(self.manifest.topic),
+            envelope.BATCH_ID: F.lit(self.manifest.batch_id),
+            envelope.SEQUENCE: F.lit(self.manifest.sequence).cast("bigint"),
+            envelope.REPLAY_ID: F.lower(F.hex(envelope.REPLAY_ID)),
+        }
+        return [of_batch.get(name, F.col(name)).alias(name) for name in envelope.ENVELOPE]
+
+
+def ensure_staged(files: Files, manifest_url: str) -> None:
+    """:raises StagingError: there is no such manifest."""
+    if not files.exists(manifest_url):
+        raise StagingError(
+            f"There is no manifest at {manifest_url}. Spark must reach the staging area under this very URL: check that it is shared "
+            "with the Spark driver and executors, and that the batch has not been swept."
+        )
+
+
+def open_batch(
+    spark: SparkSession,
+    files: Files,
+    manifest_url: str,
+    *,
+    recorded: Callable[[str], Recorded] = nothing_recorded,
+    decimals: Mapping[str, FieldType] | None = None,
+    on_type_change: OnTypeChange = "new_column",
+    accelerated: bool = False,
+) -> StagedBatch:
+    """Read a manifest and make sure that what it names is there, complete.
+
+    :param recorded: the columns that tables have already (`plan_batch`, as are the others).
+    :raises StagingError: something is missing or does not match; nothing has been written.
+    """
+    ensure_staged(files, manifest_url)
+    text = files.read_text(manifest_url)
+    manifest = Manifest.from_json(text, manifest_url)
+    folder = manifest_url.rpartition("/")[0]
+    _check_files(files, folder, manifest.parts)
+    if sum(part.events for part in manifest.parts) != manifest.events:
+        raise StagingError(
+            f"{manifest_url} says {counted(manifest.events, 'event')}, its files add up to another number. {_DAMAGED}"
+        )
+    looked_at = StagedBatch(
+        url=manifest_url,
+        text=text,
+        manifest=manifest,
+        plan=BatchPlan(types=(), refused={}, names={}),
+        splits=splits_of(manifest.parts),
+        accelerated=accelerated,
+    )
+    schemas, unknown = _schemas(files, folder, manifest.schemas)
+    plan = plan_batch(
+        schemas,
+        partial(events_by_schema, spark, looked_at),
+        unknown,
+        recorded=recorded,
+        decimals=decimals,
+        on_type_change=on_type_change,
+    )
+    return replace(looked_at, plan=plan)
+
+
+def ensure_unchanged(files: Files, batch: StagedBatch) -> None:
+    """Make sure that the batch is still staged as it was when it was looked at.
+
+    :raises StagingError: it was removed, or staged anew.
+    """
+    said = _manifest_now(files, batch)
+    if said is None:
+        raise StagingError(
+            f"{batch.url} was removed while batch {batch.manifest.batch_id} was being landed. A staging area has to be kept until its "
+            "batches are committed. Run the task again: it fetches what has not been committed."
+        )
+    if said != batch.text:
+        raise StagingError(
+            f"Batch {batch.manifest.batch_id} was staged anew while its earlier form was being landed: {batch.url} has changed. This "
+            "landing gives way. Run the task again."
+        )
+
+
+def write_receipt_file(files: Files, batch: StagedBatch, receipt: Receipt) -> None:
+    """Say that the batch has landed; not where the batch has meanwhile been swept, which only a landed one is.
+
+    :raises StagingError: the batch has been staged anew; what landed is its earlier form.
+    """
+    if _manifest_now(files, batch) is not None:
+        ensure_unchanged(files, batch)
+        url = f"{batch.folder}/{layout.RECEIPT}"
+        files.write_staged(url, receipt.to_json())
+
+
+def _manifest_now(files: Files, batch: StagedBatch) -> str | None:
+    return files.read_text(batch.url) if files.exists(batch.url) else None
+
+
+def _check_files(files: Files, folder: str, parts: Iterable[Part]) -> None:
+    """:raises StagingError: a file is missing, or holds another number of events than the manifest says."""
+    said = {f"{folder}/{part.path}": part.events for part in parts}
+    for url, rows in files.row_counts(said).items():
+        if rows is None:
+            raise StagingError(
+                f"The staged file {url} is missing; the manifest counts {counted(said[url], 'event')} in it. {_DAMAGED}"
+            )
+        if rows != said[url]:
+            raise StagingError(
+                f"The staged file {url} holds {counted(rows, 'event')}, the manifest says {said[url]}. {_DAMAGED}"
+            )
+
+
+def _schemas(
+    files: Files, folder: str, schema_ids: Iterable[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Schemas by id, and the reasons of those that the service does not have; where a file says each, the schema counts."""
+    schemas: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for schema_id in schema_ids:
+        url = f"{folder}/{layout.schema_name(schema_id)}"
+        instead = f"{folder}/{layout.unknown_schema_name(schema_id)}"
+        if files.exists(url):
+            schemas[schema_id] = files.read_text(url)
+        elif files.exists(instead):
+            unknown[schema_id] = " ".join(files.read_text(instead).split())
+        else:
+            raise StagingError(
+                f"The schema file {url} is missing, so that its events cannot be decoded. Run the fetch again: it gets it anew."
+            )
+    return schemas, unknown
+
+
+def events_by_schema(spark: SparkSession, batch: StagedBatch) -> dict[str, int]:
+    """Count a batch's events by the id of their schema."""
+    rows = batch.rows(spark, batch.manifest.schemas).groupBy(layout.SCHEMA_ID).count().collect()
+    return {row[layout.SCHEMA_ID]: row["count"] for row in rows}

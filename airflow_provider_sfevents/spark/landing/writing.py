@@ -1,0 +1,228 @@
+"""What an attempt writes into its own folder before anything is published: tables, quarantine, and how many rows each has.
+
+What was written is counted by split, the staged files that one task reads. Where rows are lacking, and only
+there, the split is read once more, for the quarantine.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents.spark.schema import envelope
+from airflow_provider_sfevents.spark.tables import file_moves
+from airflow_provider_sfevents.spark.tables.sessions import SETTLED, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Set as AbstractSet
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from airflow_provider_sfevents.spark.hadoop_files import Files
+    from airflow_provider_sfevents.spark.landing.staged_batch import StagedBatch
+    from airflow_provider_sfevents.spark.schema.event_columns import EventType
+
+logger = logging.getLogger(__name__)
+
+_ROWS_PER_ARROW_BATCH = 10_000
+_BYTES_PER_ARROW_BATCH = 64 * 1024 * 1024
+
+OPEN_FILES = 10
+"""Dates of a split that are written side by side. A usual one has one or two; Spark sorts what comes of further ones."""
+
+_ALL_DIFFERENT = (envelope.EVENT_ID, envelope.REPLAY_ID, envelope.ORDINAL, envelope.RAW_PAYLOAD)
+"""Columns of which Parquet would make a dictionary of the values, to drop it: no value comes twice."""
+
+
+class AttemptWriter:
+    """Writes a batch's tables below the folder of an attempt.
+
+    :param spark: a session in which one task reads one split (`reading_session`).
+    :param folder: the attempt's.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        files: Files,
+        batch: StagedBatch,
+        folder: str,
+        *,
+        keep_payload: bool,
+        step: landing_steps.Step,
+    ) -> None:
+        self._spark = spark
+        self._files = files
+        self._batch = batch
+        self._folder = folder
+        self._keep_payload = keep_payload
+        self._step = step
+        self._left_out: frozenset[int] = frozenset()
+        self._lacking: list[int] = []
+        self._written: dict[str, dict[str, int]] = {}
+        self._times: dict[str, tuple[int, int]] = {}
+        self.schemas: dict[str, StructType] = {}
+
+    def first_reason(self) -> str:
+        """Why the first event of the quarantine that was written does not decode."""
+        found = (
+            self._spark.read.parquet(f"{self._folder}/{file_moves.QUARANTINE}/*")
+            .orderBy(envelope.ORDINAL)
+            .first()
+        )
+        return str(found[envelope.REASON]) if found else "unknown"
+
+    @property
+    def written(self) -> dict[str, int]:
+        """Rows by written file, relative to the attempt's folder."""
+        return {path: rows for table in self._written.values() for path, rows in table.items()}
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Ordinals of the events that were written at first and are not any more."""
+        return self._left_out
+
+    def times(self, table: str) -> tuple[datetime | None, datetime | None]:
+        """Smallest and largest event time of a table's rows."""
+        found = [at for path in self._written[table] for at in self._times.get(path, ())]
+        if not found:
+            return None, None
+        return _instant(min(found)), _instant(max(found))
+
+    def rows(self) -> dict[str, int]:
+        """By table, those without rows left out."""
+        counts = {table: sum(paths.values()) for table, paths in self._written.items()}
+        return {table: rows for table, rows in counts.items() if rows}
+
+    def write(self) -> None:
+        for kind in self._batch.plan.types:
+            self._write_type(kind)
+        self._lacking = self._splits_lacking()
+        if self._lacking:
+            self._write(file_moves.QUARANTINE, self._quarantined())
+
+    def leave_out(self, found: Mapping[str, AbstractSet[int]]) -> None:
+        """Write anew the tables that hold these events, without them.
+
+        :param found: ordinals by table.
+        """
+        self._left_out = self._left_out.union(*found.values())
+        kinds = {kind.name: kind for kind in self._batch.plan.types}
+        for table in sorted(found):
+            self._files.remove(f"{self._folder}/{table}")
+            self._written.pop(table, None)
+            if kind := kinds.get(table):
+                self._write_type(kind)
+            else:
+                self._write(table, self._quarantined())
+
+    def _write_type(self, kind: EventType) -> None:
+        """Write all of an event type.
+
+        Rows of one schema come as they are staged; those of several come schema by schema, and are sorted.
+        """
+        rows = self._batch.decoded(
+            self._spark,
+            kind,
+            keep_payload=self._keep_payload,
+            left_out=self._left_out,
+            splits=self._batch.splits,
+        )
+        self._write(kind.name, rows, in_order=len(kind.schemas) == 1)
+
+    def _quarantined(self) -> DataFrame:
+        splits = [self._batch.splits[index] for index in self._lacking]
+        return self._batch.undecodable(self._spark, splits, left_out=self._left_out)
+
+    def _write(self, table: str, rows: DataFrame, *, in_order: bool = False) -> None:
+        """Write rows beside those that are there of the table.
+
+        One split is one task, so that each of its dates becomes one file, in the batch's order.
+
+        :param in_order: the tasks' rows are in that order already, of whatever dates: they are written as they come.
+        """
+        began = time.monotonic()
+        self._step(landing_steps.WRITE, table)
+        self.schemas[table] = rows.drop(envelope.SPLIT).schema
+        self._spark.conf.set(
+            "spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES if in_order else 0)
+        )
+        if not in_order:
+            rows = rows.sortWithinPartitions(envelope.EVENT_DATE, envelope.SPLIT, envelope.ORDINAL)
+        writer = rows.write.mode("append").partitionBy(envelope.EVENT_DATE, envelope.SPLIT)
+        plain = {f"parquet.enable.dictionary#{column}": "false" for column in _ALL_DIFFERENT}
+        writer.options(**plain).option(
+            "mapreduce.fileoutputcommitter.marksuccessfuljobs", "false"
+        ).parquet(f"{self._folder}/{table}")
+        before = self._written.get(table, {})
+        paths = [
+            f"{table}/{path}"
+            for path in self._files.walk(f"{self._folder}/{table}")
+            if path.endswith(".parquet")
+        ]
+        counts = {path: before[path] for path in paths if path in before}
+        counts |= self._counted([path for path in paths if path not in before])
+        self._written[table] = counts
+        logger.info(
+            "%s: %s in %s written in %.1f s.",
+            table,
+            counted(sum(counts.values()), "row"),
+            counted(len(counts), "file"),
+            time.monotonic() - began,
+        )
+
+    def _counted(self, paths: list[str]) -> dict[str, int]:
+        """Rows of files that were just written."""
+        urls = (f"{self._folder}/{path}" for path in paths)
+        found = self._files.footers(urls, envelope.EVENT_TIME)
+        counts: dict[str, int] = {}
+        for path, (url, footer) in zip(paths, found.items(), strict=True):
+            if footer is None:
+                raise StagingError(
+                    f"{url} was removed right after it was written: another attempt is at work on this batch. Run the task again."
+                )
+            counts[path] = footer.rows
+            if footer.low is not None and footer.high is not None:
+                self._times[path] = footer.low, footer.high
+        return counts
+
+    def _splits_lacking(self) -> list[int]:
+        """Splits, by their place in the batch, of which not every event has been decoded."""
+        splits = self._batch.splits
+        decoded = dict.fromkeys(range(len(splits)), 0)
+        for path, rows in self.written.items():
+            decoded[file_moves.split_of(path)] += rows
+        return [split.index for split in splits if decoded[split.index] != split.events]
+
+
+def _instant(microseconds: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
+
+
+def reading_session(spark: SparkSession) -> SparkSession:
+    """Make a session for decoding a batch: its result follows from the batch alone.
+
+    One task reads all files of one split, each of which is a reading of its own
+    (`StagedBatch.rows`): no file is torn apart, no file costs extra to be opened, and no number of
+    tasks is aimed at.
+    """
+    session = spark.newSession()
+    settings = {
+        **SETTLED,
+        "spark.sql.files.maxPartitionBytes": str(2**62),
+        "spark.sql.files.minPartitionNum": "1",
+        "spark.sql.files.openCostInBytes": "0",
+        "spark.sql.icu.caseMappings.enabled": "false",  # of hexadecimal digits there is nothing to ask; to make ICU ready takes a second
+        "spark.sql.codegen.useIdInClassName": "false",  # the splits are read by the same code, which Java then compiles once
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ROWS_PER_ARROW_BATCH),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_BYTES_PER_ARROW_BATCH),
+    }
+    settle(session, settings)
+    session.conf.unset("spark.sql.files.maxPartitionNum")
+    return session

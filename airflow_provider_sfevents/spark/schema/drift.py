@@ -1,0 +1,154 @@
+"""What changed in the tables' columns with a batch, in words: for the landing's log and its receipt. No I/O, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_sfevents.spark.schema.recorded_types import additions
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan
+    from airflow_provider_sfevents.spark.schema.evolution import Evolution
+    from airflow_provider_sfevents.spark.schema.field_types import Column
+
+What = Literal["new_table", "added", "changed", "widened", "absent", "quarantined"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """One thing that changed.
+
+    :param what: `new_table`; `added`: a field, or a member of a compound, that the table did not have; `changed`: a field's kind, so that
+        it has one column more; `widened`: a field's values go to a column of another type that holds them; `absent`: a field of the
+        table that a schema does not have; `quarantined`: the events of a schema.
+    :param column: the column, or `Column.Member`; empty where it is about a table or a schema.
+    :param type: of the column, in SQL; of a field that is `widened`, its own.
+    :param of_table: for `changed` and `widened`: the column or columns that the field has had, each with its type in SQL.
+    :param schemas: ids of the schemas it comes with.
+    :param reason: for `quarantined`.
+    """
+
+    event_type: str
+    what: What
+    column: str = ""
+    type: str = ""
+    of_table: str = ""
+    schemas: tuple[str, ...] = ()
+    reason: str = ""
+
+    def text(self) -> str:
+        """One line for a log."""
+        schemas = f"schema {', '.join(self.schemas)}"
+        match self.what:
+            case "new_table":
+                said = f"a new table ({schemas})"
+            case "added":
+                said = f"{self.column} ({self.type}) is new ({schemas})"
+            case "changed":
+                said = (
+                    f"a field changed in kind: its values go to the new column {self.column} ({self.type}), and {self.of_table} is null "
+                    f"for them ({schemas})"
+                )
+            case "widened":
+                said = f"values of type {self.type} go to {self.of_table} ({schemas})"
+            case "absent":
+                said = f"{self.column} ({self.type}) has no field any more and is null ({schemas})"
+            case _:
+                said = f"events go to quarantine: {self.reason}"
+        return f"{self.event_type}: {said}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, the empty ones left out; for JSON."""
+        return {key: value for key, value in asdict(self).items() if value}
+
+
+def drift_report(plan: BatchPlan, new_schemas: Collection[str]) -> tuple[Drift, ...]:
+    """What a batch changes, by event type; empty in the usual case.
+
+    Fields that only change their order are not reported: columns keep theirs.
+
+    :param new_schemas: ids of schemas that had not landed before. What a schema lacks or widens is said when it comes first, not with
+        every batch.
+    """
+    return tuple(
+        change
+        for name, evolution in sorted(plan.evolutions.items())
+        for change in _of_type(name, evolution, plan, frozenset(new_schemas))
+    )
+
+
+def _of_type(
+    name: str, evolution: Evolution, plan: BatchPlan, new_schemas: frozenset[str]
+) -> Iterator[Drift]:
+    if not evolution.before.columns and evolution.filled:
+        yield Drift(event_type=name, what="new_table", schemas=tuple(sorted(evolution.filled)))
+    yield from _added(name, evolution)
+    for schema_id in sorted(new_schemas & set(evolution.filled)):
+        yield from _widened(name, evolution, schema_id)
+        yield from _absent(name, evolution, schema_id)
+    for schema_id in sorted(plan.refused):
+        if plan.names[schema_id] == name:
+            reason = plan.refused[schema_id]
+            yield Drift(event_type=name, what="quarantined", schemas=(schema_id,), reason=reason)
+
+
+def _added(name: str, evolution: Evolution) -> Iterator[Drift]:
+    for path, kind, column in additions(evolution.before, evolution.after):
+        others = _others(evolution, column) if len(path) == 1 else []
+        if others or evolution.before.columns:
+            yield Drift(
+                event_type=name,
+                what="changed" if others else "added",
+                column=".".join(path),
+                type=kind.sql(),
+                of_table=_listed(others),
+                schemas=_filling(evolution, column),
+            )
+
+
+def _widened(name: str, evolution: Evolution, schema_id: str) -> Iterator[Drift]:
+    own = dict(evolution.schemas[schema_id])
+    fields = evolution.filled[schema_id]
+    for column in evolution.before.columns:
+        kind = own[fields[column.name]] if column.name in fields else column.type
+        if kind.kind != column.type.kind:
+            yield Drift(
+                event_type=name,
+                what="widened",
+                column=column.name,
+                type=kind.sql(),
+                of_table=_listed([column]),
+                schemas=(schema_id,),
+            )
+
+
+def _absent(name: str, evolution: Evolution, schema_id: str) -> Iterator[Drift]:
+    fields = {field.casefold() for field, _ in evolution.schemas[schema_id]}
+    for column in evolution.before.columns:
+        if column.field.casefold() not in fields:
+            yield Drift(
+                event_type=name,
+                what="absent",
+                column=column.name,
+                type=column.type.sql(),
+                schemas=(schema_id,),
+            )
+
+
+def _others(evolution: Evolution, column: Column) -> list[Column]:
+    """Columns of the same field that stand before this one."""
+    before = evolution.after.columns[: evolution.after.columns.index(column)]
+    return [other for other in before if other.field.casefold() == column.field.casefold()]
+
+
+def _filling(evolution: Evolution, column: Column) -> tuple[str, ...]:
+    return tuple(
+        sorted(schema_id for schema_id, fields in evolution.filled.items() if column.name in fields)
+    )
+
+
+def _listed(columns: list[Column]) -> str:
+    return " and ".join(f"{column.name} ({column.type.sql()})" for column in columns)

@@ -1,0 +1,316 @@
+"""The ledger `_batches`, a table beside the event tables: one row for each batch that has landed. Values; no I/O, no Spark.
+
+A batch has landed when its row is there: the row is written after the last event table's commit.
+Landing a batch again replaces its row. The schemas that no earlier batch had stand in the row of
+the batch that brought them. A schema id stands for the fields' names and their types in Avro; a
+date that becomes an instant changes no id, so two schemas are one only if their texts are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.spark.schema.field_types import quoted
+from airflow_provider_sfevents.spark.tables.file_moves import QUARANTINE
+from airflow_provider_sfevents.staging.manifest import LossWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    import pyarrow as pa
+
+    from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan
+
+TABLE = "_batches"
+
+_TEXTS = "string"
+_LOSS_WINDOW = dict.fromkeys(
+    ("after", "start", "at", "why", "after_event_at", "first_event_at", "pinned"), _TEXTS
+)
+_DRIFT = {
+    **dict.fromkeys(("event_type", "what", "column", "type", "of_table", "reason"), _TEXTS),
+    "schemas": [_TEXTS],
+}
+_TABLE = {
+    "name": _TEXTS,
+    "rows": "bigint",
+    "dates": ["date"],
+    "earliest": "timestamp",
+    "latest": "timestamp",
+    "files": [_TEXTS],
+    "schema_ids": [_TEXTS],
+}
+COLUMNS: Mapping[str, Any] = {
+    "batch_id": _TEXTS,
+    "org_id": _TEXTS,
+    "event_topic": _TEXTS,
+    "consumer": _TEXTS,
+    "epoch": _TEXTS,
+    "previous_epoch": _TEXTS,
+    "batch_number": "bigint",
+    "revision": "int",
+    "new_schemas": "int",
+    "staged_at": "timestamp",
+    "landed_at": "timestamp",
+    "attempt": _TEXTS,
+    "start_point": _TEXTS,
+    "end_replay_id": _TEXTS,
+    "ended_by": _TEXTS,
+    "events": "bigint",
+    "quarantined": "bigint",
+    "duplicates": "bigint",
+    "tables": [_TABLE],
+    "loss_windows": [_LOSS_WINDOW],
+    "drift": [_DRIFT],
+    "schemas": [dict.fromkeys(("event_type", "schema_id", "schema_json"), _TEXTS)],
+}
+"""Columns and their types; a list is an array of its item, a mapping a struct. Columns that look-ups
+filter by come first, since Delta keeps statistics of the first 32 columns alone."""
+
+SchemaKey = tuple[str, str, str]
+"""Org, schema id and text of a schema: two schemas are one if these are equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenSchema:
+    """A schema that no earlier batch had.
+
+    :param event_type: name of the schema's record.
+    :param schema_json: as the service sent it.
+    """
+
+    event_type: str
+    schema_id: str
+    schema_json: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandedTable:
+    """Rows of a batch in one table.
+
+    :param name: of the table: the event type, or `_quarantine`.
+    :param dates: event dates of the rows, ISO-8601, sorted.
+    :param earliest: smallest event time of the rows; None: none of them has an event time.
+    :param files: relative to the root of the tables; none where only the format knows its files.
+    :param schema_ids: of the schemas of the batch that its rows may be written with.
+    """
+
+    name: str
+    rows: int
+    dates: tuple[str, ...] = ()
+    earliest: datetime | None = None
+    latest: datetime | None = None
+    files: tuple[str, ...] = ()
+    schema_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """A batch that has landed.
+
+    :param revision: number of times that the batch has landed, from 1.
+    :param staged_at: creation time of the manifest that was landed: tells forms of a batch apart.
+    :param attempt: name of the landing attempt that wrote the row.
+    :param start: replay point of the manifest, as text; `end` its last replay id.
+    :param duplicates: events left out because they had landed before.
+    :param drift: changes of the tables' columns (`drift.Drift.to_dict`).
+    :param schemas: those that no earlier batch had.
+    :param previous_epoch: empty: not known.
+    """
+
+    batch_id: str
+    org_id: str
+    topic: str
+    consumer: str
+    epoch: str
+    batch_number: int
+    staged_at: datetime
+    landed_at: datetime
+    attempt: str
+    start: str
+    end: str
+    ended_by: str
+    events: int
+    quarantined: int
+    duplicates: int
+    tables: tuple[LandedTable, ...]
+    losses: tuple[LossWindow, ...] = ()
+    drift: tuple[Mapping[str, Any], ...] = ()
+    schemas: tuple[SeenSchema, ...] = ()
+    revision: int = 1
+    previous_epoch: str = ""
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Rows by event type, without quarantine."""
+        return {one.name: one.rows for one in self.tables if one.name != QUARANTINE}
+
+    @property
+    def dates(self) -> dict[str, tuple[str, ...]]:
+        """Event dates by table, quarantine too."""
+        return {one.name: one.dates for one in self.tables}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files of all tables, relative to their root."""
+        return tuple(path for one in self.tables for path in one.files)
+
+    def to_values(self) -> dict[str, Any]:
+        """Values by the columns of `COLUMNS`."""
+        return {
+            "batch_id": self.batch_id,
+            "org_id": self.org_id,
+            "event_topic": self.topic,
+            "consumer": self.consumer,
+            "epoch": self.epoch,
+            "previous_epoch": self.previous_epoch or None,
+            "batch_number": self.batch_number,
+            "revision": self.revision,
+            "new_schemas": len(self.schemas),
+            "staged_at": self.staged_at,
+            "landed_at": self.landed_at,
+            "attempt": self.attempt,
+            "start_point": self.start,
+            "end_replay_id": self.end,
+            "ended_by": self.ended_by,
+            "events": self.events,
+            "quarantined": self.quarantined,
+            "duplicates": self.duplicates,
+            "tables": [
+                {**asdict(one), "dates": [date.fromisoformat(text) for text in one.dates]}
+                for one in self.tables
+            ],
+            "loss_windows": [asdict(one) for one in self.losses],
+            "drift": [{name: one.get(name) for name in _DRIFT} for one in self.drift],
+            "schemas": [asdict(one) for one in self.schemas],
+        }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> LedgerRow:
+        """Read what `to_values` made, as Arrow gives it back."""
+        return cls(
+            batch_id=values["batch_id"],
+            org_id=values["org_id"],
+            topic=values["event_topic"],
+            consumer=values["consumer"],
+            epoch=values["epoch"],
+            previous_epoch=values["previous_epoch"] or "",
+            batch_number=values["batch_number"],
+            revision=values["revision"],
+            staged_at=values["staged_at"].astimezone(UTC),
+            landed_at=values["landed_at"].astimezone(UTC),
+            attempt=values["attempt"],
+            start=values["start_point"],
+            end=values["end_replay_id"],
+            ended_by=values["ended_by"],
+            events=values["events"],
+            quarantined=values["quarantined"],
+            duplicates=values["duplicates"],
+            tables=tuple(map(_table, values["tables"])),
+            losses=tuple(LossWindow(**one) for one in values["loss_windows"]),
+            drift=tuple({k: v for k, v in one.items() if v} for one in values["drift"]),
+            schemas=tuple(SeenSchema(**one) for one in values["schemas"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerView:
+    """What the ledger says that concerns one batch.
+
+    :param row: None: the batch has not landed.
+    :param claimed_by: creation time of the manifest whose landing has claimed the batch (`tables.merged_ledger`); None: no claim.
+    :param schemas: keys of the schemas that other batches brought.
+    """
+
+    row: LedgerRow | None = None
+    claimed_by: datetime | None = None
+    schemas: frozenset[SchemaKey] = frozenset()
+
+
+def claim_id(batch_id: str) -> str:
+    """The id under which a claim of a batch stands in the ledger; no event has it as its `batch_id`."""
+    return f"{batch_id} (landing)"
+
+
+def view_of(found: Iterable[Mapping[str, Any]], batch_id: str) -> LedgerView:
+    """Sort out rows of the ledger: the batch's own, a claim, and those with new schemas.
+
+    :param found: where the ledger has several rows of a batch, the one of the highest revision counts.
+    """
+    row: LedgerRow | None = None
+    claimed_by: datetime | None = None
+    schemas: set[SchemaKey] = set()
+    for values in found:
+        if values["batch_id"] == claim_id(batch_id):
+            claimed_by = values["staged_at"].astimezone(UTC)
+        elif values["batch_id"] != batch_id:
+            schemas |= {
+                (values["org_id"], one["schema_id"], one["schema_json"])
+                for one in values["schemas"] or ()
+            }
+        elif row is None or values["revision"] > row.revision:
+            row = LedgerRow.from_values(values)
+    return LedgerView(row=row, claimed_by=claimed_by, schemas=frozenset(schemas))
+
+
+def new_schemas(
+    plan: BatchPlan, org_id: str, known: Collection[SchemaKey]
+) -> tuple[SeenSchema, ...]:
+    """Schemas of a batch that no other batch had, those of quarantined events too, by id.
+
+    :param known: keys of the schemas that other batches brought.
+    """
+    rows = (
+        SeenSchema(event_type=plan.names[schema_id], schema_id=schema_id, schema_json=text)
+        for schema_id, text in sorted(plan.schemas.items())
+    )
+    return tuple(one for one in rows if (org_id, one.schema_id, one.schema_json) not in known)
+
+
+def ddl(kind: Any = COLUMNS, *, top: bool = True) -> str:
+    """Spell columns, or a type, in SQL."""
+    if isinstance(kind, Mapping):
+        if top:
+            return ", ".join(f"{quoted(name)} {ddl(one, top=False)}" for name, one in kind.items())
+        members = ", ".join(f"{quoted(name)}: {ddl(one, top=False)}" for name, one in kind.items())
+        return f"struct<{members}>"
+    return f"array<{ddl(kind[0], top=False)}>" if isinstance(kind, list) else str(kind)
+
+
+def arrow_schema() -> pa.Schema:
+    """The ledger's columns in Arrow."""
+    import pyarrow as pa
+
+    return pa.schema([(name, _arrow(kind)) for name, kind in COLUMNS.items()])
+
+
+def _arrow(kind: Any) -> pa.DataType:
+    import pyarrow as pa
+
+    if isinstance(kind, Mapping):
+        return pa.struct([(name, _arrow(one)) for name, one in kind.items()])
+    if isinstance(kind, list):
+        return pa.list_(_arrow(kind[0]))
+    plain = {
+        "string": pa.string(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+    }
+    return plain[kind]
+
+
+def _table(values: Mapping[str, Any]) -> LandedTable:
+    return LandedTable(
+        name=values["name"],
+        rows=values["rows"],
+        dates=tuple(one.isoformat() for one in values["dates"]),
+        earliest=values["earliest"],
+        latest=values["latest"],
+        files=tuple(values["files"]),
+        schema_ids=tuple(values["schema_ids"]),
+    )

@@ -1,0 +1,226 @@
+"""An event's bytes and its schema, to its record or a reason."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_sfevents.spark.avro.decode import Decoder, Undecodable
+from tests.unit.spark.conftest import encode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def test_a_platform_event_decodes_to_its_fields(
+    order_schema: str, order: Callable[..., bytes]
+) -> None:
+    """Every field of the schema is there, absent ones as None."""
+    record = Decoder(order_schema).decode(order(Number__c="N1"))
+
+    assert record == {
+        "CreatedDate": 1_793_491_200_000,
+        "Number__c": "N1",
+        "Due__c": None,
+        "At__c": None,
+    }
+
+
+def test_names_stand_in_place_of_bitmaps(
+    account_schema: str, account: Callable[..., bytes]
+) -> None:
+    """All three lists of a change event's header name fields, members of compounds with their parent."""
+    payload = account(
+        changedFields=["0x04", "1-0x02"], nulledFields=["1-0x01"], diffFields=["0x02"]
+    )
+
+    header = Decoder(account_schema).decode(payload)["ChangeEventHeader"]
+
+    assert header["changedFields"] == ["LastModifiedDate", "Name.LastName"]
+    assert header["nulledFields"] == ["Name.FirstName"]
+    assert header["diffFields"] == ["Name"]
+
+
+@pytest.mark.parametrize(
+    "name", ["Acme", {"FirstName": "Ada", "LastName": None}, None], ids=["text", "record", "null"]
+)
+def test_a_name_is_text_or_a_record(
+    account_schema: str, account: Callable[..., bytes], name: Any
+) -> None:
+    """Both branches of the union decode to what was written."""
+    assert Decoder(account_schema).decode(account(name=name))["Name"] == name
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda payload: payload[:-1], "ends before"),
+        (lambda payload: payload + b"\x00", "1 of 10 bytes are left over"),
+        (lambda _: b"", "ends before"),
+        (lambda payload: payload[:6] + b"\x0c" + payload[7:], "union branch or enum symbol"),
+        (lambda payload: payload[:6] + b"\x02\x02\xff\x00\x00", "not UTF-8"),
+        (lambda payload: payload[:6] + b"\x02\x01", "ends before"),
+    ],
+    ids=["truncated", "left over", "empty", "unknown branch", "bad text", "negative length"],
+)
+def test_a_corrupt_payload_has_a_reason(
+    order_schema: str, order: Callable[..., bytes], spoil: Callable[[bytes], bytes], reason: str
+) -> None:
+    """Whatever is wrong with the bytes is that event's matter, and is said."""
+    with pytest.raises(Undecodable, match=reason):
+        Decoder(order_schema).decode(spoil(order()))
+
+
+def test_an_enum_symbol_beyond_the_schema_is_undecodable(
+    account_schema: str, account: Callable[..., bytes]
+) -> None:
+    """A change type that the event's schema does not list is not guessed."""
+    payload = account()
+    at = payload.index(b"001A") + 5  # after the record ids: the text and the end of its array
+
+    with pytest.raises(Undecodable, match="enum symbol"):
+        Decoder(account_schema).decode(payload[:at] + b"\x14" + payload[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        (["null", "string"], b"\x01\x02a"),
+        ({"type": "enum", "name": "Size", "symbols": ["S", "L"]}, b"\x01"),
+        ("boolean", b"\x02"),
+        ("int", b"\x80\x80\x80\x80\x10"),
+        ("long", b"\xff" * 10 + b"\x01"),
+    ],
+    ids=["branch -1", "symbol -1", "truth value 2", "int of 33 bits", "long of 11 bytes"],
+)
+def test_what_fastavro_reads_though_it_is_no_avro_is_undecodable(kind: Any, payload: bytes) -> None:
+    """It would land as a value that nobody wrote; its neighbours do land."""
+    fields = [{"name": "A", "type": kind}, {"name": "B", "type": "long"}]
+    schema = {"type": "record", "name": "X__e", "fields": fields}
+    whole = encode(
+        schema, {"A": {"boolean": True, "int": 1, "long": 1}.get(str(kind), "S"), "B": 7}
+    )
+    decoder = Decoder(json.dumps(schema))
+
+    records, good, reasons = decoder.decode_all([whole, payload + b"\x0e", whole])
+
+    assert [record["B"] for record in records] == [7, 7]
+    assert (good, [*reasons]) == ([0, 2], [1])
+    assert "not Avro of the event's schema" in reasons[1]
+
+
+@pytest.mark.parametrize(
+    "front",
+    [b"\x00", b"\x01"],
+    ids=["a payload that is Avro", "one that only fastavro reads"],
+)
+def test_a_list_of_a_million_items_without_bytes_is_undecodable(front: bytes) -> None:
+    """An executor would run out of memory for it; its neighbours decode."""
+    fields = [
+        {"name": "A", "type": ["null", "string"]},
+        {"name": "B", "type": {"type": "array", "items": "null"}},
+    ]
+    decoder = Decoder(json.dumps({"type": "record", "name": "X__e", "fields": fields}))
+    few, million = b"\x00\x06\x00", front + b"\x80\x80\x80\x01\x00"
+
+    records, good, reasons = decoder.decode_all([few, million, few[:-1], few])
+
+    assert records == [{"A": None, "B": [None, None, None]}] * 2
+    assert good == [0, 3]
+    assert [*reasons] == [1, 2]
+    assert "more than 1000 items that take no bytes" in reasons[1]
+
+
+def test_types_of_one_name_in_two_namespaces_are_two() -> None:
+    """What is read is walked through with the type that the schema means."""
+
+    def named(namespace: str, kind: str) -> Any:
+        fields = [{"name": "V", "type": kind}]
+        return {"type": "record", "name": "Inner", "namespace": namespace, "fields": fields}
+
+    fields = [
+        {"name": "A", "type": named("one", "string")},
+        {"name": "B", "type": named("two", "double")},
+        {"name": "C", "type": "one.Inner"},
+    ]
+    schema = {"type": "record", "name": "X__e", "fields": fields}
+    record = {"A": {"V": "a"}, "B": {"V": 1.5}, "C": {"V": "c"}}
+
+    assert Decoder(json.dumps(schema)).decode(encode(schema, record)) == record
+
+
+@pytest.mark.parametrize("bitmap", ["0x08", "2-0x01", "1-0x04", "Name"])
+def test_a_bit_beyond_the_schema_is_undecodable(
+    account_schema: str, account: Callable[..., bytes], bitmap: str
+) -> None:
+    """A bitmap that does not fit the schema means that it is not this event's schema."""
+    with pytest.raises(Undecodable, match="changedFields: "):
+        Decoder(account_schema).decode(account(changedFields=[bitmap]))
+
+
+def test_one_bad_event_leaves_the_others(order_schema: str, order: Callable[..., bytes]) -> None:
+    """The good ones decode, each known by its place; the bad one has a reason."""
+    records, good, reasons = Decoder(order_schema).decode_all(
+        [order(Number__c="A"), b"", order(Number__c="C")]
+    )
+
+    assert [record["Number__c"] for record in records] == ["A", "C"]
+    assert good == [0, 2]
+    assert list(reasons) == [1]
+
+
+def test_reasons_are_short_whatever_the_payload() -> None:
+    """A reason never carries a payload into quarantine a second time."""
+    schema = {
+        "type": "record",
+        "name": "X__e",
+        "fields": [{"name": "A", "type": {"type": "array", "items": "string"}}],
+    }
+
+    with pytest.raises(Undecodable) as caught:
+        Decoder(json.dumps(schema)).decode(b"\x02" + b"\xff" * 100_000)
+
+    assert len(str(caught.value)) <= 500
+
+
+def test_numbers_stay_numbers_whatever_logical_type_a_schema_claims() -> None:
+    """Types come from `doc`; a logical type would make the decoder return another kind of value."""
+    schema = {
+        "type": "record",
+        "name": "X__e",
+        "fields": [{"name": "A", "type": {"type": "long", "logicalType": "timestamp-millis"}}],
+    }
+
+    assert Decoder(json.dumps(schema)).decode(b"\x02") == {"A": 1}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"type": "record", "name": "X", "fields": [{"name": "A", "type": "wrong"}]}', "{"]
+)
+def test_what_is_no_schema_makes_no_decoder(text: str) -> None:
+    """A broken schema file is an error of the batch, not of its events."""
+    with pytest.raises(ValueError, match=r"."):
+        Decoder(text)
+
+
+def test_an_event_has_the_same_reason_each_time() -> None:
+    """Where something lay in memory is no part of it."""
+    schema = {"type": "record", "name": "X__e", "fields": [{"name": "A", "type": "double"}]}
+    decoder = Decoder(json.dumps(schema))
+
+    (reason,) = {decoder.decode_all([b"\x01"])[2][0] for _ in range(3)}
+
+    assert " at 0x" not in reason
+
+
+def test_a_field_that_is_named_like_the_header_but_is_none() -> None:
+    """It is a field as any other."""
+    schema = {
+        "type": "record",
+        "name": "X__e",
+        "fields": [{"name": "ChangeEventHeader", "type": "string"}],
+    }
+
+    assert Decoder(json.dumps(schema)).decode(b"\x02a") == {"ChangeEventHeader": "a"}

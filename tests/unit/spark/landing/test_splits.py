@@ -1,0 +1,95 @@
+"""Which staged files go together into one task of Spark."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+from hypothesis import given, strategies as st
+
+from airflow_provider_sfevents.spark.landing.splits import (
+    MOST_SPLITS,
+    SPLIT_BYTES,
+    SPLIT_EVENTS,
+    splits_of,
+)
+from airflow_provider_sfevents.staging.manifest import Part
+
+
+def parts_of(*sizes: tuple[int, int]) -> list[Part]:
+    """Staged files of so many events and bytes."""
+    made: list[Part] = []
+    for events, size in sizes:
+        first = made[-1].first_ordinal + made[-1].events if made else 0
+        made.append(
+            Part(
+                path=f"{first}.parquet",
+                start="",
+                end="",
+                first_ordinal=first,
+                events=events,
+                bytes=size,
+                sha256="",
+                schemas=(f"s{len(made) % 2}",),
+            )
+        )
+    return made
+
+
+def counts(*sizes: tuple[int, int]) -> list[int]:
+    """How many of these files each split has."""
+    return [len(split.parts) for split in splits_of(parts_of(*sizes))]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], []),
+        ([(1, 1)], [1]),
+        ([(20_000, 6_000_000)] * 30, [13, 13, 4]),
+        ([(SPLIT_EVENTS, 1)] * 2, [1, 1]),
+        ([(SPLIT_EVENTS - 1, 1)] * 3, [2, 1]),
+        ([(1, SPLIT_BYTES)] * 2, [1, 1]),
+        ([(40, 32 * 2**20)] * 5, [4, 1]),
+        ([(1, 300)] * 2_880, [2_880]),
+    ],
+)
+def test_files_go_together_until_they_are_worth_a_task(
+    sizes: list[tuple[int, int]], expected: list[int]
+) -> None:
+    """By their events or by their bytes; a batch that took a day to come is one task."""
+    assert counts(*sizes) == expected
+
+
+def test_a_large_batch_is_not_torn_into_any_number_of_them() -> None:
+    """Spark plans one by one."""
+    found = counts(*[(20_000, 32 * 2**20)] * 10_000)
+
+    assert len(found) <= MOST_SPLITS + 1
+    assert max(found) - min(found[:-1]) <= 1
+
+
+def test_a_split_knows_where_it_begins_and_what_is_in_it() -> None:
+    """By its files."""
+    first, second = splits_of(parts_of((SPLIT_EVENTS, 9), (3, 9), (4, 9)))
+
+    assert (first.index, first.first_ordinal, first.events) == (0, 0, SPLIT_EVENTS)
+    assert (second.index, second.first_ordinal, second.events) == (1, SPLIT_EVENTS, 7)
+    assert (sorted(first.schemas), sorted(second.schemas)) == (["s0"], ["s0", "s1"])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 2 * SPLIT_EVENTS), st.integers(1, 2 * SPLIT_BYTES)), max_size=400
+    )
+)
+def test_no_file_is_left_out_or_moved(sizes: list[tuple[int, int]]) -> None:
+    """Whatever their sizes; and there are never more splits than Spark can plan."""
+    parts = parts_of(*sizes)
+
+    found = splits_of(parts)
+
+    assert list(chain.from_iterable(split.parts for split in found)) == parts
+    assert [split.index for split in found] == list(range(len(found)))
+    assert all(split.parts for split in found)
+    assert len(found) <= MOST_SPLITS + 1

@@ -1,0 +1,259 @@
+"""A table's columns through changing schemas, case by case."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sfevents.spark.schema.evolution import Evolution, evolve
+from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
+from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
+
+BOOLEAN = FieldType(kind="boolean")
+INT = FieldType(kind="int")
+LONG = FieldType(kind="long")
+DOUBLE = FieldType(kind="double")
+TEXT = FieldType(kind="string")
+TIME = FieldType(kind="time")
+MONEY = FieldType(kind="decimal", precision=18, scale=2)
+SMALL = FieldType(kind="decimal", precision=10, scale=2)
+DIGITS = FieldType(kind="decimal", precision=19, scale=0)
+
+
+def struct(text: str = "", **members: FieldType) -> FieldType:
+    return FieldType(kind="struct", members=tuple(members.items()), text_member=text)
+
+
+def array(item: FieldType) -> FieldType:
+    return FieldType(kind="array", item=item)
+
+
+PERSON = struct(FirstName=TEXT, LastName=TEXT)
+NAME = struct("Name", FirstName=TEXT, LastName=TEXT, Name=TEXT)
+
+
+def table(*fields: tuple[str, FieldType]) -> Recorded:
+    """One that a batch with these fields has made."""
+    return evolve(Recorded(), {"first": fields}).after
+
+
+def then(recorded: Recorded, *fields: tuple[str, FieldType]) -> Evolution:
+    return evolve(recorded, {"s": fields})
+
+
+def sql(recorded: Recorded) -> list[tuple[str, str]]:
+    return [(column.name, column.type.sql()) for column in recorded.columns]
+
+
+def test_a_first_batch_makes_the_columns_in_the_schemas_order() -> None:
+    """Each is named after its field and filled from it."""
+    evolution = then(Recorded(), ("B__c", TEXT), ("A__c", DOUBLE))
+
+    assert sql(evolution.after) == [("B__c", "string"), ("A__c", "double")]
+    assert evolution.filled == {"s": {"B__c": "B__c", "A__c": "A__c"}}
+    assert not evolution.contested
+
+
+def test_columns_are_added_at_the_end_and_none_is_dropped_or_moved() -> None:
+    """A field that is gone keeps its column, one that has moved keeps its place."""
+    evolution = then(
+        table(("A", TEXT), ("B", TEXT), ("C", TEXT)), ("C", TEXT), ("D", INT), ("A", TEXT)
+    )
+
+    assert [name for name, _ in sql(evolution.after)] == ["A", "B", "C", "D"]
+    assert set(evolution.filled["s"]) == {"A", "C", "D"}
+
+
+def test_members_of_structs_are_added_as_columns_are() -> None:
+    """Wherever the struct stands: in a struct, in an array, in a map."""
+    old, new = struct(A=TEXT, B=TEXT), struct(C=INT, B=TEXT)
+    before = table(
+        ("S", old), ("In", struct(S=old)), ("L", array(old)), ("M", FieldType(kind="map", item=old))
+    )
+
+    after = then(
+        before,
+        ("S", new),
+        ("In", struct(S=new)),
+        ("L", array(new)),
+        ("M", FieldType(kind="map", item=new)),
+    ).after
+
+    both = "struct<`A`: string, `B`: string, `C`: int>"
+    assert sql(after) == [
+        ("S", both),
+        ("In", f"struct<`S`: {both}>"),
+        ("L", f"array<{both}>"),
+        ("M", f"map<string, {both}>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [
+        (LONG, INT),
+        (DOUBLE, INT),
+        (MONEY, INT),
+        (DIGITS, LONG),
+        (NAME, TEXT),
+        (NAME, PERSON),
+        (struct(A=LONG), struct(A=INT)),
+        (array(DOUBLE), array(INT)),
+    ],
+)
+def test_values_that_fit_the_tables_column_go_there(column: FieldType, field: FieldType) -> None:
+    """The column keeps its type: files are written with the table's types, whatever the schema of the day says."""
+    before = table(("F", column))
+
+    evolution = then(before, ("F", field))
+
+    assert evolution.after == before
+    assert evolution.filled == {"s": {"F": "F"}}
+
+
+@pytest.mark.parametrize(
+    ("column", "field", "name"),
+    [
+        (DOUBLE, TEXT, "F__string"),
+        (TEXT, DOUBLE, "F__double"),
+        (INT, LONG, "F__long"),
+        (LONG, DOUBLE, "F__double"),
+        (DOUBLE, LONG, "F__long"),  # not every long is a double
+        (TEXT, TIME, "F__time"),  # both are text in the table
+        (DOUBLE, MONEY, "F__decimal_18_2"),
+        (MONEY, DOUBLE, "F__double"),
+        (MONEY, SMALL, "F__decimal_10_2"),
+        (SMALL, INT, "F__int"),
+        (MONEY, LONG, "F__long"),
+        (TEXT, NAME, "F__struct"),  # person accounts are switched on
+        (PERSON, NAME, "F__struct"),
+        (PERSON, TEXT, "F__string"),
+        (array(INT), array(TEXT), "F__array"),
+        (array(INT), FieldType(kind="map", item=INT), "F__map"),
+        (struct(A=INT), struct(A=TEXT), "F__struct"),
+        (struct(A=INT), struct(a=INT), "F__struct"),
+        (struct("F", F=TEXT), struct(F=INT), "F__struct"),
+        (struct("F", F=TEXT), struct(F=TEXT), "F__struct"),  # a member of its own, not the text
+    ],
+)
+def test_a_change_of_kind_gets_a_column_named_after_the_kind(
+    column: FieldType, field: FieldType, name: str
+) -> None:
+    """The old column stays as it is, and null for these events."""
+    before = table(("F", column), ("G", TEXT))
+
+    evolution = then(before, ("F", field), ("G", TEXT))
+
+    assert evolution.after.columns == (*before.columns, Column(name=name, field="F", type=field))
+    assert evolution.filled == {"s": {name: "F", "G": "G"}}
+    assert not evolution.contested
+
+
+def test_the_same_change_goes_to_the_same_column_ever_after() -> None:
+    """Back and forth between three kinds there are three columns."""
+    recorded = table(("F", TEXT))
+    where: list[str] = []
+    for kind in (DOUBLE, TEXT, BOOLEAN, DOUBLE, TEXT, BOOLEAN):
+        evolution = then(recorded, ("F", kind))
+        recorded = evolution.after
+        where += evolution.filled["s"]
+
+    assert where == ["F__double", "F", "F__boolean", "F__double", "F", "F__boolean"]
+    assert [name for name, _ in sql(recorded)] == ["F", "F__double", "F__boolean"]
+
+
+def test_a_name_that_is_taken_is_counted_up() -> None:
+    """By a column, by another field of the batch, and whatever the case."""
+    by_column = then(table(("F", TEXT), ("f__DOUBLE", INT)), ("F", DOUBLE))
+    by_field = then(table(("F", TEXT)), ("F", DOUBLE), ("F__double", TEXT))
+    by_change = then(by_field.after, ("F__double", BOOLEAN), ("F__double_2", BOOLEAN))
+    twice = then(table(("F", struct(A=INT))), ("F", struct(A=TEXT))).after
+
+    assert by_column.filled == {"s": {"F__double_2": "F"}}
+    assert by_field.filled == {"s": {"F__double_2": "F", "F__double": "F__double"}}
+    assert by_change.filled == {
+        "s": {"F__double__boolean": "F__double", "F__double_2_2": "F__double_2"}
+    }
+    assert then(twice, ("F", struct(A=BOOLEAN))).filled == {"s": {"F__struct_2": "F"}}
+
+
+def test_a_field_whose_name_only_changes_its_case_keeps_its_column() -> None:
+    """To Salesforce it is the same field; the column is read by the schema's own spelling."""
+    evolution = then(table(("Size__c", INT)), ("SIZE__c", INT))
+
+    assert sql(evolution.after) == [("Size__c", "int")]
+    assert evolution.filled == {"s": {"Size__c": "SIZE__c"}}
+
+
+def test_a_field_named_like_one_of_our_columns_gets_a_column_beside_it() -> None:
+    """An envelope column is never overwritten; and a field that has that other name gets a third."""
+    evolution = then(Recorded(), ("Batch_Id", TEXT), ("Batch_Id_", TEXT))
+
+    assert evolution.filled == {"s": {"Batch_Id_": "Batch_Id", "Batch_Id__2": "Batch_Id_"}}
+
+
+def test_schemas_of_one_batch_share_the_widest_column_where_the_table_has_none() -> None:
+    """Only what has been recorded cannot be widened any more; a new member of a known struct still can."""
+    schemas = {
+        "a": (("N", INT), ("S", struct(A=TEXT, B=INT))),
+        "b": (("N", LONG), ("S", struct(A=TEXT, B=DOUBLE))),
+        "c": (("N", INT), ("S", struct(A=TEXT))),
+    }
+    fresh = evolve(Recorded(), schemas)
+    known = evolve(table(("N", INT), ("S", struct(A=TEXT))), schemas)
+
+    assert sql(fresh.after) == [("N", "bigint"), ("S", "struct<`A`: string, `B`: double>")]
+    assert sql(known.after) == [
+        ("N", "int"),
+        ("S", "struct<`A`: string, `B`: double>"),
+        ("N__long", "bigint"),
+    ]
+    assert [known.filled[schema_id] for schema_id in "abc"] == [
+        {"N": "N", "S": "S"},
+        {"N__long": "N", "S": "S"},
+        {"N": "N", "S": "S"},
+    ]
+    assert not fresh.contested
+    assert not known.contested
+
+
+def test_schemas_of_one_batch_that_contradict_each_other_both_land() -> None:
+    """The first has the field's own column; that their order decides is said."""
+    evolution = evolve(Recorded(), {"b": (("F", TEXT),), "a": (("F", INT),), "c": (("F", LONG),)})
+
+    assert sql(evolution.after) == [("F", "string"), ("F__long", "bigint")]
+    assert evolution.filled == {"b": {"F": "F"}, "a": {"F__long": "F"}, "c": {"F__long": "F"}}
+    assert evolution.contested
+
+
+def test_with_quarantine_a_changed_schema_is_refused_and_leaves_no_trace() -> None:
+    """Others of the batch land; a table that got a column for the change earlier still takes the value there."""
+    before = table(("F", TEXT))
+    schemas = {"bad": (("F", INT), ("New", INT)), "good": (("F", TEXT), ("Other", INT))}
+
+    evolution = evolve(before, schemas, "quarantine")
+    both = then(before, ("F", INT)).after
+
+    assert sql(evolution.after) == [("F", "string"), ("Other", "int")]
+    assert set(evolution.filled) == {"good"}
+    assert evolution.refused == {"bad": "field F is int, but in the table it is string"}
+    assert evolve(both, {"s": (("F", INT),)}, "quarantine").filled == {"s": {"F__int": "F"}}
+
+
+def test_a_batch_that_lands_again_gives_the_same_reasons() -> None:
+    """Though the columns it has made itself, and widened after it refused a schema, are recorded by then."""
+    schemas = {"a": (("F", INT),), "bad": (("F", TEXT),), "b": (("F", LONG),)}
+
+    first = evolve(Recorded(), schemas, "quarantine")
+    again = evolve(first.after, schemas, "quarantine")
+
+    assert first.refused == {"bad": "field F is string, but in the table it is bigint"}
+    assert (again.refused, again.filled, again.after) == (first.refused, first.filled, first.after)
+
+
+def test_with_quarantine_the_first_of_two_contradicting_schemas_stays() -> None:
+    """Where the table has no column yet."""
+    evolution = evolve(Recorded(), {"b": (("F", TEXT),), "a": (("F", INT),)}, "quarantine")
+
+    assert sql(evolution.after) == [("F", "string")]
+    assert evolution.refused == {"a": "field F is int, but in the table it is string"}
+    assert evolution.contested

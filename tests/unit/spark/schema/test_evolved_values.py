@@ -1,0 +1,114 @@
+"""Values of a schema of today in the columns of a table of long ago."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+
+from airflow_provider_sfevents.spark.avro.arrow_columns import arrow_type, build_columns
+from airflow_provider_sfevents.spark.avro.decode import Decoder
+from airflow_provider_sfevents.spark.schema.decimals import read_decimals
+from airflow_provider_sfevents.spark.schema.event_columns import BatchPlan, plan_batch
+
+PERSON = {
+    "type": "record",
+    "name": "Switchable_PersonName",
+    "fields": [{"name": "LastName", "type": ["null", "string"]}],
+}
+
+
+def place(*members: str) -> dict[str, Any]:
+    fields = [{"name": name, "type": ["null", "string"]} for name in members]
+    return {"type": "record", "name": "Place", "fields": fields}
+
+
+def schema(**fields: Any) -> dict[str, Any]:
+    members = [
+        {"name": name, "type": ["null", *(avro if isinstance(avro, list) else [avro])]}
+        for name, avro in fields.items()
+    ]
+    return {"type": "record", "name": "A__e", "fields": members}
+
+
+def landed(plan: BatchPlan, avro: dict[str, Any], **record: Any) -> dict[str, Any]:
+    """The row an event becomes, its type's first schema being `avro`."""
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(avro), record)
+    (kind,) = plan.types
+    (schema_id,) = (name for name, text in kind.schemas.items() if text == json.dumps(avro))
+    columns = kind.columns_of(schema_id)
+    arrays, _, misfits = build_columns(
+        [Decoder(json.dumps(avro)).decode(stream.getvalue())], columns
+    )
+    assert misfits == {}
+    assert [array.type for array in arrays] == [arrow_type(column.type) for column in kind.columns]
+    return {column.name: array[0].as_py() for column, array in zip(columns, arrays, strict=True)}
+
+
+def test_values_land_in_the_tables_types_and_columns_without_a_field_are_null() -> None:
+    """Ints in longs, doubles and decimals, a text in the struct of a name, a struct in a larger one; each array has the table's type."""
+    old = schema(
+        Count="long",
+        Rate="double",
+        Money="double",
+        Name=["string", PERSON],
+        Place=place("City", "Code"),
+        Gone="string",
+        Size="string",
+    )
+    new = schema(
+        Size="double",
+        Place=place("Zip", "City"),
+        Name="string",
+        Money="int",
+        Rate="int",
+        Count="int",
+    )
+    decimals = read_decimals({"Money": "decimal(18,2)"})
+    before = plan_batch({"old": json.dumps(old)}, dict, decimals=decimals).evolutions["A__e"].after
+    plan = plan_batch({"new": json.dumps(new)}, dict, recorded=lambda _: before, decimals=decimals)
+
+    row = landed(
+        plan,
+        new,
+        Count=1,
+        Rate=2,
+        Money=3,
+        Name="Acme",
+        Place={"Zip": "1", "City": "Ulm"},
+        Size=4.5,
+    )
+
+    assert row == {
+        "Count": 1,
+        "Rate": 2.0,
+        "Money": Decimal("3.00"),
+        "Name": {"LastName": None, "Name": "Acme"},
+        "Place": {"City": "Ulm", "Code": None, "Zip": "1"},
+        "Gone": None,
+        "Size": None,
+        "Size__double": 4.5,
+    }
+    assert isinstance(row["Rate"], float)
+
+
+def test_two_contradicting_schemas_of_a_batch_land_side_by_side() -> None:
+    """Each row in its own column, all rows with all columns."""
+    text, number = schema(Size="string"), schema(Size="double")
+    plan = plan_batch({"t": json.dumps(text), "n": json.dumps(number)}, lambda: {"t": 2, "n": 1})
+
+    assert landed(plan, text, Size="big") == {"Size": "big", "Size__double": None}
+    assert landed(plan, number, Size=1.5) == {"Size": None, "Size__double": 1.5}
+
+
+def test_a_field_that_changes_its_case_is_read_by_its_new_name() -> None:
+    """The column keeps the old one."""
+    before = plan_batch({"o": json.dumps(schema(Size="int"))}, dict).evolutions["A__e"].after
+    new = schema(SIZE="int")
+    plan = plan_batch({"n": json.dumps(new)}, dict, recorded=lambda _: before)
+
+    assert landed(plan, new, SIZE=7) == {"Size": 7}

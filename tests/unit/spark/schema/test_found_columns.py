@@ -1,0 +1,79 @@
+"""What is made of a table that nothing is recorded of."""
+
+from __future__ import annotations
+
+from airflow_provider_sfevents.spark.schema.field_types import Column, FieldType
+from airflow_provider_sfevents.spark.schema.found_columns import columns_found, told
+from airflow_provider_sfevents.spark.schema.recorded_types import Recorded
+
+TEXT = FieldType(kind="string")
+TIME = FieldType(kind="time")
+LONG = FieldType(kind="long")
+
+
+def struct(*, text: str = "", **members: FieldType) -> FieldType:
+    return FieldType(kind="struct", members=tuple(members.items()), text_member=text)
+
+
+def test_columns_of_the_envelope_are_not_the_events() -> None:
+    """A field that had to give way to one of them is known by the name that it got."""
+    found = columns_found(
+        {"batch_id": TEXT, "event_date": TEXT, "Size__c": LONG, "batch_id_": TEXT}
+    )
+
+    assert found == Recorded(
+        columns=(
+            Column(name="Size__c", field="Size__c", type=LONG),
+            Column(name="batch_id_", field="batch_id", type=TEXT),
+        ),
+        found=True,
+    )
+
+
+def test_the_member_named_like_its_struct_is_taken_for_the_names_text() -> None:
+    """Or the one that is named so when the first name is taken; nothing else is."""
+    found = columns_found(
+        {
+            "Name": struct(LastName=TEXT, Name=TEXT),
+            "Label": struct(Label=TEXT, Label_text=TEXT),
+            "Place": struct(Place=LONG),
+        }
+    )
+
+    assert [column.type.text_member for column in found.columns] == ["Name", "Label_text", ""]
+
+
+def test_a_schema_tells_what_text_stands_for() -> None:
+    """A time of day, in members and lists too, and a member that is the record's own; other fields stay as they were found."""
+    found = columns_found(
+        {
+            "At__c": TEXT,
+            "Note__c": TEXT,
+            "Size__c": LONG,
+            "Slots": FieldType(kind="array", item=TEXT),
+            "Office": struct(Opens=TEXT, Office=TEXT),
+        }
+    )
+    schema = (
+        ("at__c", TIME),
+        ("Size__c", TEXT),
+        ("Slots", FieldType(kind="array", item=TIME)),
+        ("Office", struct(Opens=TIME, Office=TEXT)),
+    )
+
+    types = {column.name: column.type for column in told(found, [schema]).columns}
+
+    assert types == {
+        "At__c": TIME,
+        "Note__c": TEXT,
+        "Size__c": LONG,
+        "Slots": FieldType(kind="array", item=TIME),
+        "Office": struct(Opens=TIME, Office=TEXT),
+    }
+
+
+def test_what_is_on_record_counts_more_than_any_schema() -> None:
+    """A field that changed from text to a time of day has changed in kind."""
+    recorded = Recorded(columns=(Column(name="At__c", field="At__c", type=TEXT),))
+
+    assert told(recorded, [(("At__c", TIME),)]) == recorded

@@ -1,0 +1,148 @@
+"""What is checked about Spark before an event is paid for."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.submit.preflight import (
+    Launcher,
+    check_java,
+    check_versions,
+    find_spark_submit,
+    locale,
+    quick_start,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def versions(**installed: str) -> None:
+    def version(name: str) -> str:
+        try:
+            return installed[name.replace("-", "_")]
+        except KeyError:
+            raise importlib.metadata.PackageNotFoundError(name) from None
+
+    check_versions(version)
+
+
+def test_wheels_of_one_version_pass() -> None:
+    """And so does either of them alone."""
+    versions(pyspark="4.1.1", pyspark_client="4.1.1")
+    versions(pyspark="4.1.1")
+    versions(pyspark_client="4.1.1")
+
+
+def test_wheels_of_two_versions_are_refused_with_the_command_that_mends_it() -> None:
+    """Both versions are named, and one pip command, which installs the required version of both."""
+    with pytest.raises(
+        ConfigurationError,
+        match=r"pyspark is 4.10.0 and pyspark-client is 4.2.0.*pip install --force-reinstall --no-deps "
+        r"'pyspark-client==4.1.1' 'pyspark==4.1.1'\.$",
+    ):
+        versions(pyspark="4.10.0", pyspark_client="4.2.0")
+
+
+def executable(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text("#!/bin/bash\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_spark_submit_on_path_is_taken_as_it_is(tmp_path: Path) -> None:
+    """A Spark of the machine brings its own Python and home."""
+    executable(tmp_path, "spark-submit")
+
+    assert find_spark_submit(environ={"PATH": str(tmp_path)}) == Launcher(binary="spark-submit")
+
+
+def test_without_one_on_path_the_installed_pyspark_has_one(tmp_path: Path) -> None:
+    """It needs to be told its home and its Python, which it would look for on PATH."""
+    submit = executable(tmp_path / "bin", "spark-submit")
+
+    found = find_spark_submit(environ={"PATH": ""}, pyspark_folder=lambda: tmp_path)
+
+    assert found == Launcher(
+        binary=str(submit),
+        env={"SPARK_HOME": str(tmp_path), "PYSPARK_PYTHON": sys.executable},
+        beside_python=True,
+    )
+
+
+def test_a_python_the_user_chose_stays(tmp_path: Path) -> None:
+    """PYSPARK_PYTHON is not overwritten."""
+    executable(tmp_path / "bin", "spark-submit")
+
+    found = find_spark_submit(
+        environ={"PATH": "", "PYSPARK_PYTHON": "/opt/python"}, pyspark_folder=lambda: tmp_path
+    )
+
+    assert found.env == {"SPARK_HOME": str(tmp_path)}
+
+
+@pytest.mark.parametrize("asked", [None, "spark3-submit"])
+def test_no_spark_submit_is_one_line_with_the_remedy(asked: str | None) -> None:
+    """The name that was looked for, and what to do."""
+    with pytest.raises(
+        ConfigurationError, match=rf"{asked or 'spark-submit'} was not found on PATH.*spark_binary"
+    ):
+        find_spark_submit(asked, environ={"PATH": ""}, pyspark_folder=lambda: None)
+
+
+def test_a_binary_that_was_asked_for_is_not_replaced_by_another(tmp_path: Path) -> None:
+    """Whoever names one means that one."""
+    executable(tmp_path / "bin", "spark-submit")
+
+    with pytest.raises(ConfigurationError, match="spark2-submit was not found"):
+        find_spark_submit("spark2-submit", environ={"PATH": ""}, pyspark_folder=lambda: tmp_path)
+
+
+def test_any_java_will_do_where_the_driver_runs_elsewhere(tmp_path: Path) -> None:
+    """In cluster mode nothing is said about this machine's version."""
+    executable(tmp_path, "java")
+
+    assert check_java("cluster", environ={"PATH": str(tmp_path)}) == {}
+
+
+@pytest.mark.parametrize(
+    ("environ", "needed"),
+    [
+        ({}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "C"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LC_ALL": "POSIX", "LANG": "de_DE.UTF-8"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LANG": "de_DE.UTF-8"}, {}),
+        ({"LC_ALL": "C.utf8"}, {}),
+    ],
+)
+def test_java_gets_a_locale_that_has_all_letters(
+    environ: dict[str, str], needed: dict[str, str]
+) -> None:
+    """Only where the worker's own has not."""
+    assert locale(environ) == needed
+
+
+def test_a_local_spark_with_little_to_do_starts_sooner() -> None:
+    """A large batch is worth Java's optimising, a cluster has its own settings, and what the user set stays."""
+    options = "spark.driver.extraJavaOptions"
+
+    assert set(quick_start("local[2]", 1_000, {})) == {
+        "spark.ui.enabled",
+        "spark.sql.codegen.factoryMode",
+        options,
+    }
+    assert set(quick_start("local[*]", 1_000_000, {})) == {"spark.ui.enabled"}
+    assert quick_start("yarn", 1_000, {}) == {}
+    own = {
+        "spark.ui.enabled": "true",
+        "spark.sql.codegen.factoryMode": "FALLBACK",
+        options: "-Xss4m",
+    }
+    assert quick_start("local", 1_000, own) == {}
