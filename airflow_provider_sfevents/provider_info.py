@@ -45,7 +45,7 @@ def get_provider_info() -> dict[str, Any]:
         "sensors": [_modules("airflow_provider_sfevents.sensors.sfevents")],
         "triggers": [_modules("airflow_provider_sfevents.triggers.sfevents")],
         "queues": ["airflow_provider_sfevents.queues.sfevents.SfEventsMessageQueueProvider"],
-        "cli": ["airflow_provider_sfevents.commands.grammar.get_commands"],
+        "cli": ["airflow_provider_sfevents.commands.command_arguments.get_commands"],
         "config": _CONFIG,
         "connection-types": [
             {

@@ -32,7 +32,7 @@ from airflow_provider_sfevents.spark.avro.executor_tasks import Task
 from airflow_provider_sfevents.spark.landing.staged_batch import STAGED_SQL
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.part_file import COMPRESSION
+from airflow_provider_sfevents.staging.parts.part_file import COMPRESSION
 from airflow_provider_sfevents.submit.java import find_java
 
 if TYPE_CHECKING:

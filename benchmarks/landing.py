@@ -30,8 +30,8 @@ from airflow_provider_sfevents.spark.landing.land_batch import Order, land
 from airflow_provider_sfevents.spark.tables import delta, naming
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
-from airflow_provider_sfevents.staging.part_file import COMPRESSION
-from airflow_provider_sfevents.staging.writer import PART_EVENTS
+from airflow_provider_sfevents.staging.parts.part_file import COMPRESSION
+from airflow_provider_sfevents.staging.parts.part_writer import PART_EVENTS
 from airflow_provider_sfevents.submit import packaging
 from airflow_provider_sfevents.submit.java import find_java
 from tests.harness.jars import Jars

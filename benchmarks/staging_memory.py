@@ -22,7 +22,7 @@ from upath import UPath
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.staging.writer import PartWriter
+from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 from benchmarks.server import TOPIC, running
 
 if TYPE_CHECKING:

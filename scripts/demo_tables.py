@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.text import variable_key
+from airflow_provider_sfevents.positions.record_text import variable_key
 
 if TYPE_CHECKING:
     from pathlib import Path

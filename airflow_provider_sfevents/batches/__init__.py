@@ -1,3 +1,3 @@
-"""A batch from position to commit: staging, fetching, waiting, recovery, reruns and commit."""
+"""A batch from position to commit: staging, fetching, recovery, reruns and commit."""
 
 from __future__ import annotations

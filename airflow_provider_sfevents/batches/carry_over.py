@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
-from airflow_provider_sfevents.staging import excess
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging import extra_deliveries
+from airflow_provider_sfevents.staging.lease_holder import Holder
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.manifest import Manifest, Run
-    from airflow_provider_sfevents.staging.writer import PartWriter
+    from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +60,9 @@ def _note_dropped(batch: BatchFolder, manifest: Manifest, events: int) -> None:
 
     That count replaces the manifest's, so it includes the manifest's number.
     """
-    said = manifest.excess.get(excess.UNASKED, 0)
-    beside = batch.read_excess().get(excess.UNASKED, 0)
-    batch.note_excess({excess.UNASKED: said - beside + events})
+    said = manifest.excess.get(extra_deliveries.UNASKED, 0)
+    beside = batch.read_excess().get(extra_deliveries.UNASKED, 0)
+    batch.note_excess({extra_deliveries.UNASKED: said - beside + events})
 
 
 async def hand_over(delivery: Delivery, writer: PartWriter) -> None:

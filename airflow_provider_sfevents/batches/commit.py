@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
@@ -21,7 +21,7 @@ from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.record import advance, is_committed, is_past
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.reconnect import pause_seconds
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,10 +161,10 @@ def _commit_in_time(
 
 
 def _commit(staged: Staged, run: Run) -> Receipt:
-    receipt = restart.require_landed(
+    receipt = recovery.require_landed(
         staged.manifest, staged.folder.read_receipt(), staged.folder.url
     )
-    manifest = restart.as_landed(staged.manifest, receipt)
+    manifest = recovery.as_landed(staged.manifest, receipt)
     if manifest != staged.manifest:
         log.warning(
             "Batch %s has landed from another staging area, with %s up to %s, and that form "

@@ -12,16 +12,11 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.carry_over import carry_over, hand_over
-from airflow_provider_sfevents.batches.coming import Coming
-from airflow_provider_sfevents.batches.outages import outlast
-from airflow_provider_sfevents.batches.position_writes import (
-    keep_keepalive,
-    require_unchanged,
-    take_area,
-    write_origin,
-)
-from airflow_provider_sfevents.batches.schemas import keep_schemas
-from airflow_provider_sfevents.batches.supply import Supply, supplied
+from airflow_provider_sfevents.batches.event_schemas import EventSchemas
+from airflow_provider_sfevents.batches.event_source import Supply, supplied
+from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.outage_retry import outlast
+from airflow_provider_sfevents.batches.position import position_writes
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     BatchClaimed,
@@ -35,15 +30,15 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.positions import record
 from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
 from airflow_provider_sfevents.pubsub.streaming.event_time import event_time_reader
-from airflow_provider_sfevents.staging import excess
+from airflow_provider_sfevents.staging import extra_deliveries
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow_provider_sfevents.batches.outcome import BatchRequest
-    from airflow_provider_sfevents.batches.position_writes import Pin
-    from airflow_provider_sfevents.batches.restart import Fetch
+    from airflow_provider_sfevents.batches.position.position_writes import Pin
+    from airflow_provider_sfevents.batches.recovery import Fetch
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.bounds import Bounds
@@ -52,8 +47,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.claims import Claim
-    from airflow_provider_sfevents.staging.writer import PartWriter
+    from airflow_provider_sfevents.staging.leases import Claim
+    from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +58,6 @@ PROGRESS_SECONDS = 10.0
 MARGIN_SECONDS = 60.0
 """Seconds beyond `max_seconds` after which a fetch is cancelled. Ending a stream takes up to 10 s
 (`Timeouts.rest_seconds`); the rest is for a slow staging area."""
-
-SCHEMA_SECONDS = 10.0
-"""Seconds between two requests for a schema that is unavailable, while events come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +128,7 @@ class BatchFetch:
         self._elsewhere = elsewhere
         self._files = AsyncExitStack()
         self._writer: PartWriter | None = None
-        self._schemas = folder.schemas()
-        self._schemas_due_at = 0.0
+        self._schemas = EventSchemas(folder)
         self._received = plan.events
         self._first: Delivery | None = None
         self._reported_at = time.monotonic()
@@ -159,7 +150,11 @@ class BatchFetch:
             if isinstance(staged, Manifest):
                 if self._request.managed:
                     await asyncio.to_thread(
-                        take_area, self._store, self._position, self._staging_id, self._claim
+                        position_writes.take_area,
+                        self._store,
+                        self._position,
+                        self._staging_id,
+                        self._claim,
                     )
                 await supply.keep(staged.end)
                 if beyond:
@@ -169,7 +164,7 @@ class BatchFetch:
     async def _judged_by_time(self, client: PubSubClient, until: datetime) -> Fetch:
         """Return the plan, which knows then whether its last kept event ends the batch already."""
         last = self._plan.kept[-1]
-        await self._keep_schemas(client, set(last.schemas))
+        await self._schemas.keep_if_available(client, set(last.schemas))
         created = await asyncio.to_thread(self._last_event_at, last)
         reached = bool(created) and datetime.fromisoformat(created) >= until
         return replace(self._plan, until_reached=reached)
@@ -185,11 +180,9 @@ class BatchFetch:
         if not parts:
             await self._keep_keepalive(ended)
             return ended, ()
-        missing = {schema for part in parts for schema in part.schemas} - self._schemas
+        schemas = {schema for part in parts for schema in part.schemas}
         try:
-            await outlast(
-                lambda: keep_schemas(self._folder, client, missing), self._deadline, stopping
-            )
+            await outlast(lambda: self._schemas.keep(client, schemas), self._deadline, stopping)
         except Stopped as stopped:
             raise self._stopped(parts) from stopped
         losses = await self._losses(client)
@@ -211,7 +204,7 @@ class BatchFetch:
             steps.reached(steps.DELIVERED, self._folder.batch_id)
             await self._keep(delivery, supply)
             self._report(len(delivery))
-            await self._keep_schemas(client, set(delivery.schema_ids))
+            await self._schemas.keep_if_available(client, set(delivery.schema_ids))
 
         try:
             async with asyncio.timeout(self._bounds.max_seconds + MARGIN_SECONDS):
@@ -251,7 +244,7 @@ class BatchFetch:
     async def _keep(self, delivery: Delivery, supply: Supply) -> None:
         """Append a delivery to the file; the first one pins `latest` before anything is staged.
 
-        The file that holds the pinning event says `latest` as its start (`restart`).
+        The file that holds the pinning event says `latest` as its start (`recovery`).
         """
         self._first = self._first or delivery
         pinned_here, start = self._pin is not None, self._plan.resume
@@ -259,7 +252,9 @@ class BatchFetch:
             if pinned_here:
                 await self._pin_to(delivery.replay_ids[0].hex(), record.EVENT)
             if self._writer is None and self._request.managed:
-                await asyncio.to_thread(require_unchanged, self._store, self._position)
+                await asyncio.to_thread(
+                    position_writes.require_unchanged, self._store, self._position
+                )
         except BatchClaimed:
             log.warning(
                 "Dropped %s of %s: another task has begun the position. They count against the "
@@ -287,22 +282,6 @@ class BatchFetch:
         self._position = await asyncio.to_thread(self._pin.record, replay_id, by, self._claim)
         self._plan = replace(self._plan, start=self._position.start)
         self._pin = None
-
-    async def _keep_schemas(self, client: PubSubClient, schema_ids: set[str]) -> None:
-        """Get the schemas of a delivery; one that is unavailable is requested again later.
-
-        The stream continues meanwhile: the manifest needs the schema, the stream does not.
-        """
-        missing = schema_ids - self._schemas
-        if not missing or time.monotonic() < self._schemas_due_at:
-            return
-        try:
-            await keep_schemas(self._folder, client, missing)
-        except TransportError as error:
-            self._schemas_due_at = time.monotonic() + SCHEMA_SECONDS
-            log.warning("The fetch continues without a schema for now: %s", error)
-            return
-        self._schemas |= missing
 
     async def _losses(self, client: PubSubClient) -> tuple[LossWindow, ...]:
         """Return the loss window before this batch, with the time of the first event if known."""
@@ -340,7 +319,11 @@ class BatchFetch:
         known = ("", self._position.start, self._position.resume_after)
         if ended.latest_replay_id not in known:
             await asyncio.to_thread(
-                keep_keepalive, self._store, self._position, ended.latest_replay_id, self._claim
+                position_writes.keep_keepalive,
+                self._store,
+                self._position,
+                ended.latest_replay_id,
+                self._claim,
             )
 
     def _write_manifest(
@@ -373,15 +356,20 @@ class BatchFetch:
             last_event_at=ended.last_event_at,
             overlaps=bool(losses) or record.overlaps(position),
             losses=losses,
-            excess=excess.sums(
+            excess=extra_deliveries.sums(
                 folder.read_excess(),
-                excess.of_attempts(folder.attempts_before(self._claim), parts),
+                extra_deliveries.of_attempts(folder.attempts_before(self._claim), parts),
                 repeated,
-                {excess.UNASKED: ended.unasked, excess.STAGED_ELSEWHERE: self._elsewhere},
+                {
+                    extra_deliveries.UNASKED: ended.unasked,
+                    extra_deliveries.STAGED_ELSEWHERE: self._elsewhere,
+                },
             ),
         )
         if position.sequence == 0:
-            write_origin(self._topic_folder, position)  # a position written by hand has none yet
+            position_writes.write_origin(
+                self._topic_folder, position
+            )  # a position written by hand has none yet
         self._claim.check()
         steps.reached(steps.MANIFEST_NEXT, manifest.batch_id)
         created = folder.create_manifest(manifest)

@@ -11,12 +11,12 @@ from airflow_provider_sfevents.staging.manifest import Run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sfevents.batches.settling import Settling
+    from airflow_provider_sfevents.batches.open_transaction import Settling
     from airflow_provider_sfevents.positions.record import Position
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.claims import Claim
+    from airflow_provider_sfevents.staging.leases import Claim
     from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Receipt
 
 LEARN_SECONDS = 280.0

@@ -3,11 +3,11 @@
 The order matters, because the process may die between any two steps:
 
 1. Log in; no event is delivered yet, and most mistakes show here.
-2. A rerun gets its own batch, or is refused (`past`); the rest is for other runs.
+2. A rerun gets its own batch, or is refused (`reruns`); the rest is for other runs.
 3. Check the topic. Read the position, or begin one; it is in its store before the first event is
    staged.
 4. Take the lease of the batch after it, and read the position again: it may have moved in between.
-5. Do what `restart.plan` says of the batch's folder; a fetch writes the manifest last.
+5. Do what `recovery.plan` says of the batch's folder; a fetch writes the manifest last.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches import age, fallback, past, restart
-from airflow_provider_sfevents.batches.coming import Coming, look
+from airflow_provider_sfevents.batches import recovery, reruns
+from airflow_provider_sfevents.batches.event_schemas import keep_schemas
+from airflow_provider_sfevents.batches.event_source import commit_staged, fit
 from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
-from airflow_provider_sfevents.batches.opening import (
+from airflow_provider_sfevents.batches.next_batch import Coming, look
+from airflow_provider_sfevents.batches.open_transaction import Settling, is_due
+from airflow_provider_sfevents.batches.outage_retry import outlast
+from airflow_provider_sfevents.batches.outcome import Empty, Staged
+from airflow_provider_sfevents.batches.position import replay_fallback, replay_id_age
+from airflow_provider_sfevents.batches.position.open_position import (
     events_elsewhere,
     open_position,
     warn_of_other_area,
 )
-from airflow_provider_sfevents.batches.outages import outlast
-from airflow_provider_sfevents.batches.outcome import Empty, Staged
-from airflow_provider_sfevents.batches.position_writes import Pin, keep_loss, take_area
-from airflow_provider_sfevents.batches.schemas import keep_schemas
-from airflow_provider_sfevents.batches.settling import Settling, is_due
-from airflow_provider_sfevents.batches.supply import commit_staged, fit
+from airflow_provider_sfevents.batches.position.position_writes import Pin, keep_loss, take_area
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     PositionConflict,
@@ -42,7 +43,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.replay_ids import LATEST
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-    from airflow_provider_sfevents.staging.claims import Claim
+    from airflow_provider_sfevents.staging.leases import Claim
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 log = logging.getLogger(__name__)
@@ -88,9 +89,9 @@ async def stage_batch(
     store = open_store(session.org_id)
     claimed = await _claim_own(request, area, folder, store)
     if claimed is None:
-        topic = request.topic
-        await outlast(lambda: client.require_readable(topic), deadline, stopping)
-        request = await _fitted(request, client, area, deadline, stopping)
+        asked = request
+        await outlast(lambda: client.require_readable(asked.topic), deadline, stopping)
+        request = await outlast(lambda: fit(asked, client, area), deadline, stopping)
         staging_id = await asyncio.to_thread(area.staging_id)
         claimed = await _claim_next(request, session, folder, store, staging_id)
     try:
@@ -103,17 +104,6 @@ async def stage_batch(
     if isinstance(staged, Empty) and staged.settling is None:
         claimed.claim.release()
     return staged
-
-
-async def _fitted(
-    request: BatchRequest,
-    client: PubSubClient,
-    area: StagingArea,
-    deadline: float,
-    stopping: asyncio.Event,
-) -> BatchRequest:
-    """Return the request, completed by the setup of its managed subscription."""
-    return await outlast(lambda: fit(request, client, area), deadline, stopping)
 
 
 def _within(request: BatchRequest, deadline: float) -> BatchRequest:
@@ -160,9 +150,9 @@ async def _claim_own(
 
     :raises PositionConflict: a rerun whose batch is gone.
     """
-    if not past.may_own_a_batch(request):
+    if not reruns.may_own_a_batch(request):
         return None
-    manifest = past.find_own(request, stores.read(store), folder.manifests(), store.where)
+    manifest = reruns.find_own(request, stores.read(store), folder.manifests(), store.where)
     if manifest is None:
         return None
     log.info("Run %s had staged batch %s; it is landed again.", manifest.run.run, manifest.batch_id)
@@ -225,15 +215,15 @@ async def _stage_claimed(
     if claimed.position is None:
         return await _land_again(request, client, claimed, stopping)
     plan = await asyncio.to_thread(_plan, claimed, claimed.position)
-    if isinstance(plan, restart.Fetch):
+    if isinstance(plan, recovery.Fetch):
         position = claimed.position
         if plan.lacks_first:
-            lost = fallback.without_first(position)
+            lost = replay_fallback.without_first(position)
             position = await asyncio.to_thread(
                 keep_loss, claimed.store, position, lost, claimed.claim
             )
         return await _fetch(request, client, claimed, position, plan, stopping)
-    landed = isinstance(plan, restart.Commit)
+    landed = isinstance(plan, recovery.Commit)
     if request.managed:
         position = await asyncio.to_thread(
             take_area, claimed.store, claimed.position, claimed.staging_id, claimed.claim
@@ -260,7 +250,7 @@ async def _land_again(
         raise TransportError(
             f"Batch {claimed.folder.batch_id} was removed from the staging area a moment ago."
         )
-    landed = restart.is_landed(manifest, claimed.folder.read_receipt())
+    landed = recovery.is_landed(manifest, claimed.folder.read_receipt())
     again = request.cleared or request.backfill or not landed
     if again:
         await _make_ready(request, client, claimed, manifest, stopping)
@@ -287,21 +277,21 @@ async def _fetch(
     client: PubSubClient,
     claimed: _Claimed,
     position: Position,
-    plan: restart.Fetch,
+    plan: recovery.Fetch,
     stopping: asyncio.Event,
 ) -> Staged | Empty:
     try:
         came = await _batch_fetch(request, claimed, position, plan).run(client, stopping)
     except ReplayIdRefused as error:
         # It ends: keepalive points, position and fallback are all different replay points.
-        further = fallback.without_anchor(plan, error)
+        further = replay_fallback.without_anchor(plan, error)
         if further is None:
             position = await asyncio.to_thread(_fall_back, request, claimed, position, error)
-            further = restart.Fetch(start=position.start)
+            further = recovery.Fetch(start=position.start)
         return await _fetch(request, client, claimed, position, further, stopping)
     if isinstance(came, Ended):
         if plan.ask == LATEST and not came.latest_replay_id:
-            raise age.unlearned(request.topic, came.ended_by, request.bounds.max_seconds)
+            raise replay_id_age.unlearned(request.topic, came.ended_by, request.bounds.max_seconds)
         return Empty(
             batch_id=claimed.folder.batch_id,
             position=position,
@@ -329,9 +319,9 @@ def _settling(claimed: _Claimed, position: Position, ended_by: str) -> Settling 
 
 
 def _batch_fetch(
-    request: BatchRequest, claimed: _Claimed, position: Position, plan: restart.Fetch
+    request: BatchRequest, claimed: _Claimed, position: Position, plan: recovery.Fetch
 ) -> BatchFetch:
-    bounds = age.bounds(request, position, plan, claimed.topic_folder, datetime.now(UTC))
+    bounds = replay_id_age.bounds(request, position, plan, claimed.topic_folder, datetime.now(UTC))
     pin = None
     if plan.ask == LATEST:
         pin = Pin(
@@ -363,14 +353,16 @@ def _fall_back(
 
     :raises ReplayIdRefused: `replay_fallback` is `fail`, or the bus refuses that replay point, too.
     """
-    lost = fallback.choose(position, request.replay_fallback, refused, claimed.store.where)
+    lost = replay_fallback.choose(position, request.replay_fallback, refused, claimed.store.where)
     return keep_loss(claimed.store, position, lost, claimed.claim) if lost.is_pinned else lost
 
 
-def _plan(claimed: _Claimed, position: Position) -> restart.Commit | restart.Adopt | restart.Fetch:
+def _plan(
+    claimed: _Claimed, position: Position
+) -> recovery.Commit | recovery.Adopt | recovery.Fetch:
     found = look(Coming.after(position), claimed.topic_folder, sound=True)
     try:
-        return restart.plan(found)
+        return recovery.plan(found)
     except PositionConflict:
         # A task whose lease has expired finds the files of the task that took the lease over.
         claimed.claim.check()

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from airflow_provider_sfevents.commands.variable_rows import PREFIX, told
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.asset import topic_asset
-from airflow_provider_sfevents.positions.text import asset_key
+from airflow_provider_sfevents.positions.record_text import asset_key
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

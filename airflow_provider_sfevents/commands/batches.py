@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.utils.cli import action_cli, suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
-from airflow_provider_sfevents.commands import looking, relanding
-from airflow_provider_sfevents.commands.position import foresee
-from airflow_provider_sfevents.commands.reaching import reach
-from airflow_provider_sfevents.commands.telling import (
+from airflow_provider_sfevents.commands import staged_batches, task_clearing
+from airflow_provider_sfevents.commands.command_context import reach
+from airflow_provider_sfevents.commands.output import (
     command,
     confirm,
     invocation,
@@ -18,18 +17,19 @@ from airflow_provider_sfevents.commands.telling import (
     say,
     show_rows,
 )
+from airflow_provider_sfevents.commands.position import foresee
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import put_job, staging_root
-from airflow_provider_sfevents.staging import claims
-from airflow_provider_sfevents.staging.holders import Verdict
-from airflow_provider_sfevents.staging.places import spark_url
+from airflow_provider_sfevents.staging import leases
+from airflow_provider_sfevents.staging.lease_holder import Verdict
+from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_sfevents.commands.looking import Batch
-    from airflow_provider_sfevents.commands.reaching import Reached
+    from airflow_provider_sfevents.commands.command_context import Reached
+    from airflow_provider_sfevents.commands.staged_batches import Batch
     from airflow_provider_sfevents.positions.record import Position
 
 
@@ -41,7 +41,7 @@ def list_(args: Namespace) -> None:
     reached = reach(args)
     epochs = reached.folder.epochs_in_order()
     batches = [
-        looking.look(reached.folder, epoch, sequence)
+        staged_batches.look(reached.folder, epoch, sequence)
         for epoch in epochs
         for sequence in reached.folder.sequences(epoch)
     ]
@@ -59,7 +59,7 @@ def release(args: Namespace) -> None:
     reached = reach(args)
     epoch, sequence = parse_batch_id(args.batch_id)
     folder = reached.folder.batch(epoch, sequence).folder
-    seen = claims.seen(folder)
+    seen = leases.seen(folder)
     if seen is None or seen[2] is Verdict.FREE:
         say(f"Batch {args.batch_id} is not held.")
         say(foresee(args, reached)[0])
@@ -70,7 +70,7 @@ def release(args: Namespace) -> None:
             "That process cannot be seen from this machine; watching its lease heartbeat for half "
             "a minute."
         )
-        seen = claims.seen(folder, claims.Patience()) or seen
+        seen = leases.seen(folder, leases.Patience()) or seen
     number, _, verdict = seen
     if verdict is Verdict.ALIVE and not args.force:
         raise ConfigurationError(
@@ -84,7 +84,7 @@ def release(args: Namespace) -> None:
             "The holder is at work. It gives way at its next step after another task has taken the "
             "batch; the events that it has staged by then are kept.",
         )
-    claims.let_go(folder, number)
+    leases.let_go(folder, number)
     say(f"Batch {args.batch_id} is released.")
     say(foresee(args, reached)[0])
 
@@ -95,11 +95,11 @@ def release(args: Namespace) -> None:
 def reland(args: Namespace) -> None:
     """Clear the task that staged a batch."""
     reached = reach(args)
-    batch = looking.look(reached.folder, *parse_batch_id(args.batch_id))
+    batch = staged_batches.look(reached.folder, *parse_batch_id(args.batch_id))
     listed = invocation(args, "batches", "list")
-    relanding.refuse(batch, reached.position, listed)
+    task_clearing.refuse(batch, reached.position, listed)
     try:
-        clearing = relanding.find(batch, downstream=args.downstream)
+        clearing = task_clearing.find(batch, downstream=args.downstream)
     except ConfigurationError as error:
         raise ConfigurationError(f"{error} {_by_hand(args, reached, batch)}") from error
     say(clearing.describe())
@@ -121,7 +121,7 @@ def row(batch: Batch, position: Position | None) -> dict[str, Any]:
         "epoch": batch.epoch,
         "sequence": batch.sequence,
         "batch_id": batch.batch_id,
-        "state": looking.state(batch, position),
+        "state": staged_batches.state(batch, position),
         "events": batch.events,
         "bytes": batch.size,
         "created_at": manifest.created_at if manifest else None,

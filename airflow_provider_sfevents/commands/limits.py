@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.utils.cli import suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
-from airflow_provider_sfevents.commands.telling import command, show_rows
+from airflow_provider_sfevents.commands.output import command, show_rows
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.rest.org_limits import EVENT_ALLOWANCES
 

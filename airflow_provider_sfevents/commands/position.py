@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.utils.cli import action_cli, suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
-from airflow_provider_sfevents.batches import age
-from airflow_provider_sfevents.batches.opening import begun_epochs
-from airflow_provider_sfevents.batches.position_writes import write_origin
-from airflow_provider_sfevents.commands import listing, looking, outlook
-from airflow_provider_sfevents.commands.reaching import (
+from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.batches.position.open_position import begun_epochs
+from airflow_provider_sfevents.batches.position.position_writes import write_origin
+from airflow_provider_sfevents.commands import next_run, position_rows, staged_batches
+from airflow_provider_sfevents.commands.command_context import (
     Reached,
     log_in,
     now,
@@ -32,7 +32,7 @@ from airflow_provider_sfevents.commands.reaching import (
     require_staging,
     require_topic,
 )
-from airflow_provider_sfevents.commands.telling import (
+from airflow_provider_sfevents.commands.output import (
     command,
     confirm,
     invocation,
@@ -47,16 +47,16 @@ from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions import record, stores
 from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
-from airflow_provider_sfevents.staging import durable
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
+from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from airflow_provider_sfevents.commands.looking import Batch
+    from airflow_provider_sfevents.commands.staged_batches import Batch
     from airflow_provider_sfevents.positions.record import Position
 
 
@@ -67,7 +67,7 @@ def show(args: Namespace) -> None:
     """Show one position, or list all; exit with code 1 if one is older than `--fail-older-than`."""
     ages = _show_one(args) if args.topic else _show_all(args)
     limit = args.fail_older_than
-    if limit is not None and (old := outlook.too_old(ages, limit)):
+    if limit is not None and (old := next_run.too_old(ages, limit)):
         raise SystemExit(old)
 
 
@@ -78,9 +78,9 @@ def _show_all(args: Namespace) -> dict[str, float | None]:
 
     def age_of(position: Position) -> float | None:
         folder = area.topic(position.org_id, position.consumer, position.topic)
-        return outlook.age_hours(position, age.anchor_of(folder, position), now_)
+        return next_run.age_hours(position, replay_id_age.anchor_of(folder, position), now_)
 
-    rows = listing.rows(listing.found(), age_of, consumer=args.consumer)
+    rows = position_rows.rows(position_rows.found(), age_of, consumer=args.consumer)
     show_rows(rows, args.output)
     return {f"{row['consumer']} {row['topic']}": row["age_hours"] for row in rows}
 
@@ -113,11 +113,11 @@ def set_(args: Namespace) -> None:
     with _in_hand(args, reached, ("set", start)) as batch:
         confirm(
             args,
-            *(outlook.first_of(args.consumer, args.topic) if is_first else []),
+            *(next_run.first_of(args.consumer, args.topic) if is_first else []),
             f"{reached.store.where}{stands} will continue at {start!r}, in a new epoch.",
             *([f"It is replaced: {reached.unreadable}"] if reached.unreadable else []),
-            *outlook.meaning(start, is_first=is_first),
-            *outlook.left_behind(batch),
+            *next_run.meaning(start, is_first=is_first),
+            *next_run.left_behind(batch),
         )
         folder = reached.area.topic(position.org_id, args.consumer, args.topic)
         write_origin(folder, position)
@@ -137,8 +137,8 @@ def forget(args: Namespace) -> None:
             args,
             f"{reached.store.where} will be deleted, on purpose: the next run is a first run and "
             "begins at its `initial_replay`.",
-            outlook.LANDS_ONCE,
-            *outlook.left_behind(batch),
+            next_run.LANDS_ONCE,
+            *next_run.left_behind(batch),
         )
         reached.store.delete()
         _require_gone(reached)
@@ -155,13 +155,13 @@ def foresee(args: Namespace, reached: Reached) -> tuple[str, str]:
     position, where = reached.position, reached.store.where
     if position is None:
         begun = begun_epochs(reached.folder)
-        says = outlook.without_position(reached.landed, begun, args.consumer, args.topic, where)
+        says = next_run.without_position(reached.landed, begun, args.consumer, args.topic, where)
         return says, ""
-    batch = looking.look(reached.folder, position.epoch, position.sequence + 1)
-    anchor = age.anchor_of(reached.folder, position)
-    found = looking.find(reached.folder, position, batch)
-    says = outlook.with_position(position, reached.landed, batch, found, where)
-    return says, outlook.worry(position, anchor, datetime.fromisoformat(now()))
+    batch = staged_batches.look(reached.folder, position.epoch, position.sequence + 1)
+    anchor = replay_id_age.anchor_of(reached.folder, position)
+    found = staged_batches.find(reached.folder, position, batch)
+    says = next_run.with_position(position, reached.landed, batch, found, where)
+    return says, next_run.worry(position, anchor, datetime.fromisoformat(now()))
 
 
 def _fields(reached: Reached) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _fields(reached: Reached) -> dict[str, Any]:
     fields = {
         "kept_in": reached.store.where,
         "org_id": reached.org_id,
-        "staged_in": durable.url(reached.folder.folder),
+        "staged_in": durable_files.url(reached.folder.folder),
         "newest_receipt": f"{landed.epoch}-{landed.sequence}" if landed else None,
         "forgotten_at": forgotten.at if forgotten else None,
     }
@@ -177,14 +177,14 @@ def _fields(reached: Reached) -> dict[str, Any]:
 
 
 def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
-    anchor = age.anchor_of(reached.folder, position)
-    batch = looking.look(reached.folder, position.epoch, position.sequence + 1)
+    anchor = replay_id_age.anchor_of(reached.folder, position)
+    batch = staged_batches.look(reached.folder, position.epoch, position.sequence + 1)
     return {
         "instance_url": position.instance_url,
         "epoch": position.epoch,
         "sequence": position.sequence,
         "replay_id": position.replay_id,
-        "age_hours": outlook.age_hours(position, anchor, datetime.fromisoformat(now())),
+        "age_hours": next_run.age_hours(position, anchor, datetime.fromisoformat(now())),
         "last_event_at": position.last_event_at or None,
         "events_total": position.events_total,
         "owner": position.owner,
@@ -197,7 +197,7 @@ def _of_position(reached: Reached, position: Position) -> dict[str, Any]:
         "resume_after_at": position.resume_after_at or None,
         "anchor": asdict(anchor) if anchor else None,
         "next_batch": batch.batch_id,
-        "next_batch_state": looking.state(batch, position),
+        "next_batch_state": staged_batches.state(batch, position),
         "next_batch_events": batch.events,
         "next_batch_held_by": batch.describe_holder() or None,
     }
@@ -213,7 +213,7 @@ def _for_people(reached: Reached) -> dict[str, Any]:
     position = reached.position
     if position is None:
         return {}
-    by, anchor = position.committed_by, age.anchor_of(reached.folder, position)
+    by, anchor = position.committed_by, replay_id_age.anchor_of(reached.folder, position)
     return {
         "committed_by": f"{by.dag}.{by.task}, run {by.run}, try {by.try_number}" if by.dag else "",
         "recent": [
@@ -246,7 +246,7 @@ def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterato
     try:
         claim = folder.claim(Holder.here(Run(), now()))
     except BatchClaimed as error:
-        holder = looking.look(reached.folder, batch.epoch, batch.sequence).holder
+        holder = staged_batches.look(reached.folder, batch.epoch, batch.sequence).holder
         who = holder.describe() if holder else "another process"
         release = invocation(args, "batches", "release", batch.batch_id)
         raise ConfigurationError(
@@ -260,9 +260,9 @@ def _in_hand(args: Namespace, reached: Reached, words: Sequence[str]) -> Iterato
                 f"{reached.store.where} was moved by another process just now. Nothing was "
                 "changed; show it, then run the command again."
             )
-        held = looking.look(reached.folder, batch.epoch, batch.sequence)
+        held = staged_batches.look(reached.folder, batch.epoch, batch.sequence)
         again = invocation(args, "position", *words, "--abandon-staged")
-        outlook.refuse_to_abandon(held, again, abandon=args.abandon_staged)
+        next_run.refuse_to_abandon(held, again, abandon=args.abandon_staged)
         yield held
 
 
@@ -286,7 +286,7 @@ def _begin(args: Namespace, reached: Reached, start: str) -> Position:
         at=at,
         by=Run(),
         previous_epoch=known.epoch if known else "",
-        losses=outlook.losses_after(reached.position, start, at) if reached.position else (),
+        losses=next_run.losses_after(reached.position, start, at) if reached.position else (),
     )
     return replace(begun, owner=known.owner if known else "")
 

@@ -12,7 +12,7 @@ from airflow_provider_sfevents.commands.asset_rows import AssetRow, asset_orgs
 from airflow_provider_sfevents.commands.variable_rows import VariableRow
 from airflow_provider_sfevents.commands.xcom_rows import XComRows, xcom_orgs
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.positions.opening import check_spec
+from airflow_provider_sfevents.positions.store_choice import check_spec
 from airflow_provider_sfevents.positions.stores import PositionStore, open_own
 
 if TYPE_CHECKING:

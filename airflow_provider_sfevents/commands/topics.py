@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.utils.cli import suppress_logs_and_warning
 from airflow.utils.providers_configuration_loader import providers_configuration_loaded
 
-from airflow_provider_sfevents.commands.telling import command, is_for_programs, say, show_rows
+from airflow_provider_sfevents.commands.output import command, is_for_programs, say, show_rows
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics
 

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.commands.asset_rows import text
 from airflow_provider_sfevents.commands.variable_rows import told
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.text import xcom_key
+from airflow_provider_sfevents.positions.record_text import xcom_key
 from airflow_provider_sfevents.positions.xcom import newest
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow.sdk.exceptions import AirflowRescheduleException
 
 from airflow_provider_sfevents.exceptions import BatchClaimed
-from airflow_provider_sfevents.staging.holders import LEASE_SECONDS
+from airflow_provider_sfevents.staging.lease_holder import LEASE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,11 +17,12 @@ from airflow.sdk import ObjectStoragePath
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
 from airflow_provider_sfevents.hooks.executors import require_shared_default
 from airflow_provider_sfevents.hooks.staging_mode import configured_modes
-from airflow_provider_sfevents.staging import claims, durable, layout, modes
+from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.holders import Holder
-from airflow_provider_sfevents.staging.places import spark_url, usable
+from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.storage import durable_files, file_modes
+from airflow_provider_sfevents.staging.storage.staging_location import spark_url, usable
 from airflow_provider_sfevents.submit import packaging
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def staging_root(url: str | None) -> ObjectStoragePath:
 
     :raises ConfigurationError: the URL's store is not installed, or a staging setting is wrong.
     """
-    modes.use(configured_modes())
+    file_modes.use(configured_modes())
     try:
         root = ObjectStoragePath(url or f"file://{AIRFLOW_HOME}/sfevents")
         root.fs  # noqa: B018 - looks the store up, which says when its package is missing
@@ -69,18 +70,24 @@ def open_staging(url: str | None, executor: str | None) -> StagingArea:
             "that fetches.",
             root,
         )
-    if durable.is_local(root):
-        _warn_of_wider(durable.local_path(root))
+    if durable_files.is_local(root):
+        _warn_of_wider(durable_files.local_path(root))
     return StagingArea(root)
 
 
 @cache  # once in each process, not with each poke of a sensor
 def _warn_of_wider(root: Path) -> None:
-    if folder := modes.wider(root):
+    if folder := file_modes.wider(root):
         log.warning(
             "Other users can open %s, although %s = %s: the folder is older than the setting, or"
             " another program made it. Close it by: chmod -R %s '%s'",
-            *(folder, modes.OPTION, modes.in_use().name, _CLOSE[modes.in_use().name], root),
+            *(
+                folder,
+                file_modes.OPTION,
+                file_modes.in_use().name,
+                _CLOSE[file_modes.in_use().name],
+                root,
+            ),
         )
 
 
@@ -96,9 +103,9 @@ def writing_state(staging: str | None, current_state: str, run: Run) -> Iterator
     name = hashlib.sha256(current_state.rstrip("/").encode()).hexdigest()[:16]
     folder = staging_root(staging) / layout.STATES / name
     try:
-        claim = claims.take(folder, Holder.here(run, datetime.now(UTC).isoformat()))
+        claim = leases.take(folder, Holder.here(run, datetime.now(UTC).isoformat()))
     except BatchClaimed as error:
-        found = claims.holder_of(folder)
+        found = leases.holder_of(folder)
         who = found[1].describe() if found else "another task"
         raise BatchClaimed(
             f"The tables of {current_state} are being written by {who}, and applying and resolving "
@@ -139,7 +146,7 @@ def put_job(root: ObjectStoragePath, name: str = "land") -> Job:
         (folder / archive, modules),
         (target, packaging.application(name).read_bytes()),
     ):
-        if durable.ensure_content(file, content):
+        if durable_files.ensure_content(file, content):
             log.warning(
                 "%s was not the file of this release and has been replaced. A crash can leave half"
                 " a file; otherwise find out which user wrote it, because Spark runs this file.",

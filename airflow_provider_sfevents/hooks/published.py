@@ -18,8 +18,8 @@ from airflow_provider_sfevents.pubsub.publishing.event_publisher import (
     explain_interruption,
     send_all,
 )
-from airflow_provider_sfevents.staging.noting import Noting
-from airflow_provider_sfevents.staging.published import Accepted, Ledger, runs_folder
+from airflow_provider_sfevents.staging.ledger_writer import Noting
+from airflow_provider_sfevents.staging.publish_ledger import Accepted, Ledger, runs_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

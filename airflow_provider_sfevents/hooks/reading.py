@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.batches.managing import check_managed
+from airflow_provider_sfevents.batches.managed.managed_arguments import check_managed
 from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.hooks.run import (
     check_constant,
@@ -15,8 +15,8 @@ from airflow_provider_sfevents.hooks.run import (
     was_cleared,
 )
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
-from airflow_provider_sfevents.positions.opening import check_spec, open_store
-from airflow_provider_sfevents.positions.text import check_consumer
+from airflow_provider_sfevents.positions.record_text import check_consumer
+from airflow_provider_sfevents.positions.store_choice import check_spec, open_store
 from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
 

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.pubsub.publishing.event_encoder import GivenRecord
-from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,10 +63,10 @@ def record_files(url: Any) -> list[ObjectStoragePath]:
             f"files={url!r} cannot be opened: {error}. Give a file or folder as file:///path or "
             "s3://bucket/path (its Airflow provider must be installed)."
         ) from error
-    with durable.told(place, "be looked at"):
+    with durable_files.told(place, "be looked at"):
         if place.is_file():
             return [_known(place)]
-    found = durable.names(place)
+    found = durable_files.names(place)
     if _UNFINISHED in found:
         raise ConfigurationError(
             f"files={url!r}: there is a folder {_UNFINISHED}, so a Spark job is still writing, or "
@@ -93,7 +93,7 @@ def read_records(files: list[ObjectStoragePath]) -> Iterator[GivenRecord]:
     number = 0
     for file in files:
         rows = _parquet_rows(file) if file.name.endswith(_PARQUET) else _json_rows(file)
-        with durable.told(file, "be read"):
+        with durable_files.told(file, "be read"):
             for where, record, unreadable in rows:
                 number += 1
                 yield GivenRecord(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.positions.text import check_consumer
+from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.staging.manifest import Run
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.rest.org_limits import Allowance
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
     from airflow_provider_sfevents.pubsub.topic_description import DescribedTopic
-    from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
+    from airflow_provider_sfevents.staging.snapshot_files import ReadFolder, ReadManifest
 
     T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from airflow_provider_sfevents.hooks.failures import airflow_failures
 from airflow_provider_sfevents.hooks.giving_way import give_way
 from airflow_provider_sfevents.hooks.task_thread import Stopping, run_in_thread
-from airflow_provider_sfevents.staging.holders import PAUSE
+from airflow_provider_sfevents.staging.lease_holder import PAUSE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from typing_extensions import override
 
 from airflow_provider_sfevents.batches.commit import COMMIT_SECONDS
-from airflow_provider_sfevents.batches.fallback import check_choice
+from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.batches.stage import stage_batch
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import open_staging

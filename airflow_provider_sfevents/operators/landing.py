@@ -22,8 +22,8 @@ from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.spark.landing.landing_options import check_order
 from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.table_options import TableOptions, cluster_by_of
-from airflow_provider_sfevents.staging.durable import is_local
-from airflow_provider_sfevents.staging.places import ensure_spark_can_read
+from airflow_provider_sfevents.staging.storage.durable_files import is_local
+from airflow_provider_sfevents.staging.storage.staging_location import ensure_spark_can_read
 from airflow_provider_sfevents.submit import cluster_master, deploy_modes, preflight
 
 if TYPE_CHECKING:

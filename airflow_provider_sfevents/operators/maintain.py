@@ -15,8 +15,9 @@ from airflow_provider_sfevents.hooks.run import is_template
 from airflow_provider_sfevents.operators import landing
 from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
 from airflow_provider_sfevents.spark.upkeep.plan import KEEP_HOURS, check_maintain
-from airflow_provider_sfevents.staging import durable, layout
-from airflow_provider_sfevents.staging.places import spark_url
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.storage import durable_files
+from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,9 +102,9 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         landing.aim(self, submission, job, self._arguments(spark_url(report)), 0)
         try:
             self.submit_to_spark(context, submission, stopping)
-            told = durable.read(report)
+            told = durable_files.read(report)
         finally:
-            durable.remove(report)
+            durable_files.remove(report)
         if told is None:
             raise StagingError(
                 f"The Spark job ended, but there is no report of it at {report}. Run the task again; it goes on where it ended."

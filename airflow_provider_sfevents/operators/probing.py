@@ -21,8 +21,9 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import open_staging, put_job, staging_root
 from airflow_provider_sfevents.hooks.staging_mode import GROUP
 from airflow_provider_sfevents.operators import landing
-from airflow_provider_sfevents.staging import durable, layout, modes
-from airflow_provider_sfevents.staging.places import spark_url
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.storage import durable_files, file_modes
+from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 from airflow_provider_sfevents.submit.deploy_modes import CLUSTER
 
 if TYPE_CHECKING:
@@ -46,15 +47,15 @@ def ensure_spark_can_open(
     :raises ConfigurationError: it cannot; the message names user, path and setting.
     """
     root = staging_root(staging)
-    if not is_wanted(submission.master, submission.deploy_mode, local=durable.is_local(root)):
+    if not is_wanted(submission.master, submission.deploy_mode, local=durable_files.is_local(root)):
         return
     open_staging(staging, task.executor)
     probe = root / layout.PROBES / f"{_way(task, submission)}.txt"
     answer = probe.with_suffix(".json")
-    if durable.read(probe) is not None and reason_of(durable.read(answer)) == "":
+    if durable_files.read(probe) is not None and reason_of(durable_files.read(answer)) == "":
         return
-    durable.remove(answer)
-    durable.replace(probe, b"Spark reads this file before the first events are staged.\n")
+    durable_files.remove(answer)
+    durable_files.replace(probe, b"Spark reads this file before the first events are staged.\n")
     job = put_job(submission.job_root(staging), "probe")
     asking = _asking(task)
     said = ["--probe", spark_url(probe), "--answer", spark_url(answer)]
@@ -65,12 +66,12 @@ def ensure_spark_can_open(
         log.error(  # noqa: TRY400 - Airflow shows the error itself
             "The Spark job that reads %s failed. If Spark runs as another user, see the setting"
             " %s.",
-            *(probe, modes.OPTION),
+            *(probe, file_modes.OPTION),
         )
         raise
     finally:
         _close_pipe(asking._hook)  # noqa: SLF001
-    if (reason := reason_of(durable.read(answer))) != "":
+    if (reason := reason_of(durable_files.read(answer))) != "":
         raise ConfigurationError(refusal(reason, str(probe), submission.master))
 
 
@@ -93,8 +94,8 @@ def refusal(reason: str, path: str, master: str) -> str:
     """Return the error message, with the remedy."""
     return (
         f"Spark at {master} cannot read {path} ({reason}). Nothing was fetched. With "
-        f"{modes.OPTION} = {modes.in_use().name} only some users may read staged files: set "
-        f"{modes.OPTION} = group, and [sfevents] {GROUP} to a group that has Spark's user and the "
+        f"{file_modes.OPTION} = {file_modes.in_use().name} only some users may read staged files: set "
+        f"{file_modes.OPTION} = group, and [sfevents] {GROUP} to a group that has Spark's user and the "
         "worker's as members; or set inherit. The parent folders have to let Spark's user in, too."
     )
 
@@ -102,7 +103,7 @@ def refusal(reason: str, path: str, master: str) -> str:
 def _way(task: Any, submission: landing.Submission) -> str:
     """Return a name for a way of submitting under the mode in use."""
     way = (submission.master, submission.deploy_mode, task.proxy_user, task.principal)
-    return hashlib.sha256(repr((*way, modes.in_use())).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((*way, file_modes.in_use())).encode()).hexdigest()[:16]
 
 
 def _asking(task: Any) -> Any:

@@ -22,7 +22,7 @@ from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.pubsub.publishing import event_encoder
 from airflow_provider_sfevents.pubsub.publishing.event_fields import abridged
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
-from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -127,7 +127,7 @@ class SfEventsPublishOperator(StoppableTask, BaseOperator):
             ledger = await publish_wanted(client, wanted, tally)
         self._refuse_end(tally)
         await asyncio.to_thread(ledger.sweep, datetime.now(UTC))
-        return tally.result(self.topic, durable.url(ledger.folder))
+        return tally.result(self.topic, durable_files.url(ledger.folder))
 
     def _refuse_end(self, tally: Tally) -> None:
         """Raise unless all events are published.

@@ -28,8 +28,8 @@ from airflow_provider_sfevents.pubsub.rest.entity_snapshot import (
 )
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
 from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
-from airflow_provider_sfevents.staging.places import spark_url
-from airflow_provider_sfevents.staging.reads import DELETED, RECORDS, REPORT, SCHEMA
+from airflow_provider_sfevents.staging.snapshot_files import DELETED, RECORDS, REPORT, SCHEMA
+from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_sfevents.hooks.task_thread import Stopping
-    from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
+    from airflow_provider_sfevents.staging.snapshot_files import ReadFolder, ReadManifest
 
 
 class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):

@@ -19,8 +19,8 @@ from airflow_provider_sfevents.batches.commit import (
     check_before_landing,
     take_staged,
 )
+from airflow_provider_sfevents.batches.open_transaction import Settling, require_settled
 from airflow_provider_sfevents.batches.outcome import Empty, Staged, result
-from airflow_provider_sfevents.batches.settling import Settling, require_settled
 from airflow_provider_sfevents.hooks.places import (
     open_batch,
     open_staging,
@@ -40,8 +40,8 @@ from airflow_provider_sfevents.operators.ending import (
 from airflow_provider_sfevents.operators.fetching import FetchesBatch
 from airflow_provider_sfevents.operators.following import Followed
 from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
-from airflow_provider_sfevents.positions.opening import open_store
-from airflow_provider_sfevents.staging.places import spark_url
+from airflow_provider_sfevents.positions.store_choice import open_store
+from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from airflow_provider_sfevents.positions.record import task_of
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.record import Position
-    from airflow_provider_sfevents.positions.text import Whose
+    from airflow_provider_sfevents.positions.record_text import Whose
     from airflow_provider_sfevents.staging.manifest import Run
 
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import PositionConflict
-from airflow_provider_sfevents.positions import text
+from airflow_provider_sfevents.positions import record_text
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 
-_NOBODY = text.Whose()
+_NOBODY = record_text.Whose()
 
 RECENT = 10
 """Number of commits that a position keeps: enough to see a rhythm, and to go back by hand."""
@@ -127,14 +127,14 @@ class Position:
         return json.dumps({"version": VERSION, **asdict(self), "loss": loss}, indent=1)
 
     @classmethod
-    def from_json(cls, record: str, where: str, whose: text.Whose = _NOBODY) -> Position:
+    def from_json(cls, record: str, where: str, whose: record_text.Whose = _NOBODY) -> Position:
         """Read a record; strict, because a position that is read wrongly loses events.
 
         :param where: the record's location, as a user knows it; for messages.
         :param whose: consumer, topic and store, for the commands in messages.
         :raises ConfigurationError: it is no position, or one that a newer release wrote.
         """
-        value = text.parse(record, VERSION, _TYPES, where, whose)
+        value = record_text.parse(record, VERSION, _TYPES, where, whose)
         try:
             position = cls(
                 **{
@@ -146,9 +146,9 @@ class Position:
                 }
             )
         except TypeError as error:
-            raise text.unusable(where, whose, str(error)) from error
+            raise record_text.unusable(where, whose, str(error)) from error
         if wrong := _wrong_in(position):
-            raise text.unusable(where, whose, wrong)
+            raise record_text.unusable(where, whose, wrong)
         return position
 
 
@@ -335,13 +335,13 @@ def _wrong_in(position: Position) -> str:
     """Return what is wrong with a value of the right type; empty if nothing is."""
     if position.sequence < 0 or position.events_total < 0:
         return "`sequence` and `events_total` must be 0 or more"
-    if not text.is_epoch(position.epoch):
+    if not record_text.is_epoch(position.epoch):
         return f"`epoch` is {position.epoch!r}; it must be a word of letters, digits, - and _"
-    presets = text.PRESETS if position.sequence == 0 else ()
-    if position.replay_id not in presets and not text.is_replay_id(position.replay_id):
+    presets = record_text.PRESETS if position.sequence == 0 else ()
+    if position.replay_id not in presets and not record_text.is_replay_id(position.replay_id):
         also = f", or {' or '.join(presets)}" if presets else ""
         return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
-    if position.resume_after and not text.is_replay_id(position.resume_after):
+    if position.resume_after and not record_text.is_replay_id(position.resume_after):
         return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"
@@ -359,7 +359,7 @@ def _wrong_time(position: Position) -> str:
     return ", ".join(
         f"`{name}` is {value!r}; it must be a time with its zone in ISO 8601"
         for name, value in times.items()
-        if (value or name == "committed_at") and not text.is_time(value)
+        if (value or name == "committed_at") and not record_text.is_time(value)
     )
 
 

@@ -21,7 +21,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.positions.ownership import check_whose
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.text import Whose, variable_key
+from airflow_provider_sfevents.positions.record_text import Whose, variable_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow.sdk import Variable
 
 from airflow_provider_sfevents.exceptions import TransportError
-from airflow_provider_sfevents.positions.text import Whose, variable_key
+from airflow_provider_sfevents.positions.record_text import Whose, variable_key
 
 
 class VariableStore:

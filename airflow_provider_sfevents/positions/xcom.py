@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.positions.text import Whose, xcom_key
+from airflow_provider_sfevents.positions.record_text import Whose, xcom_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

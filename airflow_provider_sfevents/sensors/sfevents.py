@@ -13,9 +13,7 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSensorTimeout
 from typing_extensions import override
 
-from airflow_provider_sfevents.batches import waiting
-from airflow_provider_sfevents.batches.fallback import check_choice
-from airflow_provider_sfevents.batches.waiting import Heard, Pending
+from airflow_provider_sfevents.batches.position.replay_fallback import check_choice
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationError
 from airflow_provider_sfevents.hooks.failures import airflow_failures
@@ -28,6 +26,8 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
 from airflow_provider_sfevents.triggers.sfevents import SfEventsTrigger
+from airflow_provider_sfevents.waiting import poke
+from airflow_provider_sfevents.waiting.wait_result import Heard
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.positions.stores import PositionStore
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.staging.area import StagingArea
+    from airflow_provider_sfevents.waiting.poke import Pending
 
 
 _FOR_EVER = 10 * 365 * 24 * 3600.0
@@ -241,7 +242,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
             told = None if heard is None else Heard(**heard)
             looks = 1
             while True:
-                pending = await waiting.find(request, self.min_events, client, area, store, told)
+                pending = await poke.find(request, self.min_events, client, area, store, told)
                 if pending.coming is not None or pending.enough:
                     return pending
                 if looks == _LOOKS:
@@ -261,7 +262,7 @@ class SfEventsSensor(ReadsTopic, BaseSensorOperator):
             store: Callable[[str], PositionStore],
             stopping: asyncio.Event,
         ) -> Pending:
-            return await waiting.poke(request, self.min_events, client, area, store, stopping)
+            return await poke.poke(request, self.min_events, client, area, store, stopping)
 
         return self._ask(context, listen)
 

@@ -10,9 +10,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.staging import claims, durable, layout
+from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.marks import Anchor, Forgotten, Origin
+from airflow_provider_sfevents.staging.sidecar_files import Anchor, Forgotten, Origin
+from airflow_provider_sfevents.staging.storage import durable_files
 from airflow_provider_sfevents.staging.sweeping import KEEP_BATCHES, BatchState, to_sweep
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.holders import Holder
+    from airflow_provider_sfevents.staging.lease_holder import Holder
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 log = logging.getLogger(__name__)
@@ -49,10 +50,12 @@ class StagingArea:
         :raises StagingError: it can be neither read nor written.
         """
         place = self.root / layout.AREA
-        data = durable.read(place)
+        data = durable_files.read(place)
         if data is None:
-            durable.create_once(place, json.dumps({"staging_id": secrets.token_hex(8)}).encode())
-            data = durable.read(place)
+            durable_files.create_once(
+                place, json.dumps({"staging_id": secrets.token_hex(8)}).encode()
+            )
+            data = durable_files.read(place)
         try:
             return str(json.loads(data or b"")["staging_id"])
         except (ValueError, KeyError, TypeError) as error:
@@ -79,10 +82,10 @@ class StagingArea:
         :raises StagingError: it can be neither written nor read.
         """
         place = self.root / layout.managed_name(org_id, subscription)
-        if durable.create_once(place, json.dumps({"consumer": consumer}).encode()):
+        if durable_files.create_once(place, json.dumps({"consumer": consumer}).encode()):
             return consumer, str(place)
         try:
-            return str(json.loads(durable.read(place) or b"")["consumer"]), str(place)
+            return str(json.loads(durable_files.read(place) or b"")["consumer"]), str(place)
         except (ValueError, KeyError, TypeError) as error:
             raise StagingError(f"{place} names no consumer: {error}. Remove it.") from error
 
@@ -101,12 +104,12 @@ class TopicFolder:
             self.folder / layout.batch_folder(epoch, sequence), layout.batch_id(epoch, sequence)
         )
 
-    def claim_beginning(self, holder: Holder) -> claims.Claim:
+    def claim_beginning(self, holder: Holder) -> leases.Claim:
         """Take the lease that allows one task at a time to begin a position.
 
         :raises BatchClaimed: another task holds it.
         """
-        return claims.take(self.folder / layout.BEGINNING, holder)
+        return leases.take(self.folder / layout.BEGINNING, holder)
 
     def begin_once(self, position: str) -> str:
         """Write the record of the first epoch, unless there is one; return the record that counts.
@@ -116,13 +119,13 @@ class TopicFolder:
         :param position: the position's record.
         """
         place = self._beginning()
-        if durable.create_once(place, position.encode()):
+        if durable_files.create_once(place, position.encode()):
             return position
-        return (durable.read(place) or position.encode()).decode(errors="replace")
+        return (durable_files.read(place) or position.encode()).decode(errors="replace")
 
     def begin_anew(self, position: str) -> None:
         """Replace a first record that cannot be parsed; only for the lease holder."""
-        durable.replace(self._beginning(), position.encode())
+        durable_files.replace(self._beginning(), position.encode())
 
     def _beginning(self) -> UPath:
         forgotten = self.forgotten()  # each `forget` changes the name: earlier records are void
@@ -130,7 +133,7 @@ class TopicFolder:
 
     def read_anchor(self) -> Anchor | None:
         """Read the keepalive point; None if there is none, or if it cannot be parsed."""
-        data = durable.read(self.folder / layout.ANCHOR)
+        data = durable_files.read(self.folder / layout.ANCHOR)
         try:
             return Anchor.from_json(data.decode()) if data is not None else None
         except ValueError as error:
@@ -140,7 +143,7 @@ class TopicFolder:
             return None
 
     def write_anchor(self, anchor: Anchor) -> None:
-        durable.replace(self.folder / layout.ANCHOR, anchor.to_json().encode())
+        durable_files.replace(self.folder / layout.ANCHOR, anchor.to_json().encode())
 
     def forget(self, at: str, epoch: str = "", last_event_at: str = "") -> None:
         """Record that a user forgot the position: the epochs that are known by now no longer count.
@@ -155,14 +158,14 @@ class TopicFolder:
         mark = Forgotten(
             id=secrets.token_hex(6), at=at, epochs=newest_last, last_event_at=last_event_at
         )
-        durable.replace(self.folder / layout.FORGOTTEN, mark.to_json().encode())
+        durable_files.replace(self.folder / layout.FORGOTTEN, mark.to_json().encode())
 
     def forgotten(self) -> Forgotten | None:
         """Read the last time a user forgot the position; None: never.
 
         :raises StagingError: the record cannot be parsed.
         """
-        data = durable.read(self.folder / layout.FORGOTTEN)
+        data = durable_files.read(self.folder / layout.FORGOTTEN)
         try:
             return Forgotten.from_json(data.decode()) if data is not None else None
         except ValueError as error:
@@ -180,7 +183,7 @@ class TopicFolder:
         """Return the epochs that left a file here, in no order."""
         return [
             name
-            for name in durable.names(self.folder)
+            for name in durable_files.names(self.folder)
             if name not in _NO_EPOCHS and not name.startswith(".")
         ]
 
@@ -190,7 +193,7 @@ class TopicFolder:
         :raises StagingError: one cannot be parsed; the order of epochs, and with it the newest
             landed batch, would be a guess.
         """
-        written = {epoch: durable.read(self._origin(epoch)) for epoch in self.epochs()}
+        written = {epoch: durable_files.read(self._origin(epoch)) for epoch in self.epochs()}
         return in_order(
             self._parse_origin(epoch, data) for epoch, data in written.items() if data is not None
         )
@@ -205,12 +208,14 @@ class TopicFolder:
 
     def write_origin(self, origin: Origin) -> None:
         """Record the origin of an epoch, once; a second call for the same epoch changes nothing."""
-        durable.create_once(self._origin(origin.epoch), origin.to_json().encode())
+        durable_files.create_once(self._origin(origin.epoch), origin.to_json().encode())
 
     def sequences(self, epoch: str) -> list[int]:
         """Return the numbers of the batches that have a folder, ascending."""
         return sorted(
-            int(name) for name in durable.names(self.folder / epoch) if _SEQUENCE.fullmatch(name)
+            int(name)
+            for name in durable_files.names(self.folder / epoch)
+            if _SEQUENCE.fullmatch(name)
         )
 
     def manifests(self) -> Iterator[Manifest]:
@@ -236,7 +241,7 @@ class TopicFolder:
 
     def _newest_landed(self, epoch: str) -> list[int]:
         for sequence in reversed(self.sequences(epoch)):
-            if layout.RECEIPT in durable.names(self.batch(epoch, sequence).folder):
+            if layout.RECEIPT in durable_files.names(self.batch(epoch, sequence).folder):
                 return [sequence]
         return []
 
@@ -253,7 +258,7 @@ class TopicFolder:
             raise ValueError(f"keep_batches must be 0 or more, not {keep_batches}")
         epochs = sorted(self.epochs_in_order(), key=lambda one: one == epoch)
         for folder in (self.folder, *(self.folder / epoch for epoch in epochs)):
-            durable.remove_leftovers(folder)
+            durable_files.remove_leftovers(folder)
         batches = [(epoch, sequence) for epoch in epochs for sequence in self.sequences(epoch)]
         old = [self._state(*at) for at in batches[: max(0, len(batches) - keep_batches)]]
         sweepable = to_sweep(old, self.newest_receipt(), epochs[-1]) if old else []
@@ -292,13 +297,13 @@ class TopicFolder:
 
     def _state(self, epoch: str, sequence: int) -> BatchState:
         folder = self.batch(epoch, sequence).folder
-        there = durable.names(folder)
+        there = durable_files.names(folder)
         return BatchState(
             epoch=epoch,
             sequence=sequence,
             staged=layout.MANIFEST in there,
             landed=layout.RECEIPT in there,
-            held=claims.may_be_held(folder),
+            held=leases.may_be_held(folder),
         )
 
     def _origin(self, epoch: str) -> UPath:

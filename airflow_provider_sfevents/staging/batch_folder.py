@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.staging import claims, durable, layout
-from airflow_provider_sfevents.staging.excess import Attempt, sums
+from airflow_provider_sfevents.staging import layout, leases
+from airflow_provider_sfevents.staging.extra_deliveries import Attempt, sums
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
-from airflow_provider_sfevents.staging.marks import Announced, Confirmed
+from airflow_provider_sfevents.staging.sidecar_files import Announced, Confirmed
+from airflow_provider_sfevents.staging.storage import durable_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.holders import Holder
-    from airflow_provider_sfevents.staging.writer import Limits, PartWriter
+    from airflow_provider_sfevents.staging.lease_holder import Holder
+    from airflow_provider_sfevents.staging.parts.part_writer import Limits, PartWriter
 
 _PART_PREFIX, _PART_SUFFIX = "part-", ".parquet"
 _SCHEMA_SUFFIX = ".avsc"
@@ -39,18 +40,18 @@ class BatchFolder:
     @property
     def url(self) -> str:
         """URL of the folder, for people and for XCom: absolute, without a connection in it."""
-        return durable.url(self.folder)
+        return durable_files.url(self.folder)
 
     @property
     def manifest_url(self) -> str:
-        return durable.url(self.folder / layout.MANIFEST)
+        return durable_files.url(self.folder / layout.MANIFEST)
 
-    def claim(self, holder: Holder, patience: claims.Patience | None = None) -> claims.Claim:
+    def claim(self, holder: Holder, patience: leases.Patience | None = None) -> leases.Claim:
         """Take the lease of the batch; blocks while another machine's unreleased lease is watched.
 
         :raises BatchClaimed: another holder is alive.
         """
-        claim = claims.take(self.folder, holder, patience)
+        claim = leases.take(self.folder, holder, patience)
         try:
             self._remove_leftovers(claim.number)
         except BaseException:
@@ -58,15 +59,15 @@ class BatchFolder:
             raise
         return claim
 
-    async def claim_in_thread(self, holder: Holder) -> claims.Claim:
+    async def claim_in_thread(self, holder: Holder) -> leases.Claim:
         """Take the lease in a thread; it is released if the caller was cancelled in the meantime.
 
         :raises BatchClaimed: another holder is alive.
         """
         lock, is_wanted = threading.Lock(), True
-        made: list[claims.Claim] = []
+        made: list[leases.Claim] = []
 
-        def take() -> claims.Claim:
+        def take() -> leases.Claim:
             claim = self.claim(holder)
             with lock:
                 made.append(claim)
@@ -86,7 +87,7 @@ class BatchFolder:
 
     def writer(
         self,
-        claim: claims.Claim,
+        claim: leases.Claim,
         start: str,
         first_ordinal: int,
         limits: Limits | None = None,
@@ -98,7 +99,7 @@ class BatchFolder:
         :param is_billed: the lease counts the events that the writer receives
             (`Claim.note_received`); otherwise the caller counts those that cannot be written.
         """
-        from airflow_provider_sfevents.staging.writer import PartWriter
+        from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
         return PartWriter(
             self.folder,
@@ -132,7 +133,7 @@ class BatchFolder:
         :raises StagingError: a file is missing or differs from the manifest; the message has the
             remedy.
         """
-        from airflow_provider_sfevents.staging.parts import damage
+        from airflow_provider_sfevents.staging.parts.part_reader import damage
 
         for part in manifest.parts:
             if wrong := damage(self.folder, part):
@@ -149,7 +150,7 @@ class BatchFolder:
                 "beside it, if it is there): the position has not moved, so the next run keeps the "
                 "undamaged files and fetches the rest again, as long as the bus has it (72 hours)."
             )
-        if layout.RECEIPT in durable.names(self.folder):
+        if layout.RECEIPT in durable_files.names(self.folder):
             return (
                 "The batch landed before, and its rows stay in the table. To land it again, "
                 "restore the file; otherwise mark the task as success."
@@ -162,7 +163,7 @@ class BatchFolder:
         )
 
     def read_manifest(self) -> Manifest | None:
-        data = durable.read(self.folder / layout.MANIFEST)
+        data = durable_files.read(self.folder / layout.MANIFEST)
         return (
             Manifest.from_json(_text(data), str(self.folder / layout.MANIFEST))
             if data is not None
@@ -174,7 +175,7 @@ class BatchFolder:
 
         :raises StagingError: it can be neither written nor read.
         """
-        if durable.create_once(self.folder / layout.MANIFEST, manifest.to_json().encode()):
+        if durable_files.create_once(self.folder / layout.MANIFEST, manifest.to_json().encode()):
             return manifest
         existing = self.read_manifest()
         if existing is None:
@@ -185,7 +186,7 @@ class BatchFolder:
         return existing
 
     def read_receipt(self) -> Receipt | None:
-        data = durable.read(self.folder / layout.RECEIPT)
+        data = durable_files.read(self.folder / layout.RECEIPT)
         return (
             Receipt.from_json(_text(data), str(self.folder / layout.RECEIPT))
             if data is not None
@@ -197,14 +198,14 @@ class BatchFolder:
 
         A file that cannot be parsed counts as none: one more run is then started.
         """
-        data = durable.read(self.folder / layout.ANNOUNCED)
+        data = durable_files.read(self.folder / layout.ANNOUNCED)
         try:
             return Announced.from_json(_text(data)) if data is not None else None
         except ValueError:
             return None
 
     def write_announced(self, announced: Announced) -> None:
-        durable.replace(self.folder / layout.ANNOUNCED, announced.to_json().encode())
+        durable_files.replace(self.folder / layout.ANNOUNCED, announced.to_json().encode())
 
     def read_confirmed(self) -> str:
         """Read the replay id (hex) that Salesforce keeps; empty if it has confirmed none.
@@ -212,21 +213,21 @@ class BatchFolder:
         A file that cannot be parsed counts as none: the replay id is then committed to Salesforce
         again.
         """
-        data = durable.read(self.folder / layout.CONFIRMED)
+        data = durable_files.read(self.folder / layout.CONFIRMED)
         try:
             return Confirmed.from_json(_text(data)).replay_id if data is not None else ""
         except ValueError:
             return ""
 
     def write_confirmed(self, confirmed: Confirmed) -> None:
-        durable.replace(self.folder / layout.CONFIRMED, confirmed.to_json().encode())
+        durable_files.replace(self.folder / layout.CONFIRMED, confirmed.to_json().encode())
 
     def read_excess(self) -> dict[str, int]:
         """Read the extra deliveries that were recorded after staging, by cause.
 
         A file that cannot be parsed counts as none.
         """
-        data = durable.read(self.folder / layout.EXCESS)
+        data = durable_files.read(self.folder / layout.EXCESS)
         try:
             noted = dict(json.loads(_text(data))) if data is not None else {}
             return {str(cause): int(count) for cause, count in noted.items()}
@@ -244,11 +245,11 @@ class BatchFolder:
         """
         if any(more.values()):
             noted = sums(self.read_excess(), more)
-            durable.replace(self.folder / layout.EXCESS, json.dumps(noted).encode())
+            durable_files.replace(self.folder / layout.EXCESS, json.dumps(noted).encode())
 
-    def attempts_before(self, claim: claims.Claim) -> list[Attempt]:
+    def attempts_before(self, claim: leases.Claim) -> list[Attempt]:
         """Return the events that earlier lease holders have received and closed."""
-        received = claims.received(self.folder)
+        received = leases.received(self.folder)
         before = [one for one in received if one < claim.number]
         parts = self.parts() if before else []
         return [
@@ -265,7 +266,7 @@ class BatchFolder:
         """Return the event ids in these files, by replay id; an unreadable file has none."""
         if not parts:
             return {}
-        from airflow_provider_sfevents.staging.parts import identities
+        from airflow_provider_sfevents.staging.parts.part_reader import identities
 
         return {key: name for part in parts for key, name in identities(self.folder, part).items()}
 
@@ -274,13 +275,13 @@ class BatchFolder:
 
         :raises StagingError: the file cannot be read.
         """
-        from airflow_provider_sfevents.staging.parts import last_event
+        from airflow_provider_sfevents.staging.parts.part_reader import last_event
 
         return last_event(self.folder, part)
 
     def read_schema(self, schema_id: str) -> str:
         """Return the schema's JSON; empty if there is no such file."""
-        data = durable.read(self.folder / layout.schema_name(schema_id))
+        data = durable_files.read(self.folder / layout.schema_name(schema_id))
         return _text(data) if data else ""
 
     def write_schema(self, schema_id: str, schema: str) -> None:
@@ -289,43 +290,45 @@ class BatchFolder:
         An id always means the same schema, so the first file stays.
         """
         place = self.folder / layout.schema_name(schema_id)
-        if not durable.create_once(place, schema.encode()) and not self._is_whole(place):
-            durable.replace(place, schema.encode())
+        if not durable_files.create_once(place, schema.encode()) and not self._is_whole(place):
+            durable_files.replace(place, schema.encode())
 
     def write_unknown_schema(self, schema_id: str, reason: str) -> None:
         """Record that the service has no such schema; `reason` is shown in quarantine."""
-        durable.create_once(self.folder / layout.unknown_schema_name(schema_id), reason.encode())
+        durable_files.create_once(
+            self.folder / layout.unknown_schema_name(schema_id), reason.encode()
+        )
 
     def schemas(self) -> set[str]:
         """Return the ids of the schemas in this folder."""
         folder = self.folder / layout.SCHEMAS
         there = [
             name
-            for name in durable.names(folder)
+            for name in durable_files.names(folder)
             if name.endswith(_SCHEMA_SUFFIX) and not name.startswith(".")
         ]
-        if not durable.writes_whole(folder):
+        if not durable_files.writes_whole(folder):
             there = [name for name in there if self._is_whole(folder / name)]
         return {unquote(name.removesuffix(_SCHEMA_SUFFIX)) for name in there}
 
     def _is_whole(self, schema: UPath) -> bool:
         """Return whether a schema was written to its end; some stores show half-written files."""
         try:
-            json.loads(durable.read(schema) or b"")
+            json.loads(durable_files.read(schema) or b"")
         except ValueError:
             return False
         return True
 
     def remove(self) -> None:
         """Remove the batch, its manifest first, so that a half-removed batch never looks staged."""
-        durable.remove(self.folder / layout.MANIFEST)
-        durable.remove(self.folder)
+        durable_files.remove(self.folder / layout.MANIFEST)
+        durable_files.remove(self.folder)
 
     def _parts(self, *, sound: bool) -> list[Part]:
         paths = self._part_paths()
         if not paths:  # the usual case of a wait, which then need not import Arrow
             return []
-        from airflow_provider_sfevents.staging.parts import read_part, read_sound_part
+        from airflow_provider_sfevents.staging.parts.part_reader import read_part, read_sound_part
 
         read = read_sound_part if sound else read_part
         found = [read(self.folder, path) for path in paths]
@@ -334,8 +337,8 @@ class BatchFolder:
     def _part_paths(self) -> list[str]:
         return [
             f"{layout.ATTEMPTS}/{attempt}/{name}"
-            for attempt in durable.names(self.folder / layout.ATTEMPTS)
-            for name in durable.names(self.folder / layout.ATTEMPTS / attempt)
+            for attempt in durable_files.names(self.folder / layout.ATTEMPTS)
+            for name in durable_files.names(self.folder / layout.ATTEMPTS / attempt)
             if name.startswith(_PART_PREFIX) and name.endswith(_PART_SUFFIX)
         ]
 
@@ -347,10 +350,10 @@ class BatchFolder:
         for folder in (
             self.folder,
             self.folder / layout.SCHEMAS,
-            *(attempts / name for name in durable.names(attempts)),
+            *(attempts / name for name in durable_files.names(attempts)),
         ):
-            for name in filter(durable.is_leftover, durable.names(folder)):
-                durable.remove(folder / name)
+            for name in filter(durable_files.is_leftover, durable_files.names(folder)):
+                durable_files.remove(folder / name)
 
 
 def _text(data: bytes) -> str:

@@ -41,7 +41,7 @@ PROBES = "_probes"  # beside the orgs: files that Spark reads before the first d
 STATES = "_states"  # beside the orgs: leases on current-state tables
 UPKEEP = "_upkeep"  # beside the orgs: reports of upkeep jobs, until their task has read them
 READS = "_reads"  # beside the orgs: full records on their way to `spark/resolve.py`
-PUBLISHED = "_published"  # beside the orgs: ledgers of published events; see `published`
+PUBLISHED = "_published"  # beside the orgs: ledgers of published events; see `publish_ledger`
 
 NAMELESS = "(none)"  # no other name becomes this: its brackets would be quoted
 

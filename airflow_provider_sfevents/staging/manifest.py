@@ -22,7 +22,7 @@ class Part:
     :param first_ordinal: ordinal of its first event in the batch.
     :param events: number of events.
     :param bytes: sum of its payloads' sizes.
-    :param sha256: over the rows, as `staging.checksum` defines it; hex.
+    :param sha256: over the rows, as `staging.parts.part_checksum` defines it; hex.
     :param schemas: ids of the schemas its events were written with.
     """
 
@@ -107,7 +107,7 @@ class Manifest:
     :param overlaps: the bus may deliver events again that have landed; landing must compare
         identities.
     :param losses: loss windows this batch begins with.
-    :param excess: extra deliveries, by cause (`staging.excess`); each counts against the org's
+    :param excess: extra deliveries, by cause (`staging.extra_deliveries`); each counts against the org's
         allowance.
     """
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from airflow_provider_sfevents.batches.managing import MANAGED, check_managed
-from airflow_provider_sfevents.batches.watching import Rules
+from airflow_provider_sfevents.batches.managed.managed_arguments import MANAGED, check_managed
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.positions.opening import check_spec
+from airflow_provider_sfevents.positions.record_text import check_consumer
+from airflow_provider_sfevents.positions.store_choice import check_spec
 from airflow_provider_sfevents.positions.stores import find_own
-from airflow_provider_sfevents.positions.text import check_consumer
 from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
+from airflow_provider_sfevents.waiting.watch_rules import Rules
 
 _STORES = ("variable", "asset", MANAGED)
 

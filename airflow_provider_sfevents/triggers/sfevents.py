@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseEventTrigger, BaseTrigger, TriggerEvent
 from typing_extensions import override
 
-from airflow_provider_sfevents.batches import waiting, watching
+from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.outcome import BatchRequest
-from airflow_provider_sfevents.batches.surroundings import Surroundings
-from airflow_provider_sfevents.batches.waiting import Coming, Heard
-from airflow_provider_sfevents.batches.watcher import Watcher
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import (
     ConfigurationError,
@@ -35,14 +32,19 @@ from airflow_provider_sfevents.exceptions import (
 from airflow_provider_sfevents.hooks.failures import NEVER_RETRIED
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
-from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.pubsub.shared_clients import shared_client
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.triggers.arguments import check_watch
+from airflow_provider_sfevents.waiting import trigger_wait, watch_rules
+from airflow_provider_sfevents.waiting.watch_environment import Surroundings
+from airflow_provider_sfevents.waiting.watcher import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+    from airflow_provider_sfevents.waiting.wait_result import Heard
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +139,7 @@ class SfEventsTrigger(BaseTrigger):
                 raise
             except TransportError as error:
                 tries += 1
-                pause = watching.backoff(tries, random.random())  # noqa: S311 - spreads load
+                pause = watch_rules.backoff(tries, random.random())  # noqa: S311 - spreads load
                 log.warning("The wait failed; trying again in %.0f s: %s", pause, error)
                 await asyncio.sleep(pause)
 
@@ -145,7 +147,9 @@ class SfEventsTrigger(BaseTrigger):
         settings = await asyncio.to_thread(SfEventsHook(self.conn_id).settings)
         area = StagingArea(await asyncio.to_thread(staging_root, self.staging))
         async with shared_client(settings) as client:
-            return await waiting.wait(coming, self.min_events, client, area, run=Run(**self.run_of))
+            return await trigger_wait.wait(
+                coming, self.min_events, client, area, run=Run(**self.run_of)
+            )
 
 
 class SfEventsWatchTrigger(BaseEventTrigger):

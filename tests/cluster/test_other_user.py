@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_sfevents.staging import modes
+from airflow_provider_sfevents.staging.storage import file_modes
 from tests.cluster.conftest import ORDERS
 from tests.cluster.in_process import InProcess
 from tests.cluster.machines import Cluster
@@ -105,4 +105,4 @@ def test_a_user_that_cannot_read_is_named_before_anything_is_fetched(
         assert task.land(others.master_url)["tables"] == {"staged": EVENTS}
         assert {path: path.stat().st_mtime_ns for path in asked} == asked, "it was asked again"
     finally:
-        modes.use(modes.PRIVATE)
+        file_modes.use(file_modes.PRIVATE)

@@ -87,7 +87,7 @@ def _import_everything() -> None:
     from airflow_provider_sfevents.positions import asset, variable, xcom  # noqa: F401
     from airflow_provider_sfevents.pubsub import client  # noqa: F401
     from airflow_provider_sfevents.sensors import sfevents as sensor  # noqa: F401
-    from airflow_provider_sfevents.staging import parts, writer  # noqa: F401
+    from airflow_provider_sfevents.staging.parts import part_writer  # noqa: F401
     from airflow_provider_sfevents.triggers import sfevents as triggers  # noqa: F401
 
     configure_mappers()

@@ -157,7 +157,7 @@ def _import_everything() -> None:
     from sqlalchemy.orm import configure_mappers
 
     from airflow_provider_sfevents.pubsub import client  # noqa: F401
-    from airflow_provider_sfevents.staging import parts, writer  # noqa: F401
+    from airflow_provider_sfevents.staging.parts import part_writer  # noqa: F401
     from tests.harness.warm_airflow import ask_something, keep_for_forks
 
     ProvidersManager().initialize_providers_configuration()

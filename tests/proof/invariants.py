@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.tables.file_moves import LANDING
-from airflow_provider_sfevents.staging import holders, layout
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging import layout, lease_holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -114,4 +114,4 @@ def _is_held(folder: Path) -> bool:
     claims = sorted((folder / layout.CLAIMS).glob("*.json"))
     if not claims or claims[-1].with_suffix(".done").exists():
         return False
-    return holders.is_alive(Holder.from_json(claims[-1].read_text())) is not False
+    return lease_holder.is_alive(Holder.from_json(claims[-1].read_text())) is not False

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.staging import holders
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging import lease_holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.proof import invariants
 from tests.proof.world import Stage, World
@@ -121,9 +121,9 @@ def test_a_claim_of_a_living_process_is_an_orphan(world: World) -> None:
     claim = world.folder / BATCH / "claims/0001.json"
     claim.parent.mkdir()
     claim.write_text(holder.to_json())
-    holders.remember(holder)
+    lease_holder.remember(holder)
     assert invariants.orphans(world) == [f"still claimed: {world.folder / BATCH}"]
-    holders.forget(holder)
+    lease_holder.forget(holder)
     assert invariants.orphans(world) == []
 
 

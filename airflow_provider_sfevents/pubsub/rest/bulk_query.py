@@ -21,7 +21,7 @@ from airflow_provider_sfevents.pubsub.rest.rest_calls import TRIES
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
-    from airflow_provider_sfevents.staging.reads import ReadFolder
+    from airflow_provider_sfevents.staging.snapshot_files import ReadFolder
 
 log = logging.getLogger(__name__)
 

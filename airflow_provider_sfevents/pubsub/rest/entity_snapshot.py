@@ -17,7 +17,7 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, TransportEr
 from airflow_provider_sfevents.pubsub.auth.session import long_id
 from airflow_provider_sfevents.pubsub.rest import bulk_query
 from airflow_provider_sfevents.pubsub.rest.field_selection import FieldSelection, chunks, select
-from airflow_provider_sfevents.staging.reads import (
+from airflow_provider_sfevents.staging.snapshot_files import (
     DELETED,
     SCHEMA,
     ReadFolder,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from upath import UPath
 
     from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
-    from airflow_provider_sfevents.staging.reads import Writer
+    from airflow_provider_sfevents.staging.snapshot_files import Writer
 
 log = logging.getLogger(__name__)
 

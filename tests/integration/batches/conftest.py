@@ -15,7 +15,6 @@ from upath import UPath
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
-from airflow_provider_sfevents.batches.waiting import Coming, Heard, Pending, find, poke, wait
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
@@ -27,11 +26,16 @@ from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Receipt, Run
+from airflow_provider_sfevents.waiting.poke import Pending, find, poke
+from airflow_provider_sfevents.waiting.trigger_wait import wait
 from tests.harness.process_time import process_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.waiting.wait_result import Heard
 
 TOPIC = "/event/Order__e"
 

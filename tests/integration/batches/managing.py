@@ -13,13 +13,13 @@ from upath import UPath
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import BatchRequest, Empty, Staged
 from airflow_provider_sfevents.batches.stage import stage_batch
-from airflow_provider_sfevents.batches.waiting import Pending, poke
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
 from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.waiting.poke import Pending, poke
 from tests.harness.process_time import process_time
 from tests.integration.batches.conftest import TOPIC, Consumer, Waiter
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sfevents.batches.waiting import Coming, Heard
+    from airflow_provider_sfevents.batches.next_batch import Coming
     from airflow_provider_sfevents.emulator.managed.subscription_config import ManagedConfig
     from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.waiting.wait_result import Heard
 
 NAME = "Orders"
 QUICK = {

@@ -16,8 +16,8 @@ from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.proto import pubsub_api_pb2 as pb2
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
-from airflow_provider_sfevents.staging.excess import UNASKED
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.extra_deliveries import UNASKED
+from airflow_provider_sfevents.staging.lease_holder import Holder
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids
 from tests.integration.batches.killed import kill_at
 

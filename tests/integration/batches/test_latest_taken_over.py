@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import BatchClaimed, PositionConflict
-from airflow_provider_sfevents.staging import claims, layout
+from airflow_provider_sfevents.staging import layout, leases
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 from tests.unit.batches.building import manifest as made, run
 from tests.unit.positions.building import begun
@@ -35,7 +35,7 @@ def folder(bus: Emulator, consumer: Consumer, waiter: Waiter) -> BatchFolder:
 
 def take_over(folder: BatchFolder) -> None:
     """Take the lease over, as a process on another machine does."""
-    number, holder = claims.holder_of(folder.folder) or pytest.fail("no lease")
+    number, holder = leases.holder_of(folder.folder) or pytest.fail("no lease")
     path = folder.folder / f"claims/{number + 1:04d}.json"
     path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
 
@@ -132,7 +132,7 @@ class TakenOver(UserDict[str, str]):
 
     @override
     def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
-        if claims.holder_of(self._folder.folder) and self._folder.read_manifest() is None:
+        if leases.holder_of(self._folder.folder) and self._folder.read_manifest() is None:
             take_over(self._folder)
             stage_by_another(self._folder)
         return self.data.get(key, default)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import ReplayIdRefused
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging import claims
-from airflow_provider_sfevents.staging.excess import HEARD_TWICE
+from airflow_provider_sfevents.staging import leases
+from airflow_provider_sfevents.staging.extra_deliveries import HEARD_TWICE
+from airflow_provider_sfevents.waiting import batch_status, listen
 from tests.integration.batches.conftest import (
     TOPIC,
     expire,
@@ -25,8 +25,9 @@ from tests.integration.batches.conftest import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.waiting import Coming, Heard
+    from airflow_provider_sfevents.batches.next_batch import Coming
     from airflow_provider_sfevents.emulator import Emulator
+    from airflow_provider_sfevents.waiting.wait_result import Heard
     from tests.integration.batches.conftest import Consumer, Waiter
 
 
@@ -39,7 +40,7 @@ def test_a_wait_ends_with_what_woke_it_staged(
     async def run() -> Heard:
         listening = asyncio.create_task(waiter.wait(coming))
         await until(lambda: bus.open_streams == 1)
-        assert claims.holder_of(coming.folder(waiter.area).folder) is None
+        assert leases.holder_of(coming.folder(waiter.area).folder) is None
         publish(bus, 1, 1)
         return await listening
 
@@ -62,8 +63,8 @@ def test_a_wait_for_more_lets_the_batch_go_between_two_bursts(
     async def run() -> tuple[list[str], Heard]:
         async with consumer.client() as client:
             ids = publish(bus, 1, 2)
-            plan = waiting.sight(coming, waiter.area).plan
-            burst = await waiting.listen(
+            plan = batch_status.sight(coming, waiter.area).plan
+            burst = await listen.listen(
                 coming,
                 plan,
                 client,
@@ -73,7 +74,7 @@ def test_a_wait_for_more_lets_the_batch_go_between_two_bursts(
                 max_wait=0.2,
             )
         assert (burst.events, burst.ended_by) == (2, "max_wait")
-        assert not waiting.sight(coming, waiter.area).held_by
+        assert not batch_status.sight(coming, waiter.area).held_by
         ids += publish(bus, 3, 4)
         return ids, await waiter.wait(coming)
 
@@ -100,7 +101,7 @@ def test_a_wait_that_ends_half_way_keeps_what_came(
     coming = waiter.coming()
     publish(bus, 1, 4)
     asyncio.run(cancelled(waiter, coming, bus, 4))
-    seen = waiting.sight(coming, waiter.area)
+    seen = batch_status.sight(coming, waiter.area)
     assert (seen.events, seen.held_by) == (4, "")
     bus.wait_open_streams(0)
     publish(bus, 5, 6)
@@ -120,7 +121,7 @@ def test_a_wait_cancelled_twice_holds_nothing(
 
     async def run() -> None:
         listening = asyncio.create_task(waiter.wait(coming))
-        await until(lambda: claims.holder_of(coming.folder(waiter.area).folder) is not None)
+        await until(lambda: leases.holder_of(coming.folder(waiter.area).folder) is not None)
         listening.cancel()
         await asyncio.sleep(0)
         listening.cancel()
@@ -128,7 +129,7 @@ def test_a_wait_cancelled_twice_holds_nothing(
             await listening
 
     asyncio.run(run())
-    assert waiting.sight(coming, waiter.area).held_by == ""
+    assert batch_status.sight(coming, waiter.area).held_by == ""
     bus.wait_open_streams(0)
     assert staged_ids(consumer, consumer.run_once()) == ids
 

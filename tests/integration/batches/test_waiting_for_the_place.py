@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import PositionConflict, StagingError, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging import claims
-from airflow_provider_sfevents.staging.marks import Anchor
+from airflow_provider_sfevents.staging import leases
+from airflow_provider_sfevents.staging.sidecar_files import Anchor
+from airflow_provider_sfevents.waiting import batch_status
 from tests.integration.batches.conftest import (
     TOPIC,
     age_records,
@@ -24,8 +24,9 @@ from tests.integration.batches.conftest import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.poking import Pending
+    from airflow_provider_sfevents.batches.next_batch import Coming
     from airflow_provider_sfevents.emulator import Emulator
+    from airflow_provider_sfevents.waiting.poke import Pending
     from tests.integration.batches.conftest import Consumer, Waiter
 
 
@@ -81,7 +82,7 @@ def test_a_wait_at_latest_keeps_others_out_until_a_keepalive_pins_it(
 
     asyncio.run(run())
     assert (at_latest.position.pinned_by, at_latest.position.is_pinned) == ("keepalive", True)
-    assert not waiting.sight(waiter.coming(), waiter.area).held_by
+    assert not batch_status.sight(waiter.coming(), waiter.area).held_by
     ids = publish(bus, 4, 2)
     assert staged_ids(at_latest, at_latest.run_once()) == ids
 
@@ -174,7 +175,7 @@ def test_three_silent_days_of_waiting_expire_nothing(
     assert (consumer.position.losses, bus.deliveries(TOPIC)) == ((), parts + 2)
 
 
-async def one_keepalive(waiter: Waiter, coming: waiting.Coming, before: Anchor | None) -> None:
+async def one_keepalive(waiter: Waiter, coming: Coming, before: Anchor | None) -> None:
     listening = asyncio.create_task(waiter.wait(coming))
     await until(lambda: anchor(waiter) != before)
     listening.cancel()
@@ -256,7 +257,7 @@ def test_a_wait_whose_claim_at_latest_was_taken_over_pins_nothing(
     async def run() -> None:
         poking = asyncio.create_task(waiter.poke_until(asyncio.Event()))
         await until(lambda: bus.open_streams == 1)
-        number, holder = claims.holder_of(folder.folder) or pytest.fail("no lease")
+        number, holder = leases.holder_of(folder.folder) or pytest.fail("no lease")
         path = folder.folder / f"claims/{number + 1:04d}.json"
         path.write_text(replace(holder, host="elsewhere", pid_space="x", token="t").to_json())
         bus.resume_keepalives()

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.batches import waiting
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.batches.waiting import Heard
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.waiting import batch_status, listen
+from airflow_provider_sfevents.waiting.wait_result import Heard
 from tests.integration.batches.conftest import TOPIC, publish, staged_ids, until
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.waiting import Coming
+    from airflow_provider_sfevents.batches.next_batch import Coming
     from airflow_provider_sfevents.emulator import Emulator
     from tests.integration.batches.conftest import Consumer, Waiter
 
@@ -78,9 +78,9 @@ def test_what_cannot_be_staged_is_reported_all_the_same(
 async def listened(bus: Emulator, waiter: Waiter, coming: Coming, *, until_enough: bool) -> Heard:
     """Run a listener for three events with a short `max_wait`; the third comes much later."""
     async with waiter.consumer.client() as client:
-        plan, bounds = waiting.sight(coming, waiter.area).plan, Bounds(max_events=3)
+        plan, bounds = batch_status.sight(coming, waiter.area).plan, Bounds(max_events=3)
         listening = asyncio.create_task(
-            waiting.listen(
+            listen.listen(
                 coming,
                 plan,
                 client,
@@ -181,7 +181,7 @@ def test_a_damaged_file_is_no_event(bus: Emulator, consumer: Consumer, waiter: W
 _POKE = """
 import asyncio, json, sys
 from airflow_provider_sfevents.batches.outcome import BatchRequest
-from airflow_provider_sfevents.batches.waiting import poke
+from airflow_provider_sfevents.waiting.poke import poke
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
@@ -218,10 +218,10 @@ sys.addaudithook(
     and loud.append(threading.current_thread() is main)
 )
 from upath import UPath
-from airflow_provider_sfevents.batches.listening import listen
+from airflow_provider_sfevents.waiting.listen import listen
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.area import StagingArea
-from tests.unit.batches.test_listening import COMING, SENSOR, Came, Service, plan
+from tests.unit.waiting.test_listen import COMING, SENSOR, Came, Service, plan
 
 area = StagingArea(UPath(tempfile.mkdtemp()))
 begun = plan(area)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from upath import UPath
 
-from airflow_provider_sfevents.batches.position_writes import write_origin
+from airflow_provider_sfevents.batches.position.position_writes import write_origin
 from airflow_provider_sfevents.positions.record import Position, advance
-from airflow_provider_sfevents.positions.text import variable_key
-from airflow_provider_sfevents.staging import durable, layout
+from airflow_provider_sfevents.positions.record_text import variable_key
+from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt, Run
+from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Hands:
                 quarantined=0,
                 written_at=manifest.created_at,
             )
-            durable.replace(batch.folder / layout.RECEIPT, receipt.to_json().encode())
+            durable_files.replace(batch.folder / layout.RECEIPT, receipt.to_json().encode())
         return manifest
 
     def commit(self, position: Position, *, run: Run | None = None) -> Position:

@@ -17,7 +17,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 from upath import UPath
 
-from airflow_provider_sfevents.batches.position_writes import write_origin
+from airflow_provider_sfevents.batches.position.position_writes import write_origin
 from airflow_provider_sfevents.commands.asset_rows import AssetRow
 from airflow_provider_sfevents.commands.xcom_rows import XComRows
 from airflow_provider_sfevents.positions.asset import topic_asset
@@ -47,7 +47,7 @@ DEFINITION = """
 
     from airflow_provider_sfevents.positions import stores
     from airflow_provider_sfevents.positions.asset import topic_asset
-    from airflow_provider_sfevents.positions.opening import open_store
+    from airflow_provider_sfevents.positions.store_choice import open_store
     from tests.unit.positions.building import ORG, TOPIC, begun
 
     def look(spec):

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging.noting import LINES
+from airflow_provider_sfevents.staging.ledger_writer import LINES
 from tests.integration.hooks.killed_publisher import PublishingTask
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from airflow_provider_sfevents.operators.sfevents import (
     SfEventsToSparkOperator,
 )
 from airflow_provider_sfevents.staging import layout
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import Run
 from tests.integration.operators.conftest import ORDERS, Task
 

@@ -25,8 +25,9 @@ from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging import durable, layout
+from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt, Run
+from airflow_provider_sfevents.staging.storage import durable_files
 from tests.integration.batches.conftest import Consumer
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ class Lake:
     def land(self, staged: Staged) -> None:
         manifest, folder = staged.manifest, staged.folder
         tables = [
-            pq.read_table(durable.local_path(folder.folder / part.path), columns=[layout.EVENT_ID])
+            pq.read_table(
+                durable_files.local_path(folder.folder / part.path), columns=[layout.EVENT_ID]
+            )
             for part in manifest.parts
         ]
         ids = [one for table in tables for one in table[layout.EVENT_ID].to_pylist()]
@@ -119,7 +122,7 @@ class Lake:
             written_at=datetime.now(UTC).isoformat(),
             end=end,
         )
-        durable.replace(folder.folder / layout.RECEIPT, receipt.to_json().encode())
+        durable_files.replace(folder.folder / layout.RECEIPT, receipt.to_json().encode())
 
     @property
     def ids(self) -> Counter[str]:

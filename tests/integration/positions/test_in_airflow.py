@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.positions.text import xcom_key
+from airflow_provider_sfevents.positions.record_text import xcom_key
 from airflow_provider_sfevents.positions.xcom import KEPT_ROWS
 from tests.unit.positions.building import TOPIC, begun
 
@@ -21,7 +21,7 @@ DAG = """
 
     from airflow_provider_sfevents.positions import stores
     from airflow_provider_sfevents.positions.asset import topic_asset
-    from airflow_provider_sfevents.positions.opening import open_store
+    from airflow_provider_sfevents.positions.store_choice import open_store
     from tests.unit.positions.building import ORG, TOPIC, batch_after, begun
     from airflow_provider_sfevents.positions.record import advance
     from airflow_provider_sfevents.staging.manifest import Run
@@ -102,7 +102,7 @@ WRITERS = """
     from airflow.sdk import chain, dag, get_current_context, task
 
     from airflow_provider_sfevents.positions import stores
-    from airflow_provider_sfevents.positions.opening import open_store
+    from airflow_provider_sfevents.positions.store_choice import open_store
     from airflow_provider_sfevents.positions.record import advance
     from airflow_provider_sfevents.staging.manifest import Run
     from tests.unit.positions.building import ORG, TOPIC, batch_after, begun

@@ -15,7 +15,7 @@ from airflow_provider_sfevents.exceptions import (
     PositionConflict,
     TransportError,
 )
-from airflow_provider_sfevents.staging import durable
+from airflow_provider_sfevents.staging.storage import durable_files
 from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def test_two_airflows_that_begin_together(bus: Emulator, consumer: Consumer) -> 
 def test_a_staging_area_lost_between_runs_costs_nothing(bus: Emulator, consumer: Consumer) -> None:
     """After the staging area is lost between runs, nothing is fetched again."""
     landed(consumer, bus, 2)
-    durable.remove(UPath(consumer.root))
+    durable_files.remove(UPath(consumer.root))
     publish(bus, 5, 2)
     assert run_once(consumer).manifest.sequence == 3
     assert (consumer.position.sequence, bus.deliveries(TOPIC)) == (3, 6)

@@ -25,7 +25,7 @@ from airflow_provider_sfevents.pubsub.rest import bulk_query
 from airflow_provider_sfevents.pubsub.rest.entity_snapshot import SnapshotRequest, read_records
 from airflow_provider_sfevents.pubsub.rest.field_selection import change_topic
 from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
-from airflow_provider_sfevents.staging.reads import ReadFolder, ReadManifest
+from airflow_provider_sfevents.staging.snapshot_files import ReadFolder, ReadManifest
 from tests.integration.pubsub.emulated import settings_of
 
 if TYPE_CHECKING:

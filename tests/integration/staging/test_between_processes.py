@@ -8,10 +8,10 @@ from typing import IO, TYPE_CHECKING
 import pytest
 from upath import UPath
 
-from airflow_provider_sfevents.staging import durable
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.chain import chain
-from airflow_provider_sfevents.staging.parts import damage
+from airflow_provider_sfevents.staging.parts.part_chain import chain
+from airflow_provider_sfevents.staging.parts.part_reader import damage
+from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.building import here
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def test_what_a_killed_task_had_closed_is_whole(
         assert sum(part.events for part in parts) >= 30 * max(0, deliveries // 3 - 2)
         for part in parts:
             assert damage(found.folder, part) == ""
-        names = durable.names(found.folder / "attempts" / "0001")
+        names = durable_files.names(found.folder / "attempts" / "0001")
         assert len(names) == len(parts)
 
 
@@ -127,7 +127,7 @@ def test_a_file_that_cannot_grow_ends_the_attempt(repository: Path, folder: Path
     with worker(repository, "overfill", folder) as writer:
         said = hear(writer)
     assert "attempts/0001/part-0000000004.parquet cannot be written: " in said
-    assert durable.names(UPath(folder) / "attempts" / "0001") == ["part-0000000000.parquet"]
+    assert durable_files.names(UPath(folder) / "attempts" / "0001") == ["part-0000000000.parquet"]
 
 
 def test_memory_is_flat(repository: Path, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from upath import UPath
 
 from airflow_provider_sfevents.exceptions import SfEventsError
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.claims import Patience
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.staging.leases import Patience
 from airflow_provider_sfevents.staging.manifest import Run
-from airflow_provider_sfevents.staging.writer import Limits
+from airflow_provider_sfevents.staging.parts.part_writer import Limits
 from tests.unit.staging.building import Delivered, append
 
 

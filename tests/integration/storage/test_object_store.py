@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.staging.places import usable
+from airflow_provider_sfevents.staging.storage.staging_location import usable
 from tests.integration.batches.conftest import publish
 from tests.integration.storage.world import World
 from tests.unit.staging.bucket import Bucket, Budget, Effect, new_bucket

@@ -15,10 +15,11 @@ from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import Staged
 from airflow_provider_sfevents.exceptions import NotLanded, SfEventsError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging import durable, layout
+from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.manifest import Receipt
-from airflow_provider_sfevents.staging.places import usable
+from airflow_provider_sfevents.staging.storage import durable_files
+from airflow_provider_sfevents.staging.storage.staging_location import usable
 from tests.integration.batches.conftest import TOPIC, Consumer
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class World:
     @property
     def folder(self) -> BatchFolder:
         """The first batch; before the first run has begun, a folder of nothing."""
-        orgs = [name for name in durable.names(self.root) if not name.startswith(".")]
+        orgs = [name for name in durable_files.names(self.root) if not name.startswith(".")]
         topic = StagingArea(self.root).topic(next(iter(orgs), "none"), "orders", TOPIC)
         return topic.batch(next(iter(topic.epochs()), "none"), 1)
 
@@ -84,8 +85,10 @@ class World:
 
     def _land(self, staged: Staged) -> None:
         batch, manifest = staged.folder, staged.manifest
-        files = [durable.read(batch.folder / part.path) for part in manifest.parts]
-        schemas = [durable.read(batch.folder / layout.schema_name(one)) for one in manifest.schemas]
+        files = [durable_files.read(batch.folder / part.path) for part in manifest.parts]
+        schemas = [
+            durable_files.read(batch.folder / layout.schema_name(one)) for one in manifest.schemas
+        ]
         if None in files or None in schemas:
             raise NotLanded("Spark found files missing")
         for schema in schemas:
@@ -101,13 +104,13 @@ class World:
             quarantined=0,
             written_at=datetime.now(UTC).isoformat(),
         )
-        durable.replace(batch.folder / layout.RECEIPT, receipt.to_json().encode())
+        durable_files.replace(batch.folder / layout.RECEIPT, receipt.to_json().encode())
 
     def follow(self, message: str) -> None:
         """Do by hand what the message says."""
         advised = re.search(r"[Rr]emove (\S+?)[:.,]? ", f"{message} ")
         assert advised is not None, message
-        durable.remove(self.root / advised[1].removeprefix(f"{self.root}/"))
+        durable_files.remove(self.root / advised[1].removeprefix(f"{self.root}/"))
 
     def check(self, delivered: int) -> None:
         """Each event is in the table once, the position behind the last one, and nothing was paid for twice that was kept."""

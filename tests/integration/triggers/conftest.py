@@ -13,14 +13,14 @@ import pytest
 from upath import UPath
 
 from airflow_provider_sfevents.batches.outcome import BatchRequest
-from airflow_provider_sfevents.batches.surroundings import Surroundings
-from airflow_provider_sfevents.batches.watcher import Watcher
-from airflow_provider_sfevents.batches.watching import Rules
 from airflow_provider_sfevents.emulator import Emulator, Knobs
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.auth.secret import Secret
 from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
+from airflow_provider_sfevents.waiting.watch_environment import Surroundings
+from airflow_provider_sfevents.waiting.watch_rules import Rules
+from airflow_provider_sfevents.waiting.watcher import Watcher
 from tests.integration.batches.conftest import TOPIC, Consumer
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches.commit import commit_batch
 from airflow_provider_sfevents.batches.outcome import Staged
-from airflow_provider_sfevents.batches.watching import Rules
 from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.waiting.watch_rules import Rules
 from tests.integration.batches.conftest import TOPIC, Consumer, publish, write_receipt
 from tests.integration.triggers.conftest import QUICK, Watch, listening, until
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents.batches.fetch import announcement
-from airflow_provider_sfevents.batches.restart import Fetch
+from airflow_provider_sfevents.batches.recovery import Fetch
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.staging.manifest import Part
 

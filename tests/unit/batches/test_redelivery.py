@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.batches import redelivery
-from airflow_provider_sfevents.batches.redelivery import Before
+from airflow_provider_sfevents.batches.managed import redelivery
+from airflow_provider_sfevents.batches.managed.redelivery import Before
 from airflow_provider_sfevents.pubsub.managed.managed_rules import leading_known
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 from tests.unit.batches.building import manifest as made, run

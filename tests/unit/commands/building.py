@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.commands.looking import Batch
+from airflow_provider_sfevents.commands.staged_batches import Batch
 from airflow_provider_sfevents.staging.manifest import Part, Receipt
 from tests.unit.positions.building import batch_after
 

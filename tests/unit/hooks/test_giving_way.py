@@ -20,7 +20,7 @@ from airflow_provider_sfevents.hooks.giving_way import (
     next_look,
 )
 from airflow_provider_sfevents.hooks.task_thread import Stopping
-from airflow_provider_sfevents.staging.holders import LEASE_SECONDS
+from airflow_provider_sfevents.staging.lease_holder import LEASE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import EventsRefused
 from airflow_provider_sfevents.hooks.published import SHOWN, Tally
 from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
-from airflow_provider_sfevents.staging.published import Accepted
+from airflow_provider_sfevents.staging.publish_ledger import Accepted
 
 TOPIC = "/event/Order__e"
 

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import open_staging, staging_root
 from airflow_provider_sfevents.hooks.staging_mode import modes_of
-from airflow_provider_sfevents.staging import modes
+from airflow_provider_sfevents.staging.storage import file_modes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,18 +22,18 @@ OWN = grp.getgrgid(os.getegid()).gr_name
 @pytest.fixture(autouse=True)
 def _restored() -> Iterator[None]:
     yield
-    modes.use(modes.PRIVATE)
+    file_modes.use(file_modes.PRIVATE)
 
 
 @pytest.mark.parametrize(
     ("mode", "group", "expected"),
     [
-        ("private", "", modes.PRIVATE),
-        ("inherit", "", modes.INHERIT),
-        ("group", OWN, modes.group(os.getegid())),
+        ("private", "", file_modes.PRIVATE),
+        ("inherit", "", file_modes.INHERIT),
+        ("group", OWN, file_modes.group(os.getegid())),
     ],
 )
-def test_settings(mode: str, group: str, expected: modes.Modes) -> None:
+def test_settings(mode: str, group: str, expected: file_modes.Modes) -> None:
     """Each setting gives its modes."""
     assert modes_of(mode, group) == expected
 
@@ -68,7 +68,7 @@ def test_the_setting_counts_for_what_is_staged(
     assert (tmp_path / "one" / "_area.json").stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("AIRFLOW__SFEVENTS__STAGING_MODE", "inherit")
     staging_root(f"file://{tmp_path}/one")
-    assert modes.in_use() == modes.INHERIT
+    assert file_modes.in_use() == file_modes.INHERIT
 
 
 def test_a_wider_folder_is_warned_of_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

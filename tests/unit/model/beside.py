@@ -9,7 +9,7 @@ from tests.unit.model.world import Area, Batch, manifest, receipt
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
-    from airflow_provider_sfevents.staging.marks import Anchor, Origin
+    from airflow_provider_sfevents.staging.sidecar_files import Anchor, Origin
 
 
 def folder(area: Area) -> TopicFolder:

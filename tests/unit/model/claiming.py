@@ -1,10 +1,10 @@
-"""Leases on a batch, in the order of `staging.claims.take`."""
+"""Leases on a batch, in the order of `staging.leases.take`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.staging.holders import Verdict
+from airflow_provider_sfevents.staging.lease_holder import Verdict
 from tests.unit.model import decisions
 from tests.unit.model.attempts import Step, failed
 from tests.unit.model.world import BEGINNING, Claim, Key, Worker, World

@@ -5,21 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches import fallback, past, position_writes, restart
-from airflow_provider_sfevents.batches.coming import Coming, anchors
-from airflow_provider_sfevents.batches.opening import (
+from airflow_provider_sfevents.batches import recovery, reruns
+from airflow_provider_sfevents.batches.next_batch import Coming, anchors
+from airflow_provider_sfevents.batches.outcome import BatchRequest
+from airflow_provider_sfevents.batches.position import position_writes, replay_fallback
+from airflow_provider_sfevents.batches.position.open_position import (
     Begun,
     Landed,
     refuse_elsewhere,
     refuse_lost,
     refuse_stale,
 )
-from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict, ReplayIdRefused
 from airflow_provider_sfevents.positions import record
-from airflow_provider_sfevents.staging.holders import Sighting, Verdict, judge
+from airflow_provider_sfevents.staging.lease_holder import Sighting, Verdict, judge
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Run
-from airflow_provider_sfevents.staging.marks import Origin
+from airflow_provider_sfevents.staging.sidecar_files import Origin
 from airflow_provider_sfevents.staging.sweeping import BatchState, to_sweep
 from tests.unit.model import beside, rules as broken
 from tests.unit.model.world import (
@@ -36,8 +37,8 @@ from tests.unit.model.world import (
 )
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.restart import Adopt, Commit, Fetch
-    from airflow_provider_sfevents.staging.marks import Anchor
+    from airflow_provider_sfevents.batches.recovery import Adopt, Commit, Fetch
+    from airflow_provider_sfevents.staging.sidecar_files import Anchor
     from tests.unit.model.rules import Rules
 
 TOPIC, CONSUMER, ORG = "/event/Order__e", "orders", "00D000000000001AAA"
@@ -97,7 +98,7 @@ def taken(store: str, area: str) -> str:
 def fallen_back(store: str, choice: str) -> str:
     """The position after its replay id was refused, as text; empty: `replay_fallback` is `fail`."""
     try:
-        lost = fallback.choose(position(store), choice, ReplayIdRefused("refused"), _WHERE)
+        lost = replay_fallback.choose(position(store), choice, ReplayIdRefused("refused"), _WHERE)
     except ReplayIdRefused:
         return ""
     return replace(lost, loss=lost.loss and replace(lost.loss, at=at_time(0))).to_json()
@@ -186,10 +187,10 @@ def next_key(text: str) -> Key:
 def own_batch(area: Area, store: str, run: int, life: int) -> Manifest | None:
     """The batch that a retry's earlier tries have committed."""
     request = BatchRequest(topic=TOPIC, consumer=CONSUMER, run=task(run, life))
-    if not past.may_own_a_batch(request):
+    if not reruns.may_own_a_batch(request):
         return None
     kept = [manifest(batch.manifest) for batch in reversed(area.batches) if batch.manifest]
-    return past.own_batch(request, position(store) if store else None, kept)
+    return reruns.own_batch(request, position(store) if store else None, kept)
 
 
 @remember
@@ -231,7 +232,7 @@ def newest_landed(area: Area) -> Landed | None:
     return Landed(
         epoch=epoch,
         sequence=sequence,
-        end=restart.as_landed(manifest(newest.manifest), receipt(newest.receipt)).end,
+        end=recovery.as_landed(manifest(newest.manifest), receipt(newest.receipt)).end,
         older_epochs=frozenset(epochs[: epochs.index(epoch)]),
     )
 
@@ -257,7 +258,7 @@ def plan(
 @remember
 def as_landed(staged: str, landed: str) -> str:
     """A batch's manifest, in the form that has landed."""
-    return restart.as_landed(manifest(staged), receipt(landed)).to_json()
+    return recovery.as_landed(manifest(staged), receipt(landed)).to_json()
 
 
 @remember
@@ -265,7 +266,7 @@ def _plan(
     store: str, staged: str, landed: str, parts: tuple[Part, ...], anchor: Anchor | None
 ) -> Commit | Adopt | Fetch | None:
     coming = Coming.after(position(store))
-    found = restart.Found(
+    found = recovery.Found(
         position_start=coming.position_start,
         start=coming.start,
         anchors=anchors(coming, beside.folder(Area(anchor=anchor))),
@@ -274,7 +275,7 @@ def _plan(
         parts=() if staged else parts,
     )
     try:
-        return restart.plan(found)
+        return recovery.plan(found)
     except PositionConflict:
         return None
 
@@ -282,8 +283,8 @@ def _plan(
 @remember
 def kept_files(start: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Closed files that the next attempt keeps."""
-    plan = restart.plan(restart.Found(position_start=start, start=start, parts=parts))
-    assert isinstance(plan, restart.Fetch)
+    plan = recovery.plan(recovery.Found(position_start=start, start=start, parts=parts))
+    assert isinstance(plan, recovery.Fetch)
     return plan.kept
 
 
@@ -297,7 +298,7 @@ def is_batch_after(store: str, staged: str) -> bool:
 def has_landed(staged: str, landed: str) -> bool:
     """Return whether a batch's receipt proves that it landed."""
     try:
-        restart.require_landed(manifest(staged), receipt(landed) if landed else None, "")
+        recovery.require_landed(manifest(staged), receipt(landed) if landed else None, "")
     except NotLanded:
         return False
     return True

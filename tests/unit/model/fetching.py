@@ -21,11 +21,11 @@ from tests.unit.model.writing import to_pin, to_write, unpinned
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from airflow_provider_sfevents.batches import restart
+    from airflow_provider_sfevents.batches import recovery
     from tests.unit.model.rules import Rules
 
 
-def to_fetch(rules: Rules, world: World, me: Worker, plan: restart.Fetch) -> Step:
+def to_fetch(rules: Rules, world: World, me: Worker, plan: recovery.Fetch) -> Step:
     """Subscribe at the freshest replay point that the bus knows; otherwise fall back."""
     batch = world.areas[me.area].batch(me.key)
     after = me._replace(

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from airflow_provider_sfevents.batches import redelivery
-from airflow_provider_sfevents.batches.coming import Coming
-from airflow_provider_sfevents.batches.managed_supply import ByManaged
-from airflow_provider_sfevents.batches.restart import Fetch
+from airflow_provider_sfevents.batches.managed import redelivery
+from airflow_provider_sfevents.batches.managed.managed_source import ByManaged
+from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.recovery import Fetch
 from tests.unit.model import beside, decisions, rules as broken
 from tests.unit.model.attempts import Step, failed
 from tests.unit.model.world import (

@@ -1,4 +1,4 @@
-"""Opening of a position, in the order of `batches.past` and `batches.opening`.
+"""Opening of a position, in the order of `batches.reruns` and `batches.position.open_position`.
 
 An epoch at `latest` is a draft until its first keepalive or event (`writing.to_pin`). A task that
 drafts reads the store again under the batch's lease. The model leaves out its second lease, on the

@@ -1,4 +1,4 @@
-"""A wait, in the order of `batches.waiting`: a sensor's poke on a worker, or a watcher.
+"""A wait, in the order of `waiting`: a sensor's poke on a worker, or a watcher.
 
 A wait never commits. It stages its events as the first file of the coming batch, under a lease that
 it takes when the first event has come. A keepalive goes beside the batches without a lease, and
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
-from airflow_provider_sfevents.staging.holders import Verdict
+from airflow_provider_sfevents.staging.lease_holder import Verdict
 from tests.unit.model import claiming, decisions, rules as broken
 from tests.unit.model.attempts import Step, ended, failed, goes_on, holds_claim, released
 from tests.unit.model.filing import (
@@ -58,7 +58,7 @@ def _plan(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     plan = decisions.plan(me.seen, batch, batch.parts, area.anchor)
     if plan is None:
         yield failed(world, me, "refused: the position was changed by hand")
-    elif not isinstance(plan, restart.Fetch) or plan.events >= me.enough:
+    elif not isinstance(plan, recovery.Fetch) or plan.events >= me.enough:
         label, done = goes_on(world, me)
         yield f"finds that enough is staged, and {label}", done
     else:
@@ -68,7 +68,7 @@ def _plan(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         yield f"is to listen after {plan.ask}", world.worker(after)
 
 
-def _listening(me: Worker, batch: Batch, plan: restart.Fetch) -> Worker:
+def _listening(me: Worker, batch: Batch, plan: recovery.Fetch) -> Worker:
     return me._replace(
         at="listen",
         start=plan.start,
@@ -91,7 +91,7 @@ def _look_again(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         return
     plan = decisions.plan(me.seen, batch, batch.parts, area.anchor)
     overtaken = any(one.key[0] == me.key[0] and one.key[1] > me.key[1] for one in area.batches)
-    if overtaken or not isinstance(plan, restart.Fetch):
+    if overtaken or not isinstance(plan, recovery.Fetch):
         yield failed(world, me, "finds the batch continued by another process")
     elif plan.kept != me.kept:
         yield failed(world, me, "finds more staged meanwhile, and drops its events")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.batches import restart
+from airflow_provider_sfevents.batches import recovery
 from tests.unit.model import (
     claiming,
     decisions,
@@ -47,10 +47,10 @@ def _look(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     plan = decisions.plan(me.seen, batch, parts, world.areas[me.area].anchor)
     if plan is None:
         yield failed(world, me, "refused: the position was changed by hand")
-    elif isinstance(plan, restart.Fetch):
+    elif isinstance(plan, recovery.Fetch):
         yield fetching.to_fetch(rules, world, me, plan)
     else:
-        landed = isinstance(plan, restart.Commit)
+        landed = isinstance(plan, recovery.Commit)
         further = "commit" if landed else "check launch"
         after = me._replace(at=further, text=batch.manifest)
         if rules.managed:

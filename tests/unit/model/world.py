@@ -16,8 +16,8 @@ from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.batches.opening import Landed
-    from airflow_provider_sfevents.staging.marks import Anchor, Origin
+    from airflow_provider_sfevents.batches.position.open_position import Landed
+    from airflow_provider_sfevents.staging.sidecar_files import Anchor, Origin
 
 Key = tuple[str, int]
 """Epoch and batch number of a batch."""

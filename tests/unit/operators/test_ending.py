@@ -11,7 +11,7 @@ from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.operators.ending import require_committed, tell_error
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.staging.area import StagingArea
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 from tests.unit.positions.building import FETCH, TOPIC, batch_after, begun
 
 if TYPE_CHECKING:

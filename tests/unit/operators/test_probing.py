@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_sfevents.operators.probing import is_wanted, reason_of, refusal
 from airflow_provider_sfevents.spark.probe import reason_in
-from airflow_provider_sfevents.staging import modes
+from airflow_provider_sfevents.staging.storage import file_modes
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_answers(answer: dict[str, str] | None, reason: str) -> None:
 def test_a_refusal_names_user_path_and_option() -> None:
     """The error names user, path and setting."""
     said = refusal("user 'spark': Permission denied", "/data/_probes/1.txt", "yarn")
-    for part in ("yarn", "/data/_probes/1.txt", "'spark'", f"{modes.OPTION} = private"):
+    for part in ("yarn", "/data/_probes/1.txt", "'spark'", f"{file_modes.OPTION} = private"):
         assert part in said
     assert "[sfevents] staging_group" in said
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.positions.asset import topic_asset
-from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.positions.store_choice import open_store
 from tests.unit.positions.building import ORG, TOPIC, begun
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from airflow_provider_sfevents.positions.record import (
     is_past,
     overlaps,
 )
-from airflow_provider_sfevents.positions.text import Whose
+from airflow_provider_sfevents.positions.record_text import Whose
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 from tests.unit.positions.building import FETCH, ORG, TOPIC, URL, batch_after, begun
 

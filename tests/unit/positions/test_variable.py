@@ -10,7 +10,7 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.positions import stores
-from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.positions.store_choice import open_store
 from tests.unit.positions.building import ORG, TOPIC, begun
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from airflow_provider_sfevents.positions import stores
-from airflow_provider_sfevents.positions.opening import open_store
+from airflow_provider_sfevents.positions.store_choice import open_store
 from airflow_provider_sfevents.positions.xcom import KEPT_ROWS, XComStore, newest
 from tests.unit.positions.building import ORG, TOPIC, begun
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.staging.holders import Holder
+from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt, Run
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.staging.writer import PartWriter
+    from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import pytest
 from typing_extensions import override
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.staging import durable
 from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.marks import Anchor, Origin
+from airflow_provider_sfevents.staging.sidecar_files import Anchor, Origin
+from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.building import here, manifest, receipt
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def stage(
     batch.create_manifest(manifest(sequence, epoch))
     if landed:
         text = receipt(sequence, epoch, written_at).to_json()
-        durable.replace(batch.folder / "landed.json", text.encode())
+        durable_files.replace(batch.folder / "landed.json", text.encode())
 
 
 def test_consumers_topics_and_orgs_do_not_meet(place: UPath) -> None:
@@ -81,7 +81,7 @@ def test_a_damaged_anchor_is_none(
     topic: TopicFolder, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A damaged keepalive point is ignored with a warning; the position still counts."""
-    durable.replace(topic.folder / "anchor.json", content)
+    durable_files.replace(topic.folder / "anchor.json", content)
     assert topic.read_anchor() is None
     assert "is no keepalive point" in caplog.text
 
@@ -114,7 +114,7 @@ def test_epochs_that_follow_none_stand_by_their_time(topic: TopicFolder) -> None
 
 def test_a_damaged_origin_is_named(topic: TopicFolder) -> None:
     """A damaged origin is an error that names the file; the newest epoch is not guessed."""
-    durable.replace(topic.folder / "e1" / "origin.json", b"{}")
+    durable_files.replace(topic.folder / "e1" / "origin.json", b"{}")
     with pytest.raises(StagingError, match=r"e1/origin\.json is no origin"):
         topic.origins()
 
@@ -239,9 +239,9 @@ def test_a_staging_area_has_an_id_of_its_own(place: UPath) -> None:
     area = StagingArea(place)
     first = area.staging_id()
     assert (first, StagingArea(place).staging_id()) == (first, first)
-    durable.remove(place / "_area.json")
+    durable_files.remove(place / "_area.json")
     assert area.staging_id() not in ("", first)
-    durable.replace(place / "_area.json", b"{}")
+    durable_files.replace(place / "_area.json", b"{}")
     with pytest.raises(StagingError, match=r"_area\.json holds no id .* Remove it"):
         area.staging_id()
     assert area.known_id() == ""
@@ -250,7 +250,7 @@ def test_a_staging_area_has_an_id_of_its_own(place: UPath) -> None:
 def test_the_epoch_of_the_position_is_the_newest(topic: TopicFolder) -> None:
     """The position's epoch is never swept, even if another machine's clock makes it look old."""
     begin(topic, "now", "2025-01-01")
-    durable.replace(topic.batch("now", 1).folder / "attempts" / "0001" / "part-0", b"")
+    durable_files.replace(topic.batch("now", 1).folder / "attempts" / "0001" / "part-0", b"")
     begin(topic, "before", "2026-01-01")
     stage(topic, "before", 1)
     assert topic.sweep(0, "now") == []
@@ -259,7 +259,7 @@ def test_the_epoch_of_the_position_is_the_newest(topic: TopicFolder) -> None:
 
 def test_a_damaged_mark_is_named(topic: TopicFolder) -> None:
     """A damaged record of a forgetting is an error that names the command to write it again."""
-    durable.replace(topic.folder / "forgotten.json", b"{}")
+    durable_files.replace(topic.folder / "forgotten.json", b"{}")
     with pytest.raises(StagingError, match=r"forgotten\.json does not say .* position forget"):
         topic.forgotten()
 
@@ -277,9 +277,9 @@ def test_an_epoch_whose_origin_is_gone_is_put_where_it_belongs(topic: TopicFolde
     stage(topic, "lost", 1)  # staged at 2026-01-01
     begin(topic, "new", "2026-02-01")
     stage(topic, "new", 1)
-    durable.replace(topic.batch("newest", 1).folder / "attempts" / "0001" / "part-0", b"")
+    durable_files.replace(topic.batch("newest", 1).folder / "attempts" / "0001" / "part-0", b"")
     assert topic.epochs_in_order() == ["old", "lost", "new", "newest"]
-    durable.replace(topic.folder / "notes.txt", b"no epoch at all")
+    durable_files.replace(topic.folder / "notes.txt", b"no epoch at all")
     topic.sweep(0)
     assert topic.sequences("newest") == [1]
 
@@ -289,9 +289,9 @@ def test_what_somebody_long_gone_had_begun_is_swept(local_place: UPath) -> None:
     topic = TopicFolder(local_place)
     begin(topic, "e1", "2026-01-01")
     for name in (".anchor.json.ab.tmp", "e1/.origin.json.ab.tmp", ".anchor.json.cd.tmp"):
-        durable.replace(topic.folder / name, b"")
+        durable_files.replace(topic.folder / name, b"")
         if "ab" in name:
-            os.utime(durable.local_path(topic.folder / name), (0, 0))
+            os.utime(durable_files.local_path(topic.folder / name), (0, 0))
     topic.sweep()
-    assert durable.names(topic.folder) == [".anchor.json.cd.tmp", "e1"]
-    assert durable.names(topic.folder / "e1") == ["origin.json"]
+    assert durable_files.names(topic.folder) == [".anchor.json.cd.tmp", "e1"]
+    assert durable_files.names(topic.folder / "e1") == ["origin.json"]

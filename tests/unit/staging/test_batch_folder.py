@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
-from airflow_provider_sfevents.staging import claims, durable, layout
+from airflow_provider_sfevents.staging import layout, leases
 from airflow_provider_sfevents.staging.batch_folder import BatchFolder
-from airflow_provider_sfevents.staging.chain import chain
-from airflow_provider_sfevents.staging.marks import Announced
+from airflow_provider_sfevents.staging.parts.part_chain import chain
+from airflow_provider_sfevents.staging.sidecar_files import Announced
+from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.bucket import Budget, Effect, new_bucket
 from tests.unit.staging.building import Delivered, append, here, manifest, receipt
 
 if TYPE_CHECKING:
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.claims import Claim
+    from airflow_provider_sfevents.staging.leases import Claim
     from airflow_provider_sfevents.staging.manifest import Manifest
 
 
@@ -80,12 +81,12 @@ def test_half_written_files_of_the_dead_are_cleared_away(batch: BatchFolder) -> 
         "schemas/.x.ab.tmp",
         "attempts/0001/note",
     ):
-        durable.replace(batch.folder / name, b"")
+        durable_files.replace(batch.folder / name, b"")
     batch.claim(here()).release()
-    assert durable.names(batch.folder) == ["attempts", "claims"] + (
-        ["schemas"] if durable.is_local(batch.folder) else []
+    assert durable_files.names(batch.folder) == ["attempts", "claims"] + (
+        ["schemas"] if durable_files.is_local(batch.folder) else []
     )
-    assert durable.names(batch.folder / "attempts" / "0001") == ["note"]
+    assert durable_files.names(batch.folder / "attempts" / "0001") == ["note"]
 
 
 def test_the_first_manifest_counts(batch: BatchFolder) -> None:
@@ -101,7 +102,7 @@ def test_the_first_manifest_counts(batch: BatchFolder) -> None:
 )
 def test_a_damaged_manifest_is_named(batch: BatchFolder, content: bytes) -> None:
     """A manifest that cannot be parsed stops the batch; it is never taken for a missing one."""
-    durable.replace(batch.folder / "manifest.json", content)
+    durable_files.replace(batch.folder / "manifest.json", content)
     with pytest.raises(StagingError, match=r"manifest\.json"):
         batch.read_manifest()
 
@@ -109,14 +110,14 @@ def test_a_damaged_manifest_is_named(batch: BatchFolder, content: bytes) -> None
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"version": 1, "rows": 3}'])
 def test_a_damaged_receipt_is_named(batch: BatchFolder, content: bytes) -> None:
     """A receipt that cannot be parsed is an error, neither a proof nor a missing receipt."""
-    durable.replace(batch.folder / "landed.json", content)
+    durable_files.replace(batch.folder / "landed.json", content)
     with pytest.raises(StagingError, match=r"landed\.json"):
         batch.read_receipt()
 
 
 def test_a_receipt_is_read(batch: BatchFolder) -> None:
     """A receipt reads back as it was written."""
-    durable.replace(batch.folder / "landed.json", receipt().to_json().encode())
+    durable_files.replace(batch.folder / "landed.json", receipt().to_json().encode())
     assert batch.read_receipt() == receipt()
 
 
@@ -126,7 +127,7 @@ def test_schemas_are_kept_by_id(batch: BatchFolder) -> None:
         batch.write_schema(schema_id, "{}")
     batch.write_schema("a/b", "other")
     assert batch.schemas() == {"pXeyY_-AbC", "a/b", "..", "ü"}
-    assert durable.read(batch.folder / "schemas" / "a%2Fb.avsc") == b"{}"
+    assert durable_files.read(batch.folder / "schemas" / "a%2Fb.avsc") == b"{}"
 
 
 def test_a_staged_batch_is_verified(batch: BatchFolder) -> None:
@@ -154,9 +155,9 @@ def test_a_damaged_batch_says_what_to_do(
 ) -> None:
     """The error for a damaged batch has the remedy that fits the position and the receipt."""
     staged = staged_batch(batch)
-    durable.remove(batch.folder / staged.parts[0].path)
+    durable_files.remove(batch.folder / staged.parts[0].path)
     if landed:
-        durable.replace(batch.folder / "landed.json", receipt().to_json().encode())
+        durable_files.replace(batch.folder / "landed.json", receipt().to_json().encode())
     with pytest.raises(StagingError, match=way_out):
         batch.verify(staged, past=past)
 
@@ -166,8 +167,8 @@ def test_kept_files_are_read_through(batch: BatchFolder, caplog: pytest.LogCaptu
     first = staged_batch(batch).parts[0]
     with batch.claim(here()) as claim:
         attempt(batch, claim, first.end, Delivered(3, 2))
-    whole = durable.read(batch.folder / first.path) or b""
-    durable.replace(batch.folder / first.path, whole[:50] + b"\0" * 50 + whole[100:])
+    whole = durable_files.read(batch.folder / first.path) or b""
+    durable_files.replace(batch.folder / first.path, whole[:50] + b"\0" * 50 + whole[100:])
     assert [part.first_ordinal for part in batch.parts()] == [0, 3]
     assert [part.first_ordinal for part in batch.sound_parts()] == [3]
     assert first.path in caplog.text
@@ -190,7 +191,7 @@ def test_trouble_after_the_claim_lets_go_of_it() -> None:
     bucket, place = new_bucket()
     batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
     batch.claim(here()).release()
-    durable.replace(batch.folder / "attempts" / "0001" / ".part-0.parquet.ab.tmp", b"")
+    durable_files.replace(batch.folder / "attempts" / "0001" / ".part-0.parquet.ab.tmp", b"")
 
     def no_removing(effect: Effect) -> None:
         if effect[0] == "rm":
@@ -199,8 +200,8 @@ def test_trouble_after_the_claim_lets_go_of_it() -> None:
     bucket.before = no_removing
     with pytest.raises(StagingError, match="cannot be removed"):
         batch.claim(here())
-    assert claims.claim_numbers(batch.folder) == [1, 2]
-    assert not claims.may_be_held(batch.folder)
+    assert leases.claim_numbers(batch.folder) == [1, 2]
+    assert not leases.may_be_held(batch.folder)
 
 
 def test_a_claim_that_nobody_waits_for_any_more_is_released() -> None:
@@ -223,8 +224,8 @@ def test_a_claim_that_nobody_waits_for_any_more_is_released() -> None:
         go_on.set()
 
     asyncio.run(run())
-    assert claims.claim_numbers(batch.folder) == [1]
-    assert not claims.may_be_held(batch.folder)
+    assert leases.claim_numbers(batch.folder) == [1]
+    assert not leases.may_be_held(batch.folder)
     batch.claim(here()).release()
 
 
@@ -242,5 +243,5 @@ def test_an_announcement_is_remembered(batch: BatchFolder) -> None:
         mark = Announced(events=3, at="2026-01-01T00:00:00+00:00", times=times)
         batch.write_announced(mark)
         assert batch.read_announced() == mark
-    durable.replace(batch.folder / layout.ANNOUNCED, b'{"times": ')
+    durable_files.replace(batch.folder / layout.ANNOUNCED, b'{"times": ')
     assert batch.read_announced() is None

@@ -8,48 +8,49 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_sfevents.exceptions import BatchClaimed
-from airflow_provider_sfevents.staging import claims, durable, holders
-from airflow_provider_sfevents.staging.claims import Patience, take
-from airflow_provider_sfevents.staging.holders import Verdict
+from airflow_provider_sfevents.staging import lease_holder, leases
+from airflow_provider_sfevents.staging.lease_holder import Verdict
+from airflow_provider_sfevents.staging.leases import Patience, take
+from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.building import elsewhere, here
-from tests.unit.staging.test_claims import Watch, claimed
+from tests.unit.staging.test_leases import Watch, claimed
 
 if TYPE_CHECKING:
     from upath import UPath
 
-    from airflow_provider_sfevents.staging.holders import Holder
+    from airflow_provider_sfevents.staging.lease_holder import Holder
 
 
 def test_nobody_has_a_batch_that_was_never_claimed(place: UPath) -> None:
     """A batch without leases has no holder."""
-    assert not claims.may_be_held(place)
-    assert claims.holder_of(place) is None
+    assert not leases.may_be_held(place)
+    assert leases.holder_of(place) is None
 
 
 def test_another_machines_unreleased_claim_may_be_held(place: UPath) -> None:
     """An unreleased lease of another machine counts as held without watching."""
     claimed(place, 1, elsewhere())
-    assert claims.may_be_held(place)
-    number, holder = claims.holder_of(place) or pytest.fail("nobody")
+    assert leases.may_be_held(place)
+    number, holder = leases.holder_of(place) or pytest.fail("nobody")
     assert (number, holder.host) == (1, "worker-2")
 
 
 def test_a_look_at_a_claim_takes_nothing(place: UPath) -> None:
     """`seen` reports a lease without taking it; with patience it watches as `take` does."""
-    assert claims.seen(place) is None
+    assert leases.seen(place) is None
     with take(place, here()) as claim:
-        assert claims.seen(place) == (1, claim.holder, Verdict.ALIVE)
-    assert claims.seen(place) == (1, claim.holder, Verdict.FREE)
+        assert leases.seen(place) == (1, claim.holder, Verdict.ALIVE)
+    assert leases.seen(place) == (1, claim.holder, Verdict.FREE)
     claimed(place, 2, elsewhere())
-    assert claims.seen(place) == (2, elsewhere_now(place), Verdict.WATCH)
-    assert claims.seen(place, Watch().patience) == (2, elsewhere_now(place), Verdict.DEAD)
-    assert claims.claim_numbers(place) == [1, 2]
+    assert leases.seen(place) == (2, elsewhere_now(place), Verdict.WATCH)
+    assert leases.seen(place, Watch().patience) == (2, elsewhere_now(place), Verdict.DEAD)
+    assert leases.claim_numbers(place) == [1, 2]
 
 
 def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
     """After a release by hand the batch is free, and the old holder's next check fails."""
     with take(place, here()) as claim:
-        claims.let_go(place, claim.number)
+        leases.let_go(place, claim.number)
         with take(place, here()) as other:
             assert other.number == 2
             with pytest.raises(BatchClaimed, match="was taken over"):
@@ -58,7 +59,7 @@ def test_a_claim_let_go_by_hand_is_free(place: UPath) -> None:
 
 def elsewhere_now(place: UPath) -> Holder:
     """The holder on another machine, as in its lease file."""
-    found = claims.holder_of(place)
+    found = leases.holder_of(place)
     assert found is not None
     return found[1]
 
@@ -67,20 +68,20 @@ def test_glances_tell_what_watching_would(place: UPath) -> None:
     """Several glances find another machine's lease alive or dead as watching would."""
     watch = Watch()
     claimed(place, 1, elsewhere())
-    first = claims.glance(place, None, watch.patience)
+    first = leases.glance(place, None, watch.patience)
     assert first is not None
     assert (first.verdict, first.may_be_alive) == (Verdict.WATCH, True)
     watch.sleep(10)
-    durable.replace(place / "claims" / "0001.beat", b"8\n")
-    second = claims.glance(place, first, watch.patience)
+    durable_files.replace(place / "claims" / "0001.beat", b"8\n")
+    second = leases.glance(place, first, watch.patience)
     assert second is not None
     assert second.verdict is Verdict.ALIVE
     watch.sleep(29)
-    third = claims.glance(place, second, watch.patience)
+    third = leases.glance(place, second, watch.patience)
     assert third is not None
     assert third.verdict is Verdict.WATCH
     watch.sleep(1)
-    last = claims.glance(place, third, watch.patience)
+    last = leases.glance(place, third, watch.patience)
     assert last is not None
     assert (last.verdict, last.may_be_alive) == (Verdict.DEAD, False)
 
@@ -89,10 +90,10 @@ def test_a_new_claim_is_looked_at_anew(place: UPath) -> None:
     """The silence of an earlier holder does not count against a new lease."""
     watch = Watch()
     claimed(place, 1, elsewhere())
-    first = claims.glance(place, None, watch.patience)
+    first = leases.glance(place, None, watch.patience)
     watch.sleep(60)
     claimed(place, 2, replace(elsewhere(), token="another"))
-    second = claims.glance(place, first, watch.patience)
+    second = leases.glance(place, first, watch.patience)
     assert second is not None
     assert (second.number, second.verdict) == (2, Verdict.WATCH)
 
@@ -101,10 +102,10 @@ def test_another_holder_of_the_same_number_is_looked_at_anew(place: UPath) -> No
     """In an emptied area the heartbeat of an earlier holder of the same number is ignored."""
     watch = Watch()
     claimed(place, 1, elsewhere())
-    first = claims.glance(place, None, watch.patience)
-    durable.remove(place / "claims" / "0001.json")
+    first = leases.glance(place, None, watch.patience)
+    durable_files.remove(place / "claims" / "0001.json")
     claimed(place, 1, replace(elsewhere(), token="another"), beat=b"8\n")
-    second = claims.glance(place, first, watch.patience)
+    second = leases.glance(place, first, watch.patience)
     assert second is not None
     assert (second.verdict, second.since) == (Verdict.WATCH, watch.now)
 
@@ -115,7 +116,7 @@ def test_received_events_add_up(place: UPath) -> None:
         claim.note_received(2)
         claim.note_received(3)
         claim.check()  # renews the lease, which is over
-        assert claims.received(place) == {1: 5}
+        assert leases.received(place) == {1: 5}
 
 
 def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> None:
@@ -124,13 +125,13 @@ def test_a_holder_that_could_not_take_a_batch_does_not_hold_it(place: UPath) -> 
     with take(place, here()):
         with pytest.raises(BatchClaimed):
             take(place, second)
-        assert holders.is_alive(second) is False
+        assert lease_holder.is_alive(second) is False
 
 
 def test_a_batch_never_claimed_shows_nothing(place: UPath) -> None:
     """A glance at a batch without leases is None, and a released lease has no live holder."""
-    assert claims.glance(place) is None
+    assert leases.glance(place) is None
     take(place, here()).release()
-    seen = claims.glance(place)
+    seen = leases.glance(place)
     assert seen is not None
     assert not seen.may_be_alive

@@ -10,7 +10,7 @@ import pytest
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.outcome import Empty, Staged
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.staging.excess import STAGED_BEFORE
+from airflow_provider_sfevents.staging.extra_deliveries import STAGED_BEFORE
 from tests.integration.batches.conftest import publish, staged_ids, until
 from tests.integration.batches.killed import kill_at
 from tests.integration.batches.managing import (

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_sfevents.batches.supply import SETUP_SECONDS
+from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS
 from airflow_provider_sfevents.exceptions import ConfigurationError, TransportError
 from tests.integration.batches.conftest import publish
 from tests.integration.batches.managing import (

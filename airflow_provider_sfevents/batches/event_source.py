@@ -1,0 +1,184 @@
+"""Event sources of a batch: a plain subscription, or a managed one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_sfevents.batches.managed.managed_source import ByManaged
+from airflow_provider_sfevents.batches.plain_source import ByReplayId
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.staging import extra_deliveries
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
+        FetchResult,
+        OnKeepalive,
+        Receive,
+    )
+    from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
+
+log = logging.getLogger(__name__)
+
+
+class Supply(Protocol):
+    """Event source of a fetch or a wait."""
+
+    async def fetch(
+        self,
+        plan: Fetch,
+        bounds: Bounds,
+        receive: Receive,
+        *,
+        stop: asyncio.Event,
+        heard: OnKeepalive | None = None,
+        outlast: bool = False,
+    ) -> FetchResult:
+        """Fetch as `PubSubClient.fetch`; `heard` gets replay ids that are safe to continue from."""
+
+    async def keep(self, replay_id: str) -> None:
+        """Keep a replay id, hex: all events up to it are in durable files."""
+
+    def repeated(self) -> dict[str, int]:
+        """Return the extra deliveries so far, by cause as in `staging.extra_deliveries`."""
+
+
+@asynccontextmanager
+async def supplied(
+    client: PubSubClient, coming: Coming, folder: TopicFolder, staging_id: str
+) -> AsyncGenerator[Supply]:
+    """Yield the event source of the coming batch; at the end no stream is open.
+
+    :param staging_id: of the staging area that `folder` is in; empty if it cannot be known.
+    """
+    if not coming.managed:
+        yield ByReplayId(client, coming.topic)
+        return
+    managed = client.managed(coming.managed, coming.topic)
+    try:
+        async with managed:
+            yield ByManaged(client, managed, coming, folder, staging_id)
+    finally:
+        await note_excess(managed, coming, folder)
+
+
+SETUP_SECONDS = 900.0
+"""Maximum age, in a wait, of the org's answer about a subscription's setup.
+
+If a subscription was stopped or deleted, the Pub/Sub API refuses the stream, and the org is asked
+again. A change of errorRecoveryReplay matters only after the committed replay id has expired (72
+hours)."""
+
+
+async def fit(
+    request: BatchRequest,
+    client: PubSubClient,
+    area: StagingArea,
+    *,
+    max_age_seconds: float = 0.0,
+) -> BatchRequest:
+    """Return the request with the managed subscription's replay point of a first run.
+
+    A request without a managed subscription is returned as it is.
+
+    :param max_age_seconds: maximum age of an answer that this process has got before; 0: the org is
+        asked.
+    :raises ConfigurationError: the subscription's setup does not fit, or it delivers to another
+        consumer.
+    """
+    if not request.managed:
+        return request
+    config = await client.managed(request.managed, request.topic).config(
+        allow_latest_recovery=request.allow_latest_recovery, max_age_seconds=max_age_seconds
+    )
+    name = config.id if config else request.managed
+    await asyncio.to_thread(_be_its_consumer, (await client.session()).org_id, name, request, area)
+    start = config.default_replay.lower() if config else "latest"
+    if start == "latest":
+        log.warning(
+            "Managed subscription %s has defaultReplay LATEST: whenever its committed replay id "
+            "is cleared (STOP), events published meanwhile are missed. With EARLIEST they are "
+            "delivered again, and land once.",
+            request.managed,
+        )
+    return replace(request, initial_replay=start)
+
+
+def _be_its_consumer(org_id: str, name: str, request: BatchRequest, area: StagingArea) -> None:
+    try:
+        consumer, where = area.subscriber(org_id, name, request.consumer)
+    except StagingError:
+        if request.owns:
+            raise
+        return  # a wait works without that record
+    if consumer != request.consumer:
+        raise ConfigurationError(
+            f"Managed subscription {request.managed} delivers to consumer {consumer!r}: there is "
+            "one committed replay id, and each of two consumers would miss the other's events. "
+            f"Give {request.consumer!r} a subscription of its own; or, if {consumer!r} is not used "
+            f"any more, remove {where}."
+        )
+
+
+async def commit_staged(
+    client: PubSubClient,
+    coming: Coming,
+    folder: TopicFolder,
+    staging_id: str,
+    stop: asyncio.Event,
+) -> None:
+    """Commit the end of a batch that an earlier task has staged, unless that is known to be done.
+
+    Errors of the service are logged, not raised.
+
+    :param stop: when set, ends the wait for another client of the subscription to leave.
+    """
+    if not coming.managed:
+        return
+    batch = folder.batch(coming.epoch, coming.sequence)
+    manifest = await asyncio.to_thread(batch.read_manifest)
+    if manifest is None or await asyncio.to_thread(batch.read_confirmed) == manifest.end:
+        return
+    async with client.managed(coming.managed, coming.topic) as managed:
+        await ByManaged(client, managed, coming, folder, staging_id, stop).keep(manifest.end)
+
+
+async def note_excess(managed: ManagedSubscription, coming: Coming, folder: TopicFolder) -> None:
+    """Log the extra deliveries of a managed subscription, and count them beside the batch.
+
+    Each delivery counts against the org's allowance.
+    """
+    if managed.dropped:
+        log.warning(
+            "Left out %s of %s: staged already and delivered again, because Salesforce had not "
+            "kept the replay id.",
+            counted(managed.dropped, "event"),
+            coming.topic,
+        )
+    if managed.late:
+        log.info(
+            "Dropped %s of %s that came after the end of the batch; they are delivered again.",
+            counted(managed.late, "event"),
+            coming.topic,
+        )
+    count = {
+        extra_deliveries.STAGED_BEFORE: managed.dropped,
+        extra_deliveries.AFTER_END: managed.late,
+    }
+    batch = folder.batch(coming.epoch, coming.sequence)
+    try:
+        await asyncio.to_thread(batch.note_excess, count)
+    except StagingError as error:
+        log.warning("Could not record the number of redelivered events: %s", error)

@@ -1,0 +1,268 @@
+"""Event source of a managed subscription, whose committed replay id Salesforce keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches.managed import redelivery
+from airflow_provider_sfevents.batches.plain_source import ByReplayId, progress_of
+from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.positions.record import Position
+from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
+from airflow_provider_sfevents.staging import extra_deliveries
+from airflow_provider_sfevents.staging.sidecar_files import Confirmed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
+    from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
+        FetchResult,
+        OnKeepalive,
+        Receive,
+    )
+    from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
+    from airflow_provider_sfevents.staging.area import TopicFolder
+
+log = logging.getLogger(__name__)
+
+
+class ByManaged:
+    """Starts after the replay id that was committed to Salesforce (see `redelivery`)."""
+
+    def __init__(
+        self,
+        client: PubSubClient,
+        managed: ManagedSubscription,
+        coming: Coming,
+        folder: TopicFolder,
+        staging_id: str,
+        stop: asyncio.Event | None = None,
+    ) -> None:
+        self._staging_id = staging_id
+        self._plain = ByReplayId(client, coming.topic)
+        self._managed = managed
+        self._stop = stop
+        self._offered = ""
+        self._coming = coming
+        self._topic_folder = folder
+        self._folder = folder.batch(coming.epoch, coming.sequence)
+
+    async def fetch(
+        self,
+        plan: Fetch,
+        bounds: Bounds,
+        receive: Receive,
+        *,
+        stop: asyncio.Event,
+        heard: OnKeepalive | None = None,
+        outlast: bool = False,
+    ) -> FetchResult:
+        self._stop = stop
+        await self._make_up()
+        if await asyncio.to_thread(self._has_no_place, plan):
+            return await self._fetch_without_place(
+                plan, bounds, receive, stop=stop, heard=heard, outlast=outlast
+            )
+
+        is_noted = plan.start != LATEST  # otherwise one is recorded already
+
+        async def committed(replay_id: str) -> None:
+            nonlocal is_noted
+            if not is_noted:
+                is_noted = True
+                await self._note(replay_id)
+            if heard is not None:
+                await heard(replay_id)
+
+        return await self._managed.fetch(
+            bounds,
+            receive,
+            known=lambda: self._known(plan),
+            kept_replay_id=redelivery.place_of(plan.start, plan.anchors[0] if plan.anchors else ""),
+            already=progress_of(plan),
+            on_keepalive=committed,
+            stop=stop,
+            outlast=outlast,
+        )
+
+    async def keep(self, replay_id: str) -> None:
+        """Commit a replay id to Salesforce.
+
+        A failure only warns, because events that are delivered again are known.
+        """
+        steps.reached(steps.MANAGED_COMMIT_NEXT, self._folder.batch_id)
+        place = self._offered or replay_id
+        if why := await self._managed.commit(place, self._stop):
+            log.warning(
+                "Salesforce did not commit the end of batch %s: %s. The batch is staged and lands "
+                "nevertheless; events that are delivered again are left out.",
+                self._folder.batch_id,
+                why,
+            )
+            return
+        steps.reached(steps.MANAGED_COMMITTED, self._folder.batch_id)
+        await self._note(place)
+
+    def repeated(self) -> dict[str, int]:
+        """Return the number of events that were known already and left out."""
+        return {extra_deliveries.STAGED_BEFORE: self._managed.dropped}
+
+    async def _make_up(self) -> None:
+        """Commit the replay id that an earlier attempt could not commit."""
+        owed = await asyncio.to_thread(self._owed)
+        if not owed:
+            return
+        if not (why := await self._managed.commit(owed, self._stop)):
+            await asyncio.to_thread(self._confirm, self._coming.sequence - 1, owed)
+            return
+        log.info(
+            "Salesforce did not commit replay id %s of an earlier attempt: %s. Events that are "
+            "delivered again are left out.",
+            owed,
+            why,
+        )
+
+    async def _fetch_without_place(
+        self,
+        plan: Fetch,
+        bounds: Bounds,
+        receive: Receive,
+        *,
+        stop: asyncio.Event,
+        heard: OnKeepalive | None,
+        outlast: bool,
+    ) -> FetchResult:
+        """Continue by the position, with a plain subscription: the managed one might skip events.
+
+        In parallel, the managed subscription is asked for a single event. Once the batch holds that
+        event, its replay id may be committed, and Salesforce then keeps a replay id from this
+        staging area.
+        """
+        log.warning(
+            "This staging area does not know where managed subscription %s would start: nothing "
+            "that was staged here has been committed to Salesforce in this epoch. So that nothing "
+            "is missed, the fetch continues by the position, after %s, over a plain subscription, "
+            "until Salesforce has committed a replay id. It costs one extra delivery.",
+            self._coming.managed,
+            plan.ask,
+        )
+        seen: set[bytes] = set()
+
+        async def received(delivery: Delivery) -> None:
+            seen.update(delivery.replay_ids)
+            await receive(delivery)
+
+        # A wait commits nothing, so it requests no event that would be delivered twice.
+        offer = asyncio.ensure_future(self._managed.first() if heard is None else _nothing())
+        try:
+            result = await self._plain.fetch(
+                plan, bounds, received, stop=stop, heard=heard, outlast=outlast
+            )
+            # Salesforce may deliver these again, so they are not kept for the next batch.
+            self._managed.late += sum(map(len, result.beyond))
+            return replace(result, beyond=())
+        finally:
+            offer.cancel()
+            await asyncio.wait((offer,))
+            self._offered = _told(offer, seen)
+
+    async def _note(self, place: str) -> None:
+        """Record beside the batch that Salesforce keeps this replay id."""
+        try:
+            await asyncio.to_thread(self._confirm, self._coming.sequence, place)
+        except StagingError as error:
+            log.warning("Could not record that Salesforce keeps the replay id: %s", error)
+
+    # The methods below block; they run in a thread.
+
+    def _confirm(self, sequence: int, replay_id: str) -> None:
+        at = datetime.now(UTC).isoformat()
+        batch = self._topic_folder.batch(self._coming.epoch, sequence)
+        batch.write_confirmed(Confirmed(replay_id=replay_id, at=at))
+
+    def _owed(self) -> str:
+        """Return the end of the batch before, if it still has to be committed to Salesforce.
+
+        Empty if another staging area's form of that batch has landed.
+        """
+        anchor = replay_id_age.anchor_at(
+            self._topic_folder, self._coming.epoch, self._coming.sequence - 1
+        )
+        moved_on = anchor is not None or bool(self._coming.resume_after)
+        owed = redelivery.to_commit_first(next(self._before(), None), moved_on=moved_on)
+        return owed if owed == self._coming.position_start else ""
+
+    def _has_no_place(self, plan: Fetch) -> bool:
+        """Return whether the managed subscription might start beyond what this staging area holds.
+
+        It does not in two cases: the position was last worked on with this area, and Salesforce has
+        committed a replay id from here since then; or the epoch began here, at `earliest`, and no
+        other area was used. A first batch at `earliest` needs no origin for that: a task may have
+        died after the first record and before the origin.
+        """
+        coming, topic = self._coming, self._topic_folder
+        if plan.ask == LATEST:
+            return False
+        if coming.staging_id != self._staging_id:
+            return True
+        if (coming.sequence, coming.start) == (1, EARLIEST):
+            return False
+        newest_first = sorted(topic.sequences(coming.epoch), reverse=True)
+        since = [one for one in newest_first if one >= coming.staging_since]
+        if any(topic.batch(coming.epoch, one).read_confirmed() for one in since):
+            return False
+        return coming.staging_since > 1 or not self._has_begun_here()
+
+    def _has_begun_here(self) -> bool:
+        """Return whether the epoch began with this staging area, at `earliest`."""
+        for origin in self._topic_folder.origins():
+            if origin.epoch == self._coming.epoch:
+                begun = Position.from_json(origin.position, "The origin")
+                return (begun.initial_replay, begun.staging_id) == (EARLIEST, self._staging_id)
+        return False
+
+    def _before(self) -> Iterator[redelivery.Before]:
+        """Yield the batches of the epoch that are still here, newest first."""
+        for sequence in range(self._coming.sequence - 1, 0, -1):
+            batch = self._topic_folder.batch(self._coming.epoch, sequence)
+            manifest = batch.read_manifest()
+            if manifest is None:
+                return
+            yield redelivery.Before(
+                manifest=manifest,
+                receipt=batch.read_receipt(),
+                committed=batch.read_confirmed() == manifest.end,
+            )
+
+    def _known(self, plan: Fetch) -> dict[bytes, str]:
+        """Return the event ids, by replay id, of all events that may come again."""
+        found = self._folder.identities(plan.kept)
+        for before in redelivery.may_come_again(self._before()):
+            batch = self._topic_folder.batch(before.manifest.epoch, before.manifest.sequence)
+            found |= batch.identities(before.manifest.parts)
+        return found
+
+
+async def _nothing() -> bytes:
+    return b""
+
+
+def _told(offer: asyncio.Future[bytes], seen: set[bytes]) -> str:
+    """Return the replay id that may be committed, hex; empty if its event is not in the batch."""
+    if offer.cancelled():
+        return ""
+    if (error := offer.exception()) is not None:
+        log.info("Could not get an event from the managed subscription: %s", error)
+        return ""
+    return offer.result().hex() if offer.result() in seen else ""

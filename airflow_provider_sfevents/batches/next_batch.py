@@ -1,0 +1,137 @@
+"""The batch after a position: its identity in plain values, and its staged content."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents.batches import recovery
+from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.positions.record import EVENT
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.staging import layout
+from airflow_provider_sfevents.staging.sidecar_files import Anchor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
+    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """The batch after a position; enough to wait for it without the position's store.
+
+    :param sequence: number of the batch.
+    :param position_start: the position's replay id, or `earliest` or `latest`.
+    :param start: replay point at which the batch begins, as `Position.start`.
+    :param pinned_by: as `Position.pinned_by`.
+    :param resume_after: replay id of a keepalive, hex, that every event of the batch follows;
+        empty: none.
+    :param resume_after_at: time at which that keepalive came, ISO-8601; empty: none.
+    :param staging_id: id of the staging area with which the position was last worked on.
+    :param staging_since: batch number since which `staging_id` has been the same.
+    :param managed: id or developer name of the managed subscription; empty: none. Salesforce keeps
+        its committed replay id.
+    """
+
+    org_id: str
+    consumer: str
+    topic: str
+    epoch: str
+    sequence: int
+    position_start: str
+    start: str
+    pinned_by: str = ""
+    resume_after: str = ""
+    resume_after_at: str = ""
+    staging_id: str = ""
+    staging_since: int = 1
+    managed: str = ""
+
+    @classmethod
+    def after(cls, position: Position, managed: str = "") -> Coming:
+        return cls(
+            org_id=position.org_id,
+            consumer=position.consumer,
+            topic=position.topic,
+            epoch=position.epoch,
+            sequence=position.sequence + 1,
+            position_start=position.replay_id,
+            start=position.start,
+            pinned_by=position.pinned_by,
+            resume_after=position.resume_after,
+            resume_after_at=position.resume_after_at,
+            staging_id=position.staging_id,
+            staging_since=position.staging_since,
+            managed=managed,
+        )
+
+    @property
+    def batch_id(self) -> str:
+        return layout.batch_id(self.epoch, self.sequence)
+
+    def is_same(self, other: Coming) -> bool:
+        """Return whether both are the same batch at the same replay point.
+
+        `latest` may have been pinned in between.
+        """
+        if (self.epoch, self.sequence) != (other.epoch, other.sequence):
+            return False
+        return LATEST in (self.start, other.start) or self.start == other.start
+
+    def topic_folder(self, area: StagingArea) -> TopicFolder:
+        return area.topic(self.org_id, self.consumer, self.topic)
+
+    def folder(self, area: StagingArea) -> BatchFolder:
+        return self.topic_folder(area).batch(self.epoch, self.sequence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain JSON, without a secret."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Coming:
+        return cls(**values)
+
+
+def look(coming: Coming, folder: TopicFolder, *, sound: bool) -> recovery.Found:
+    """Read the batch's folder, for `recovery.plan`.
+
+    :param sound: verify whole files, as a task that makes a batch of them must; otherwise read only
+        their footers.
+    """
+    batch = folder.batch(coming.epoch, coming.sequence)
+    manifest = batch.read_manifest()
+    read_parts = batch.sound_parts if sound else batch.parts
+    return recovery.Found(
+        position_start=coming.position_start,
+        start=coming.start,
+        pinned_by_event=coming.pinned_by == EVENT,
+        anchors=anchors(coming, folder),
+        manifest=manifest,
+        receipt=batch.read_receipt() if manifest else None,
+        parts=() if manifest else tuple(read_parts()),
+    )
+
+
+def anchors(coming: Coming, folder: TopicFolder) -> tuple[Anchor, ...]:
+    """Return the keepalive points of the coming batch, the freshest first.
+
+    They come from the position and from beside the batches. Their times come from several machines'
+    clocks, so the order decides only which one is tried first.
+    """
+    beside = replay_id_age.anchor_at(folder, coming.epoch, coming.sequence - 1)
+    found = [beside] if beside else []
+    if coming.resume_after:
+        in_position = Anchor(
+            epoch=coming.epoch,
+            sequence=coming.sequence - 1,
+            replay_id=coming.resume_after,
+            seen_at=coming.resume_after_at,
+            after=coming.start,
+        )
+        found.append(in_position)
+    return tuple(sorted(found, key=lambda one: one.seen_at, reverse=True))

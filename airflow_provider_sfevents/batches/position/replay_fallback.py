@@ -1,0 +1,124 @@
+"""Fallback for a replay id that the bus refuses: the user chooses, and the loss is recorded.
+
+1. A keepalive point is refused: subscribe at an older one, or at the replay point that it follows.
+   There is no event between them, so nothing is lost.
+2. The position's replay id is refused: `replay_fallback` decides. The loss window goes into the
+   position itself, under the batch's lease and before the first event is staged. So every later
+   attempt at the batch, with whichever staging area, begins at the same replay point.
+3. `replay_fallback="latest"` is pinned like a first run at `latest`: the window is written with the
+   replay id of the first keepalive or event.
+4. The event that pinned `latest` is in no file: the task that received it died before it closed the
+   file, and the bus delivers only later events. The position records a loss window of one event.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused
+from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.positions.record_text import PRESETS
+from airflow_provider_sfevents.staging.manifest import LossWindow
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.positions.record import Position
+
+log = logging.getLogger(__name__)
+
+FAIL = "fail"
+CHOICES = (FAIL, *PRESETS)
+
+
+def check_choice(replay_fallback: str) -> str:
+    """Return the choice.
+
+    :raises ConfigurationError: it is not one of `CHOICES`.
+    """
+    if replay_fallback not in CHOICES:
+        raise ConfigurationError(
+            f"replay_fallback={replay_fallback!r} is not known; give "
+            f"{', '.join(map(repr, CHOICES))}."
+        )
+    return replay_fallback
+
+
+def without_anchor(plan: Fetch, refused: ReplayIdRefused) -> Fetch | None:
+    """Return the plan without the keepalive point that the bus refused; None: the plan had none."""
+    if not plan.anchors:
+        return None
+    older = replace(plan, anchors=plan.anchors[1:])
+    log.warning(
+        "Keepalive point %s is refused; continuing after %s. %s", plan.ask, older.ask, refused
+    )
+    return older
+
+
+def choose(
+    position: Position, replay_fallback: str, refused: ReplayIdRefused, where: str
+) -> Position:
+    """Return the position with a loss window, after the bus has refused its replay id.
+
+    :param where: the position's store, for the message.
+    :return: not written anywhere yet; with `latest`, not pinned.
+    :raises ReplayIdRefused: `replay_fallback` is `fail`; the message names the choices. Or the bus
+        has also refused the replay point after an earlier loss window.
+    """
+    if replay_fallback == FAIL:
+        raise ReplayIdRefused(_what_to_choose(refused, position, where))
+    if position.loss is not None and position.loss.start == replay_fallback == "earliest":
+        raise refused  # the bus cannot refuse `earliest`; choosing it once more does not help
+    window = LossWindow(
+        after=position.loss.after if position.loss else position.replay_id,
+        after_event_at=position.last_event_at,
+        start=replay_fallback,
+        at=datetime.now(UTC).isoformat(),
+        why=str(refused),
+    )
+    return record.lose(position, window)
+
+
+def without_first(position: Position) -> Position:
+    """Return the position with a loss window for the event that pinned it, which no file holds.
+
+    :return: not written anywhere yet; it starts at the same replay id.
+    """
+    why = (
+        f"the task that received event {position.start}, the first one after 'latest', ended "
+        "before it had staged it"
+    )
+    before = position.loss
+    window = LossWindow(
+        after=before.after if before else "",
+        after_event_at=before.after_event_at if before else "",
+        start="latest",
+        pinned=position.start,
+        at=datetime.now(UTC).isoformat(),
+        why=f"{before.why} Then {why}." if before else f"{why[0].upper()}{why[1:]}.",
+    )
+    return record.lose(position, window)
+
+
+def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) -> str:
+    """Build the message with the user's choices after a refused replay id."""
+    command = f"airflow sfevents position set {position.consumer} {position.topic}"
+    if not position.sequence and position.initial_replay == position.start:
+        return (
+            f"{refused} The replay id {position.start} is the task's initial_replay, and nothing "
+            "has landed yet. The position was not moved. Correct the argument; then `airflow "
+            f"sfevents position forget {position.consumer} {position.topic}`, and the next run "
+            f"begins at the new one. Or begin elsewhere, once: `{command} earliest`, `{command} "
+            f"latest` or `{command} <replay id>`."
+        )
+    return (
+        f"{refused} The replay id is {position.replay_id}, of {where}; its last event was created "
+        f"at {position.last_event_at or 'an unknown time'}. The position was not moved, and no "
+        "event is skipped without your choice. Events published after that replay id and no longer "
+        "kept (72 hours) are lost to this topic; the org may also have been moved or refreshed. To "
+        f"continue, once: `{command} earliest` (all that the bus still holds; events that have "
+        f"landed do not land again) or `{command} latest` (from now on). To let this task choose "
+        "each time: replay_fallback='earliest' or 'latest'; either records a loss window."
+    )

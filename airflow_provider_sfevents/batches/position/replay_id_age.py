@@ -1,0 +1,121 @@
+"""Age of a replay id: decides whether to wait for a keepalive, and whether to warn of its expiry.
+
+Pure functions, except for reading the keepalive point. The bus keeps an event for 72 hours (Pub/Sub
+API, event message durability), and a replay id is valid for as long. Its age counts from the
+creation of its event, or from the keepalive that brought it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import TransportError
+from airflow_provider_sfevents.positions.record_text import PRESETS
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.batches.recovery import Fetch
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.staging.area import TopicFolder
+    from airflow_provider_sfevents.staging.sidecar_files import Anchor
+
+log = logging.getLogger(__name__)
+
+RETENTION = timedelta(hours=72)
+
+OLD = timedelta(hours=12)
+"""Age from which `idle_seconds` may not end a batch before a keepalive could have come.
+
+An hourly DAG then has many tries left."""
+
+WORRYING = timedelta(hours=48)
+"""Age from which each run logs a warning; 24 hours are left to act."""
+
+
+def anchor_of(folder: TopicFolder, position: Position) -> Anchor | None:
+    """Return the keepalive point of this position, if there is one.
+
+    `recovery` decides whether it follows the batch's files.
+    """
+    return anchor_at(folder, position.epoch, position.sequence)
+
+
+def anchor_at(folder: TopicFolder, epoch: str, sequence: int) -> Anchor | None:
+    """Return the keepalive point of a position given by epoch and batch number, if there is one."""
+    anchor = folder.read_anchor()
+    if anchor is None or (anchor.epoch, anchor.sequence) != (epoch, sequence):
+        return None
+    return anchor
+
+
+def known_since(position: Position, anchor: Anchor | None) -> datetime | None:
+    """Return the time at which the replay id to continue from was new.
+
+    :param anchor: the keepalive point, if it counts for this position; otherwise None.
+    :return: None if there is no replay id yet (`earliest`, `latest`).
+    """
+    keepalives = [anchor.seen_at if anchor else "", position.resume_after_at]
+    if known := [datetime.fromisoformat(one) for one in keepalives if one]:
+        return max(known)
+    if position.loss is not None:
+        return datetime.fromisoformat(position.loss.at) if position.loss.pinned else None
+    if position.replay_id in PRESETS:
+        return None
+    committed = datetime.fromisoformat(position.committed_at)
+    if not position.last_event_at:
+        return committed
+    created = datetime.fromisoformat(position.last_event_at)
+    # Publishers set the creation time: ignore one that is outside the retention at the commit.
+    return created if timedelta() <= committed - created < RETENTION else committed
+
+
+def is_old(since: datetime | None, now: datetime) -> bool:
+    return since is not None and now - since > OLD
+
+
+def warning(topic: str, since: datetime | None, now: datetime) -> str:
+    """Build the warning of a replay id that expires soon; empty if there is no hurry."""
+    if since is None or now - since < WORRYING:
+        return ""
+    age, left = now - since, RETENTION - (now - since)
+    remains = f"expires in {_hours(left)} h" if left > timedelta() else "may have expired"
+    return (
+        f"The position of {topic} is {_hours(age)} h old and {remains}: the bus keeps events for "
+        f"{_hours(RETENTION)} h. Run this DAG more often, and find out why batches do not land. "
+        "Expired events are lost; after an expiry, `replay_fallback` or `position set` says how to "
+        "continue."
+    )
+
+
+def bounds(
+    request: BatchRequest, position: Position, plan: Fetch, folder: TopicFolder, now: datetime
+) -> Bounds:
+    """Return the request's bounds; warn of a replay id that expires soon.
+
+    At `latest` or an old replay id, `idle_seconds` ends nothing before a keepalive could have come.
+    """
+    since = known_since(position, anchor_of(folder, position) if plan.anchors else None)
+    if worry := warning(request.topic, since, now):
+        log.warning("%s", worry)
+    if plan.ask == LATEST or is_old(since, now):
+        return replace(request.bounds, learn_seconds=request.learn_seconds)
+    return request.bounds
+
+
+def unlearned(topic: str, ended_by: str, max_seconds: float) -> TransportError:
+    """Build the error of a fetch at `latest` that got no replay id; the next try starts later."""
+    return TransportError(
+        f"Neither an event nor a keepalive of {topic} came before the fetch was ended by "
+        f"{ended_by}, so `latest` has no replay id yet, and events published until the next run "
+        "would be missed. The service sends a keepalive within 270 s: set max_seconds to 300 or "
+        f"more (it is {max_seconds:.0f})."
+    )
+
+
+def _hours(span: timedelta) -> str:
+    return f"{span / timedelta(hours=1):.0f}"

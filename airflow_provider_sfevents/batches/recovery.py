@@ -1,0 +1,190 @@
+"""Decide what an attempt at a batch does with its content in the staging area. Pure.
+
+1. A receipt that matches the manifest: the batch has landed; only its commit is missing.
+2. A manifest: the batch is staged; reuse it, fetch nothing, land it (again).
+3. Closed files without a manifest: keep the longest chain of them and continue after it.
+4. Nothing: begin at the position.
+5. A keepalive point of this position that follows exactly the last file kept, or the start of the
+   batch: subscribe after it. There is no event in between. So the next file still begins where the
+   one before it ended, however often the keepalive point moves.
+6. An event pinned the position, and no file holds it: the task that received it died before it
+   closed the file. The bus delivers only later events, so the batch records a loss window.
+
+A manifest must begin at the position's replay id. Otherwise the position was moved by hand within
+its epoch, and the attempt is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.staging.parts.part_chain import chain
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
+    from airflow_provider_sfevents.staging.sidecar_files import Anchor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Content of the folder of the batch after the position.
+
+    :param position_start: the position's replay id, or `earliest` or `latest`.
+    :param start: replay point at which the batch begins, in text form.
+    :param anchors: keepalive points of this position, the freshest first.
+    :param pinned_by_event: `start` is the replay id of the batch's first event.
+    """
+
+    position_start: str
+    start: str
+    anchors: tuple[Anchor, ...] = ()
+    pinned_by_event: bool = False
+    manifest: Manifest | None = None
+    receipt: Receipt | None = None
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """The batch has landed: move the position."""
+
+    manifest: Manifest
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """The batch is staged: launch Spark on it."""
+
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch:
+    """Fetch the events after `resume`; the batch begins at `start` with `kept`.
+
+    :param anchors: fresher replay ids than `resume`, with no event in between; hex, the freshest
+        first.
+    :param until_reached: the last of the kept events was created at or after the time that ends the
+        batch.
+    :param lacks_first: the event with the replay id `start` belongs to the batch, and is in no
+        file.
+    """
+
+    start: str
+    kept: tuple[Part, ...] = ()
+    anchors: tuple[str, ...] = ()
+    lacks_first: bool = False
+    until_reached: bool = False
+
+    @property
+    def resume(self) -> str:
+        """Replay point at which the next file begins."""
+        return self.kept[-1].end if self.kept else self.start
+
+    @property
+    def ask(self) -> str:
+        """Replay point at which to subscribe."""
+        return self.anchors[0] if self.anchors else self.resume
+
+    @property
+    def events(self) -> int:
+        return sum(part.events for part in self.kept)
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.kept)
+
+
+def plan(found: Found) -> Commit | Adopt | Fetch:
+    """Return the next step.
+
+    :raises PositionConflict: the manifest begins at another replay id than the position's.
+    """
+    if found.manifest is None:
+        return _fetch(found)
+    if found.manifest.position_start != found.position_start:
+        raise PositionConflict(
+            f"batch {found.manifest.batch_id} is staged from {found.manifest.position_start}, but "
+            f"the position is at {found.position_start}: it was changed by hand. `airflow sfevents "
+            f"position set {found.manifest.consumer} {found.manifest.topic} <replay id> "
+            "--abandon-staged` begins a new epoch and abandons that batch; or put "
+            f"{found.manifest.position_start} back."
+        )
+    if found.receipt is not None and not mismatch(found.manifest, found.receipt):
+        return Commit(manifest=found.manifest, receipt=found.receipt)
+    return Adopt(manifest=found.manifest)
+
+
+def is_landed(manifest: Manifest, receipt: Receipt | None) -> bool:
+    """Return whether there is a receipt that adds up."""
+    return receipt is not None and not mismatch(manifest, receipt)
+
+
+def mismatch(manifest: Manifest, receipt: Receipt) -> str:
+    """Return why the receipt does not prove that the batch landed; empty if it does."""
+    if receipt.batch_id != manifest.batch_id:
+        return f"it is for batch {receipt.batch_id}"
+    staged = as_landed(manifest, receipt).events
+    rows = sum(receipt.tables.values())
+    if rows + receipt.quarantined + receipt.duplicates != staged:
+        return (
+            f"{counted(rows, 'row')} landed, {receipt.quarantined} quarantined and "
+            f"{counted(receipt.duplicates, 'duplicate')} do not add up to the "
+            f"{counted(staged, 'event')} staged"
+        )
+    return ""
+
+
+def as_landed(manifest: Manifest, receipt: Receipt) -> Manifest:
+    """Return the batch as it has landed: with end and event count of the form that landed first.
+
+    Two workers with separate staging areas may each have fetched the batch, and ended at different
+    events. Events beyond the end of the landed form belong to the next batch.
+    """
+    if not receipt.end or (receipt.end, receipt.events) == (manifest.end, manifest.events):
+        return manifest
+    return replace(manifest, end=receipt.end, events=receipt.events, last_event_at="")
+
+
+def require_landed(manifest: Manifest, receipt: Receipt | None, where: str) -> Receipt:
+    """Return the receipt that proves the landing.
+
+    :raises NotLanded: it is missing or does not add up; a job that only succeeded has landed
+        nothing.
+    """
+    if receipt is None:
+        raise NotLanded(
+            f"the Spark job left no receipt at {where}, so batch {manifest.batch_id} counts as not "
+            "landed and the position stays. A job of your own writes one with "
+            "airflow_provider_sfevents.spark.write_receipt."
+        )
+    if why := mismatch(manifest, receipt):
+        raise NotLanded(
+            f"the receipt at {where} does not prove that batch {manifest.batch_id} landed: {why}. "
+            "The position stays; fix the job and run the task again."
+        )
+    return receipt
+
+
+def _fetch(found: Found) -> Fetch:
+    """Continue after the files that are there, so that their events are not delivered twice.
+
+    A file that starts at `latest` holds the event whose replay id the position got; a file that
+    starts after that id does not. So if there is such a file, the batch begins with it. If the
+    position was read at `latest`, that file is newer than the position: it is not used, and the
+    task gives way when it pins.
+    """
+    from_pin: tuple[Part, ...] = ()
+    kept: tuple[Part, ...] = ()
+    if found.start != LATEST:
+        from_pin = chain(LATEST, found.parts)
+        kept = from_pin or chain(found.start, found.parts)
+    lacks_first = found.pinned_by_event and not from_pin
+    fetch = Fetch(start=found.start, kept=kept, lacks_first=lacks_first)
+    here = [anchor.replay_id for anchor in found.anchors if anchor.after == fetch.resume]
+    return replace(fetch, anchors=tuple(dict.fromkeys(here)))

@@ -1,0 +1,375 @@
+"""Find out on a worker whether enough is pending after the position; the position does not move.
+
+1. A rerun that has its own batch has nothing to wait for.
+2. Staged events count first: a whole batch is enough, and so are files that hold enough events.
+3. While another process holds the lease, the answer is "not yet": that process takes the pending
+   events.
+4. Only then does the wait listen to the bus. It stages what it receives, so that the next poke,
+   trigger or task continues after it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches import recovery, reruns
+from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, fit
+from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.position import (
+    position_writes,
+    replay_fallback,
+    replay_id_age,
+)
+from airflow_provider_sfevents.batches.position.open_position import (
+    open_position,
+    warn_of_other_area,
+)
+from airflow_provider_sfevents.batches.position.position_writes import Pin
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import (
+    BatchClaimed,
+    PositionConflict,
+    ReplayIdRefused,
+    SfEventsError,
+    StagingError,
+    Stopped,
+)
+from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.pubsub.managed.managed_rules import SlotTakenError
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.staging.lease_holder import Holder
+from airflow_provider_sfevents.waiting.batch_status import settled_sight
+from airflow_provider_sfevents.waiting.listen import listen
+from airflow_provider_sfevents.waiting.wait_result import GAVE_WAY, STOPPED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.positions.record import Position
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.staging.area import StagingArea, TopicFolder
+    from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+    from airflow_provider_sfevents.waiting.batch_status import Sight
+    from airflow_provider_sfevents.waiting.wait_result import Heard
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """Events that are pending, as far as a worker knows.
+
+    :param coming: the batch after the position; None: a rerun has none, or another task is about to
+        begin the position.
+    :param events: number of pending events.
+    :param enough: they are enough to end the wait.
+    :param staged: all of them are staged, in staging area `staging_id`.
+    :param why: a sentence for users, if there is something to explain.
+    """
+
+    coming: Coming | None
+    events: int
+    enough: bool
+    staged: bool = True
+    staging_id: str = ""
+    why: str = ""
+
+
+async def find(
+    request: BatchRequest,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    open_store: Callable[[str], PositionStore],
+    told: Heard | None = None,
+) -> Pending:
+    """Look at position and staging area, on a worker, without listening to the bus.
+
+    Only the read access to the topic is checked online.
+
+    :param open_store: returns the position store of an org id.
+    :param told: result of a triggerer's wait; it counts if this worker does not see its files.
+    :raises SfEventsError: as `stage_batch` does before it fetches.
+    """
+    found = await _look(request, client, area, open_store)
+    if isinstance(found, Pending):
+        return found
+    pending = _judged(found, min_events)
+    if told is None or told.batch_id != found.coming.batch_id or found.sight.held_by:
+        return pending
+    await asyncio.to_thread(_record_told, request, found, told)
+    return pending if pending.enough else _believed(pending, found, min_events, told)
+
+
+async def poke(
+    request: BatchRequest,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    open_store: Callable[[str], PositionStore],
+    stopping: asyncio.Event,
+) -> Pending:
+    """Look at position and staging area, on a worker, and listen if that is not enough.
+
+    It listens for `idle_seconds`, or at `latest` until the topic has a replay id. Received events
+    are staged. When the bus refuses the replay id, `replay_fallback` decides, as in a fetch.
+
+    :param stopping: set from outside to end it early; received events are kept.
+    :raises Stopped: `stopping` was set.
+    :raises StagingError: events came, not enough, and cannot be staged: each poke would have them
+        delivered again.
+    :raises SfEventsError: as `stage_batch` does.
+    """
+    found = await _look(request, client, area, open_store)
+    if isinstance(found, Pending):
+        return found
+    pending, plan = _judged(found, min_events), found.sight.plan
+    if pending.enough or found.sight.held_by or not isinstance(plan, recovery.Fetch):
+        return pending
+    try:
+        heard = await _listen(request, min_events, client, area, found, plan, stopping)
+    except SlotTakenError as taken:  # the other client receives the events
+        return replace(pending, why=str(taken))
+    except ReplayIdRefused as refused:
+        if plan.kept:
+            return replace(pending, enough=True, why=f"{refused} What is staged lands first.")
+        found = await asyncio.to_thread(_fall_back, request, found, refused)
+        plan = recovery.Fetch(start=found.coming.start)
+        heard = await _listen(request, min_events, client, area, found, plan, stopping)
+    if plan.ask != LATEST or heard.ended_by in GAVE_WAY:
+        return _after_listening(found.coming, heard, min_events)
+    return await _after_latest(request, min_events, client, area, open_store, heard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """State that a worker finds without listening.
+
+    :param stored: the position as it is in the store; None: it is in none.
+    """
+
+    coming: Coming
+    sight: Sight
+    position: Position
+    stored: Position | None
+    store: PositionStore
+    topic_folder: TopicFolder
+    folder: BatchFolder
+    staging_id: str
+
+    @property
+    def pin(self) -> Pin | None:
+        """Writes the replay id of `latest`; None if the position is pinned."""
+        if self.position.is_pinned:
+            return None
+        return Pin(
+            draft=self.position,
+            stored=self.stored,
+            store=self.store,
+            folder=self.topic_folder,
+            staging_id=self.staging_id,
+        )
+
+
+async def _look(
+    request: BatchRequest,
+    client: PubSubClient,
+    area: StagingArea,
+    open_store: Callable[[str], PositionStore],
+) -> _Found | Pending:
+    """Read position and staging area; return `Pending` if the answer is known without them."""
+    session = await client.session()
+    topic_folder = area.topic(session.org_id, request.consumer, request.topic)
+    # Stores are read on this thread: Airflow's are bound to the task's thread, and answer at once.
+    store = open_store(session.org_id)
+    if reruns.may_own_a_batch(request):
+        own = reruns.find_own(request, stores.read(store), topic_folder.manifests(), store.where)
+        if own is not None:
+            why = f"run {request.run.run} has batch {own.batch_id}, which is landed again"
+            return Pending(coming=None, events=own.events, enough=True, why=why)
+    await client.require_readable(request.topic)
+    request = await fit(request, client, area, max_age_seconds=SETUP_SECONDS)
+    staging_id = await asyncio.to_thread(area.known_id)
+    try:
+        opened = open_position(request, session, topic_folder, store, staging_id)
+    except BatchClaimed as claimed:
+        return Pending(coming=None, events=0, enough=False, why=str(claimed))
+    warn_of_other_area(opened.position, staging_id, store.where)
+    coming = Coming.after(opened.position, request.managed)
+    try:
+        seen = await settled_sight(coming, area)
+    except PositionConflict as conflict:
+        if stores.read(store) == opened.stored:
+            raise
+        log.info("The position was begun while this wait looked at it: %s", conflict)
+        why = f"another task has just begun {store.where}"
+        return Pending(coming=None, events=0, enough=False, why=why)
+    return _Found(
+        coming=coming,
+        sight=seen,
+        position=opened.position,
+        stored=opened.stored,
+        store=store,
+        topic_folder=topic_folder,
+        folder=coming.folder(area),
+        staging_id=staging_id,
+    )
+
+
+def _judged(found: _Found, min_events: int) -> Pending:
+    seen = found.sight
+    if seen.held_by:
+        why = f"batch {found.coming.batch_id} is held by {seen.held_by}"
+        return Pending(coming=found.coming, events=seen.events, enough=False, why=why)
+    whole = not isinstance(seen.plan, recovery.Fetch)
+    enough = whole or seen.events >= min_events
+    why = f"batch {found.coming.batch_id} is staged" if whole else ""
+    return Pending(
+        coming=found.coming,
+        events=seen.events,
+        enough=enough,
+        staging_id=found.staging_id,
+        why=why,
+    )
+
+
+def _record_told(request: BatchRequest, found: _Found, told: Heard) -> None:
+    """Record a triggerer's wait in the position, because a triggerer has no access to the store."""
+    if not (told.resume_after or (told.staged and told.events)) or found.stored is None:
+        return
+    holder = Holder.here(request.run, datetime.now(UTC).isoformat())
+    try:
+        with found.folder.claim(holder) as claim:
+            if told.staged and told.events:
+                epoch, sequence = found.coming.epoch, found.coming.sequence
+                position_writes.note_wait(
+                    found.store, epoch, sequence, told.staging_id, told.events, claim
+                )
+            elif not found.sight.events:
+                position_writes.keep_keepalive(found.store, found.stored, told.resume_after, claim)
+    except SfEventsError as error:
+        log.warning("Could not record the result of the wait in the position: %s", error)
+
+
+def _believed(pending: Pending, found: _Found, min_events: int, told: Heard) -> Pending:
+    """Return pending events that a triggerer has staged where this worker does not see them."""
+    if told.events < min_events:
+        return pending
+    folder = found.folder.url
+    why = told.why
+    if told.staged:
+        why = (
+            f"The triggerer has staged {counted(told.events, 'event')} of batch "
+            f"{found.coming.batch_id}, of which this worker sees {pending.events} in {folder}; "
+            "they are delivered once more, and count a second time against the org's daily "
+            "allowance. Give triggerer and workers one staging area (`staging`, an object store or "
+            "a folder that all mount)."
+        )
+        log.warning("%s", why)
+    return Pending(
+        coming=found.coming,
+        events=told.events,
+        enough=True,
+        staged=False,
+        staging_id=told.staging_id,
+        why=why,
+    )
+
+
+async def _listen(
+    request: BatchRequest,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    found: _Found,
+    plan: recovery.Fetch,
+    stopping: asyncio.Event,
+) -> Heard:
+    now = datetime.now(UTC)
+    bounds = replay_id_age.bounds(request, found.position, plan, found.topic_folder, now)
+    heard = await listen(
+        found.coming,
+        plan,
+        client,
+        area,
+        replace(bounds, max_events=min_events),
+        run=request.run,
+        store=found.store,
+        pin=found.pin,
+        stop=stopping,
+        max_wait=bounds.idle_seconds,
+    )
+    if heard.ended_by == STOPPED:
+        raise Stopped(
+            f"The task was ended while it waited for {request.topic}; what came "
+            f"({counted(heard.events, 'event')}) stays staged for the next try."
+        )
+    return heard
+
+
+async def _after_latest(
+    request: BatchRequest,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    open_store: Callable[[str], PositionStore],
+    heard: Heard,
+) -> Pending:
+    """Return the pending events after a wait at `latest`, which has pinned the position.
+
+    :raises TransportError: neither an event nor a keepalive came, so the position is not pinned.
+    """
+    found = await _look(request, client, area, open_store)
+    if isinstance(found, Pending):
+        return found
+    if not found.position.is_pinned:
+        raise replay_id_age.unlearned(request.topic, heard.ended_by, request.bounds.max_seconds)
+    pending = _judged(found, min_events)
+    if pending.enough or heard.batch_id != found.coming.batch_id:
+        return pending
+    return _after_listening(found.coming, heard, min_events)
+
+
+def _fall_back(request: BatchRequest, found: _Found, refused: ReplayIdRefused) -> _Found:
+    """Return the position after `replay_fallback`; written unless `latest` has to be pinned first.
+
+    :raises ReplayIdRefused: `replay_fallback` is `fail`.
+    :raises BatchClaimed: another task holds the lease by now.
+    """
+    where = found.store.where
+    lost = replay_fallback.choose(found.position, request.replay_fallback, refused, where)
+    stored = found.stored
+    if lost.is_pinned:
+        with found.folder.claim(Holder.here(request.run, datetime.now(UTC).isoformat())) as claim:
+            stored = position_writes.keep_loss(found.store, found.position, lost, claim)
+    coming = Coming.after(lost, request.managed)
+    return replace(found, coming=coming, position=lost, stored=stored)
+
+
+def _after_listening(coming: Coming, heard: Heard, min_events: int) -> Pending:
+    """Return the pending events after a wait.
+
+    :raises StagingError: too few events came, and each further poke would have them delivered
+        again.
+    """
+    enough = heard.events >= min_events and not heard.held_by
+    if not heard.staged and not enough:
+        raise StagingError(
+            f"{heard.why} {heard.events} of {counted(min_events, 'event')} came so far, and each "
+            "poke would have them delivered again."
+        )
+    why = f"batch {coming.batch_id} is held by {heard.held_by}" if heard.held_by else heard.why
+    return Pending(
+        coming=coming,
+        events=heard.events,
+        enough=enough,
+        staged=heard.staged,
+        staging_id=heard.staging_id,
+        why=why,
+    )

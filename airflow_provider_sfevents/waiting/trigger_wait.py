@@ -1,0 +1,120 @@
+"""Wait on a triggerer until enough events are pending; it knows the next batch, not the position.
+
+A wait stages what it receives, and every wait and task reads the staged files first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches import recovery
+from airflow_provider_sfevents.exceptions import StagingError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.waiting.batch_status import Sight, sight
+from airflow_provider_sfevents.waiting.listen import listen
+from airflow_provider_sfevents.waiting.wait_result import MOVED, STAGED, STOPPED, Heard
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.batches.next_batch import Coming
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.staging.area import StagingArea
+    from airflow_provider_sfevents.staging.manifest import Run
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 10.0
+"""Seconds between two looks at a batch whose lease another process holds."""
+
+GATHER_SECONDS = 5.0
+"""Seconds for which a wait that needs more events keeps lease and file open after the first."""
+
+RENEW_SECONDS = 12 * 3600.0
+"""Seconds after which a triggerer's wait ends, so that a worker records its last keepalive.
+
+The bus keeps events for 72 hours."""
+
+
+async def wait(
+    coming: Coming,
+    min_events: int,
+    client: PubSubClient,
+    area: StagingArea,
+    *,
+    run: Run,
+    poll_seconds: float = POLL_SECONDS,
+    gather_seconds: float = GATHER_SECONDS,
+    renew_seconds: float = RENEW_SECONDS,
+) -> Heard:
+    """Wait on a triggerer until enough events are pending, or until a worker has to look.
+
+    A worker has to look when the position has moved (`moved`), and after `renew_seconds`
+    (`stopped`).
+
+    :param run: the task that waits.
+    :param poll_seconds: seconds between two looks while another process holds the lease; a
+        subscription would have the same events delivered twice.
+    :param gather_seconds: seconds to continue after the first event, while the events are not
+        enough.
+    :param renew_seconds: seconds after which a wait that received only keepalives ends, so that a
+        worker can record the last one in the position.
+    :raises ReplayIdRefused: a worker has to choose where to continue.
+    :raises SfEventsError: as `PubSubClient.fetch` does.
+    """
+    bounds = Bounds.by_count(min_events)  # when its time is up, the wait begins again
+    renew = asyncio.Event()
+    timer = asyncio.get_running_loop().call_later(renew_seconds, renew.set)
+    before: Sight | None = None
+    unstaged = ""
+    try:
+        while True:
+            seen = before = await _seen(coming, area, before, poll_seconds)
+            if seen.held_by:
+                await asyncio.sleep(poll_seconds)
+                continue
+            if not isinstance(seen.plan, recovery.Fetch) or seen.events >= min_events:
+                return Heard(batch_id=coming.batch_id, events=seen.events, ended_by=STAGED)
+            heard = await listen(
+                coming,
+                seen.plan,
+                client,
+                area,
+                bounds,
+                run=run,
+                stop=renew,
+                max_wait=gather_seconds,
+                until_enough=True,
+                unstaged=unstaged,
+            )
+            if heard.ended_by in (MOVED, STOPPED):
+                return heard
+            if heard.events >= min_events and not heard.held_by:
+                return heard
+            unstaged = unstaged if heard.staged else heard.why
+    finally:
+        timer.cancel()
+
+
+async def _seen(
+    coming: Coming, area: StagingArea, before: Sight | None, poll_seconds: float
+) -> Sight:
+    """Read the batch's status on a triggerer; if the area stays unreadable, assume it is empty."""
+    for patience in (True, True, False):
+        try:
+            return await asyncio.to_thread(sight, coming, area, before)
+        except StagingError as error:
+            if coming.start == LATEST:
+                raise
+            if not patience:
+                log.warning(
+                    "The staging area cannot be read here; waiting on %s after %s nevertheless. "
+                    "Events of batch %s that are staged already are delivered a second time. %s",
+                    coming.topic,
+                    coming.start,
+                    coming.batch_id,
+                    error,
+                )
+        await asyncio.sleep(poll_seconds)
+    return Sight(plan=recovery.Fetch(start=coming.start), events=0)

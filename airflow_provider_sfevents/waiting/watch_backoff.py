@@ -1,0 +1,122 @@
+"""Error handling of the watcher: log, notify, back off. `watch_rules` decides."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.position import open_position
+from airflow_provider_sfevents.exceptions import SfEventsError
+from airflow_provider_sfevents.waiting import batch_status, watch_rules
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.pubsub.auth.session import Session
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.waiting.watch_environment import Surroundings
+    from airflow_provider_sfevents.waiting.watch_rules import Rules, Trouble
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Connection and position as last read; compared to see whether one has changed.
+
+    :param place: the coming batch and its plan, or the error that hides them.
+    """
+
+    settings: Settings | None = None
+    place: str = ""
+
+
+@dataclass(slots=True)
+class Hindrance:
+    """Error state of one watcher.
+
+    :ivar settings, session: of the current round; the watcher sets them as it proceeds.
+    :ivar listens_since: time at which the watcher began to listen; None: it does not listen.
+    """
+
+    request: BatchRequest
+    rules: Rules
+    around: Surroundings
+    settings: Settings | None = None
+    session: Session | None = None
+    listens_since: datetime | None = None
+    _trouble: Trouble | None = None
+    _state: State = field(default_factory=State)
+
+    async def is_to_be_waited_out(self) -> bool:
+        """Return whether another try would only repeat the last error."""
+        if self._trouble is None:
+            return False
+        changed = await self._now() != self._state
+        return not watch_rules.is_worth_a_try(
+            self._trouble, self.rules, self.around.now(), changed=changed
+        )
+
+    def pause(self) -> float:
+        """Return the seconds until the next look."""
+        if self._trouble is None:
+            return 1.0
+        return watch_rules.trouble_pause(self._trouble, self.around.spread())
+
+    async def met(self, error: Exception) -> str:
+        """Record an error; return the message of a notification, empty if none is due now."""
+        now = self.around.now()
+        if watch_rules.was_well(self.listens_since, now):
+            self._trouble = None
+        state = await self._now()
+        if watch_rules.is_for_people(error) and state.settings != self.settings:
+            self._trouble = None  # the connection was changed while the old one was still in use
+            return ""
+        trouble = watch_rules.next_trouble(self._trouble, error, now)
+        _log(self._trouble, trouble, error, self.request.topic)
+        message = ""
+        if watch_rules.is_due(trouble, self.rules, now):
+            trouble = watch_rules.told(trouble, now)
+            if not await self.around.any_run([self.request.consumer]):  # otherwise the task says it
+                message = trouble.message
+        self._trouble, self._state = trouble, state
+        return message
+
+    def is_over(self) -> None:
+        if self._trouble is not None:
+            log.info("Watching %s again.", self.request.topic)
+            self._trouble = None
+
+    async def _now(self) -> State:
+        try:
+            settings = await asyncio.to_thread(self.around.settings)
+        except Exception:  # noqa: BLE001 - the next try reports any error
+            return State()
+        try:
+            return State(settings=settings, place=await asyncio.to_thread(self._place))
+        except Exception as error:  # noqa: BLE001 - as above
+            return State(settings=settings, place=str(error))
+
+    def _place(self) -> str:
+        if self.session is None:
+            return ""
+        area = self.around.area()
+        opened = open_position.opened(self.request, self.session, area, self.around.store)
+        coming = Coming.after(opened.position, self.request.managed)
+        return f"{coming} {batch_status.sight(coming, area).plan}"
+
+
+def _log(before: Trouble | None, trouble: Trouble, error: Exception, topic: str) -> None:
+    """Log the first error of a row of equal ones, with a traceback if it is not of this package."""
+    known = before is not None and before.kind == trouble.kind
+    log.log(
+        logging.DEBUG if known else logging.WARNING,
+        "%s is not watched for now: %s",
+        topic,
+        trouble.message,
+        exc_info=None if isinstance(error, SfEventsError) else error,
+    )

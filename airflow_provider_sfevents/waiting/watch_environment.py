@@ -1,0 +1,56 @@
+"""Dependencies of a watcher, injectable in tests."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.pubsub.shared_clients import shared_client
+from airflow_provider_sfevents.waiting import watch_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+    from contextlib import AbstractAsyncContextManager
+
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.auth.settings import Settings
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.staging.area import StagingArea
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Interfaces and clock of a watcher. Blocking callables run in a thread.
+
+    :param settings: reads the connection, as it is now. Blocks.
+    :param area: opens the staging area, without trying it out. Blocks.
+    :param store: returns the position store of an org id. Blocks.
+    :param runs: returns how many runs of a DAG are queued or running; 0 if unknown. Blocks.
+    :param sleep: pauses between two rounds of a watcher.
+    :param look_seconds: while listening, seconds between two checks for manual changes.
+    :param spread: returns a random number from 0 to 1.
+    """
+
+    settings: Callable[[], Settings]
+    area: Callable[[], StagingArea]
+    store: Callable[[str], PositionStore]
+    runs: Callable[[str], int]
+    client: Callable[[Settings], AbstractAsyncContextManager[PubSubClient]] = shared_client
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    look_seconds: float = watch_rules.LOOK_SECONDS
+    now: Callable[[], datetime] = _now
+    spread: Callable[[], float] = random.random
+
+    async def any_run(self, dags: Iterable[str]) -> bool:
+        """Return whether a run of one of these DAGs is queued or running."""
+        for dag in dags:
+            if await asyncio.to_thread(self.runs, dag):
+                return True
+        return False

@@ -1,0 +1,252 @@
+"""Rules of a watcher: when it announces a batch, and how long it waits. Pure: no clock, no network.
+
+A batch is announced once: when enough of it is staged, or some seconds after its first event. After
+that, nothing is announced until the position has moved past it, unless no run is left to land it:
+events that are not fetched leave the bus after 72 hours.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.exceptions import (
+    AuthenticationError,
+    ConfigurationError,
+    QuotaExceeded,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.staging.sidecar_files import Announced
+
+SETTLE_SECONDS = 5.0
+"""Seconds from an announcement until it is recorded.
+
+Airflow's triggerer stores an event about a second after it has received it."""
+
+STRANGE_SECONDS = 10.0
+"""Seconds for which events that another process staged are left to it.
+
+The watcher of another triggerer may be about to announce them."""
+
+LOOK_SECONDS = 900.0
+"""While listening: seconds between two checks for a manual change of position or connection.
+
+No event reports such a change."""
+
+CONNECTION_SECONDS = 60.0
+"""In trouble: seconds between two checks whether its cause has been changed."""
+
+RETRY_SECONDS = 300.0
+"""In trouble that the connection does not explain: seconds between two tries.
+
+Each try costs a call. A refused login is not repeated."""
+
+LONGEST_AGAIN = timedelta(hours=6)
+
+_MOST_EVENTS = 10_000  # what an operator takes into a batch by default
+_LONGEST_WAIT = 3600.0
+_LONGEST_PAUSE = 30.0
+_LONGEST_BACKOFF = 300.0
+_MOST_DOUBLINGS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Limits at which a batch is announced.
+
+    :param max_events: number of staged events at which a batch is announced at once.
+    :param max_wait: seconds after its first event until a batch is announced anyway.
+    :param again_after: seconds until a batch on which no run works is announced a second time;
+        doubled each further time, up to 6 hours.
+    :raises ConfigurationError: a value is out of its range.
+    """
+
+    max_events: int = 100
+    max_wait: float = 2.0
+    again_after: float = 900.0
+
+    def __post_init__(self) -> None:
+        if type(self.max_events) is not int or not 1 <= self.max_events <= _MOST_EVENTS:
+            raise ConfigurationError(
+                f"max_events={self.max_events!r} cannot be used: give a whole number from 1 to "
+                f"{_MOST_EVENTS}."
+            )
+        _check_seconds("max_wait", self.max_wait, 0.0, _LONGEST_WAIT)
+        _check_seconds("again_after", self.again_after, 1.0, LONGEST_AGAIN.total_seconds())
+
+
+def _check_seconds(name: str, value: object, least: float, most: float) -> None:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not least <= value <= most  # not true of nan either
+    ):
+        raise ConfigurationError(
+            f"{name}={value!r} cannot be used: give seconds from {least:g} to {most:g}."
+        )
+
+
+class Step(enum.Enum):
+    """Next step for the coming batch."""
+
+    LISTEN = "no event is known: subscribe"
+    ANNOUNCE = "announce the batch"
+    ANNOUNCE_IF_IDLE = "announce the batch, unless a run is queued or running"
+    WAIT = "another process has the batch: look again later"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Known state of the coming batch.
+
+    :param events: number of events, staged or received.
+    :param held: a live process holds the lease.
+    :param own: this watcher has just received these events itself.
+    :param announced: the last announcement of this batch, by this watcher or one before it.
+    :param known_for: seconds since this watcher first saw events of this batch while no process
+        held the lease.
+    """
+
+    events: int = 0
+    held: bool = False
+    own: bool = False
+    announced: Announced | None = None
+    known_for: float = 0.0
+
+
+def next_step(scene: Scene, rules: Rules, now: datetime) -> Step:
+    """Return the next step.
+
+    :param now: with a time zone.
+    """
+    if scene.held:
+        return Step.WAIT
+    if scene.announced is not None:
+        since = now - datetime.fromisoformat(scene.announced.at)
+        patience = again_after(rules, scene.announced.times)
+        return Step.ANNOUNCE_IF_IDLE if since >= patience else Step.WAIT
+    if not scene.events:
+        return Step.LISTEN
+    if scene.own:
+        return Step.ANNOUNCE
+    return Step.ANNOUNCE_IF_IDLE if scene.known_for >= STRANGE_SECONDS else Step.WAIT
+
+
+def again_after(rules: Rules, times: int) -> timedelta:
+    """Return the time between the last of `times` announcements and the next one."""
+    doubled = rules.again_after * 2 ** min(max(times - 1, 0), _MOST_DOUBLINGS)
+    return min(timedelta(seconds=doubled), LONGEST_AGAIN)
+
+
+def is_settled(announced: Announced, now: datetime) -> bool:
+    """Return whether Airflow has had time to store the announcement, so that it may be recorded."""
+    return now - datetime.fromisoformat(announced.at) >= timedelta(seconds=SETTLE_SECONDS)
+
+
+def pause(waited: float) -> float:
+    """Return the seconds until the next look at a batch that was left to another process.
+
+    They are a tenth of `waited`, the seconds so far: the batch after a quick run is seen at once,
+    and a long run costs few looks.
+    """
+    return min(max(waited / 10, 1.0), _LONGEST_PAUSE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Error that keeps a watcher from watching.
+
+    :param kind: type of the error; its message may name a call, and differ each time.
+    :param for_people: a person has to act.
+    :param login: the login was refused.
+    :param since: time of its first occurrence.
+    :param tried_at: time of its last occurrence.
+    :param tries: number of failed tries in a row.
+    :param announced: number of notifications; `announced_at` is the time of the last.
+    """
+
+    kind: str
+    message: str
+    for_people: bool
+    login: bool
+    since: datetime
+    tried_at: datetime
+    tries: int = 1
+    announced: int = 0
+    announced_at: datetime | None = None
+
+
+def next_trouble(before: Trouble | None, error: Exception, now: datetime) -> Trouble:
+    """Return the trouble after an error; it counts a try more than the one before."""
+    message = str(error) or type(error).__name__
+    first = before or Trouble(
+        kind="", message="", for_people=False, login=False, since=now, tried_at=now, tries=0
+    )
+    return replace(
+        first,
+        kind=type(error).__name__,
+        message=message,
+        for_people=is_for_people(error),
+        login=isinstance(error, AuthenticationError),
+        tried_at=now,
+        tries=first.tries + 1,
+    )
+
+
+def was_well(listens_since: datetime | None, now: datetime) -> bool:
+    """Return whether the watcher had listened for long, so that an error is a new trouble."""
+    return listens_since is not None and now - listens_since >= timedelta(seconds=RETRY_SECONDS)
+
+
+def told(trouble: Trouble, now: datetime) -> Trouble:
+    """Return the trouble with one more notification."""
+    return replace(trouble, announced=trouble.announced + 1, announced_at=now)
+
+
+def is_for_people(error: Exception) -> bool:
+    """Return whether a person has to act; other errors pass without that."""
+    return isinstance(error, ConfigurationError | AuthenticationError | QuotaExceeded)
+
+
+def is_due(trouble: Trouble, rules: Rules, now: datetime) -> bool:
+    """Return whether a notification is due.
+
+    Errors that a person must fix are reported at once; others if they have lasted for
+    `again_after`.
+    """
+    if trouble.announced_at is not None:
+        return now - trouble.announced_at >= again_after(rules, trouble.announced)
+    return trouble.for_people or now - trouble.since >= timedelta(seconds=rules.again_after)
+
+
+def is_worth_a_try(trouble: Trouble, rules: Rules, now: datetime, *, changed: bool) -> bool:
+    """Return whether to try again.
+
+    :param changed: the connection, the position or the staged batch is not what it was.
+    """
+    if changed or not trouble.for_people or is_due(trouble, rules, now):
+        return True
+    return not trouble.login and now - trouble.tried_at >= timedelta(seconds=RETRY_SECONDS)
+
+
+def trouble_pause(trouble: Trouble, spread: float) -> float:
+    """Return the seconds until the next look.
+
+    :param spread: random, from 0 to 1, so that a thousand watchers do not return at once.
+    """
+    if trouble.for_people:
+        return CONNECTION_SECONDS
+    return backoff(trouble.tries, spread)
+
+
+def backoff(tries: int, spread: float) -> float:
+    """Return the seconds before the next try: doubled after each failed try, up to five minutes.
+
+    :param tries: number of failed tries in a row.
+    :param spread: as in `trouble_pause`.
+    """
+    longest = min(2.0 ** min(tries, _MOST_DOUBLINGS), _LONGEST_BACKOFF)
+    return longest * (1 + spread) / 2

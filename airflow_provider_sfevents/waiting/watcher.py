@@ -1,0 +1,323 @@
+"""A watcher: it stages a topic's events, and announces each batch once. `watch_rules` decides.
+
+Each round reads the coming batch again: the position, the staged events, the lease. So a watcher
+that is killed at any point, or runs twice for a while, changes only the number of announcements. An
+extra announcement starts a run that finds no event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.batches import recovery
+from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, fit
+from airflow_provider_sfevents.batches.next_batch import Coming
+from airflow_provider_sfevents.batches.position import open_position
+from airflow_provider_sfevents.batches.position.position_writes import Pin
+from airflow_provider_sfevents.counting import counted
+from airflow_provider_sfevents.exceptions import BatchClaimed, StagingError
+from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.staging.sidecar_files import Announced
+from airflow_provider_sfevents.waiting import batch_status, listen, watch_rules
+from airflow_provider_sfevents.waiting.wait_result import GAVE_WAY
+from airflow_provider_sfevents.waiting.watch_backoff import Hindrance
+from airflow_provider_sfevents.waiting.watch_rules import Rules, Scene, Step
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from airflow_provider_sfevents.batches.outcome import BatchRequest
+    from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.pubsub.auth.session import Session
+    from airflow_provider_sfevents.pubsub.client import PubSubClient
+    from airflow_provider_sfevents.staging.area import StagingArea
+    from airflow_provider_sfevents.waiting.batch_status import Sight
+    from airflow_provider_sfevents.waiting.wait_result import Heard
+    from airflow_provider_sfevents.waiting.watch_environment import Surroundings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """The coming batch, as far as this watcher knows it.
+
+    :param sight: status at the last look; only two looks show whether a holder on another machine
+        is alive.
+    :param announced: by this watcher; `kept` says whether that is recorded beside the batch.
+    :param known_for: seconds since its events were first seen while no process held the lease.
+    :param waited: seconds since the batch was left to another process.
+    """
+
+    batch_id: str = ""
+    sight: Sight | None = None
+    announced: Announced | None = None
+    kept: bool = True
+    known_for: float = 0.0
+    waited: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """State of the coming batch.
+
+    :param pin: writes the replay id of `latest` into the position, if the batch begins there.
+    :param dags: DAGs whose runs may be about to land it.
+    """
+
+    coming: Coming
+    store: PositionStore
+    pin: Pin | None
+    sight: Sight
+    announced: Announced | None
+    dags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """Result of a round: an announcement, if any, and the pause after it in seconds."""
+
+    pause: float
+    said: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Watches a topic for a consumer; for one event loop, and one iteration of `announcements`."""
+
+    request: BatchRequest
+    rules: Rules
+    around: Surroundings
+    _hindrance: Hindrance = field(init=False)
+    _batch: _Batch = field(init=False, default_factory=_Batch)
+    _fit: BatchRequest | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._hindrance = Hindrance(self.request, self.rules, self.around)
+
+    async def announcements(self) -> AsyncGenerator[dict[str, Any]]:
+        """Yield announcements without end, as plain JSON. No lease is held meanwhile.
+
+        It ends only by cancellation and raises no other error: Airflow would start the trigger
+        again.
+        """
+        while True:
+            done = await self._round()
+            if done.said is not None:
+                yield done.said
+            await self.around.sleep(done.pause)
+            self._batch.known_for += done.pause
+
+    async def _round(self) -> _Round:
+        try:
+            if await self._hindrance.is_to_be_waited_out():
+                return _Round(pause=self._hindrance.pause())
+            done = await self._watch()
+        except BatchClaimed:  # another task is about to begin the position
+            done = self._later()
+        except Exception as error:  # noqa: BLE001 - Airflow would restart the trigger endlessly
+            message = await self._hindrance.met(error)
+            said = {**self._said(), "trouble": message} if message else None
+            return _Round(pause=self._hindrance.pause(), said=said)
+        self._hindrance.is_over()
+        return done
+
+    async def _watch(self) -> _Round:
+        """Look at the coming batch, listen if it has no event, and announce it if that is due."""
+        self._hindrance.settings = self._hindrance.listens_since = None
+        settings = await asyncio.to_thread(self.around.settings)
+        self._hindrance.settings = settings
+        area = await asyncio.to_thread(self.around.area)
+        async with self.around.client(settings) as client:
+            session = self._hindrance.session = await client.session()
+            if self._fit is None:
+                self._fit = await fit(self.request, client, area, max_age_seconds=SETUP_SECONDS)
+            look = await asyncio.to_thread(self._look, session, area)
+            if look.sight.held_by or not look.sight.events:
+                self._batch.known_for = 0.0
+            scene = Scene(
+                events=look.sight.events,
+                held=bool(look.sight.held_by),
+                announced=look.announced,
+                known_for=self._batch.known_for,
+            )
+            step = watch_rules.next_step(scene, self.rules, self.around.now())
+            if step is not Step.LISTEN:
+                return await self._act(step, look, scene, staged=scene.events > 0)
+            heard = await self._listen(look, client, area)
+        scene = Scene(
+            events=heard.events,
+            held=bool(heard.held_by) or heard.ended_by in GAVE_WAY,
+            own=True,
+            announced=await asyncio.to_thread(self._remembered, look.coming, area),
+        )
+        step = watch_rules.next_step(scene, self.rules, self.around.now())
+        return await self._act(step, look, scene, staged=heard.staged)
+
+    async def _listen(self, look: _Look, client: PubSubClient, area: StagingArea) -> Heard:
+        """Listen until an event can be announced, another process has the batch, or it moved."""
+        self._hindrance.listens_since = self.around.now()
+        self._fit = None  # the subscription's setup may change until the next round
+        stop = asyncio.Event()
+        looks = asyncio.create_task(self._stop_when_moved(look.coming, area, stop))
+        try:
+            return await listen.listen(
+                look.coming,
+                look.sight.plan,
+                client,
+                area,
+                Bounds.by_count(self.rules.max_events),
+                run=self.request.run,
+                store=look.store,
+                pin=look.pin,
+                stop=stop,
+                max_wait=self.rules.max_wait,
+            )
+        finally:
+            looks.cancel()
+
+    async def _stop_when_moved(
+        self, coming: Coming, area: StagingArea, stop: asyncio.Event
+    ) -> None:
+        """Set `stop` after a manual change of position or connection; no event reports it."""
+        while not stop.is_set():
+            await asyncio.sleep(self.around.look_seconds)
+            if await asyncio.to_thread(self._has_moved, coming, area):
+                stop.set()
+
+    def _has_moved(self, coming: Coming, area: StagingArea) -> bool:
+        """Return whether the position or the connection has changed. Blocks."""
+        session = self._hindrance.session
+        try:
+            if session is None or self.around.settings() != self._hindrance.settings:
+                return True
+            opened = open_position.opened(self.request, session, area, self.around.store)
+            return not Coming.after(opened.position, coming.managed).is_same(coming)
+        except Exception as error:  # noqa: BLE001 - a failed look must not end the listening
+            log.debug("Could not check whether %s has moved: %s", coming.batch_id, error)
+            return False
+
+    async def _act(self, step: Step, look: _Look, scene: Scene, *, staged: bool) -> _Round:
+        if step is Step.ANNOUNCE_IF_IDLE and not await self.around.any_run(look.dags):
+            step = Step.ANNOUNCE
+        if step is Step.ANNOUNCE:
+            return self._announce(look.coming, scene, staged=staged)
+        return self._later()
+
+    def _later(self) -> _Round:
+        """Leave the batch to another process for now."""
+        pause = watch_rules.pause(self._batch.waited)
+        self._batch.waited += pause
+        return _Round(pause=pause)
+
+    def _announce(self, coming: Coming, scene: Scene, *, staged: bool) -> _Round:
+        before, at = scene.announced, self.around.now().isoformat()
+        now = Announced(
+            events=scene.events or (before.events if before else 0),
+            at=at,
+            times=before.times + 1 if before else 1,
+        )
+        self._batch.announced, self._batch.kept, self._batch.waited = now, False, 0.0
+        _log(coming, now, self.rules)
+        said = self._said(
+            batch_id=coming.batch_id, sequence=coming.sequence, events=now.events, staged=staged
+        )
+        return _Round(pause=watch_rules.pause(0.0), said=said)
+
+    def _said(
+        self, *, batch_id: str = "", sequence: int = 0, events: int = 0, staged: bool = False
+    ) -> dict[str, Any]:
+        return {
+            "topic": self.request.topic,
+            "consumer": self.request.consumer,
+            "batch_id": batch_id,
+            "sequence": sequence,
+            "events": events,
+            "staged": staged,
+        }
+
+    def _look(self, session: Session, area: StagingArea) -> _Look:
+        """Read the state of the coming batch. Blocks."""
+        request = self._fit or self.request
+        opened = open_position.opened(request, session, area, self.around.store)
+        coming = Coming.after(opened.position, request.managed)
+        store = self.around.store(session.org_id)
+        pin = None
+        if not opened.position.is_pinned:
+            pin = Pin(
+                draft=opened.position,
+                stored=opened.stored,
+                store=store,
+                folder=coming.topic_folder(area),
+                staging_id=area.known_id(),
+            )
+        if coming.batch_id != self._batch.batch_id:
+            self._batch = _Batch(batch_id=coming.batch_id)
+        sight = self._batch.sight = batch_status.sight(coming, area, self._batch.sight)
+        return _Look(
+            coming=coming,
+            store=store,
+            pin=pin,
+            sight=sight,
+            announced=self._remembered(coming, area),
+            dags=self._dags(sight),
+        )
+
+    def _remembered(self, coming: Coming, area: StagingArea) -> Announced | None:
+        """Return the last announcement of a batch; record this watcher's own if due. Blocks."""
+        folder = coming.folder(area)
+        own = self._batch.announced
+        if (
+            own is not None
+            and not self._batch.kept
+            and watch_rules.is_settled(own, self.around.now())
+        ):
+            self._batch.kept = True
+            try:
+                folder.write_announced(own)
+                steps.reached(steps.ANNOUNCED, coming.batch_id)
+            except StagingError as error:
+                log.warning(
+                    "Could not record the announcement of batch %s; a triggerer that is restarted "
+                    "announces it again. %s",
+                    coming.batch_id,
+                    error,
+                )
+        return max(
+            filter(None, (own, folder.read_announced())),
+            key=lambda announced: announced.times,
+            default=None,
+        )
+
+    def _dags(self, sight: Sight) -> tuple[str, ...]:
+        """Return the DAGs whose runs may land the batch: its last worker's, and the consumer.
+
+        The consumer is the id of a DAG by default.
+        """
+        held = sight.claim.holder.run.dag if sight.claim else ""
+        staged = "" if isinstance(sight.plan, recovery.Fetch) else sight.plan.manifest.run.dag
+        return tuple(dict.fromkeys(filter(None, (held, staged, self.request.consumer))))
+
+
+def _log(coming: Coming, announced: Announced, rules: Rules) -> None:
+    if announced.times == 1:
+        log.info(
+            "Announcing batch %s of %s: %s.",
+            coming.batch_id,
+            coming.topic,
+            counted(announced.events, "event"),
+        )
+        return
+    log.warning(
+        "Batch %s of %s was announced %d times, is not committed, and no run works on it: "
+        "announcing it again. Find out why its runs fail; events that do not land leave the bus "
+        "after 72 hours. Next time in %s.",
+        coming.batch_id,
+        coming.topic,
+        announced.times - 1,
+        watch_rules.again_after(rules, announced.times),
+    )

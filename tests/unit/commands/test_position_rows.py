@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from airflow_provider_sfevents.commands.position_rows import rows
+from tests.unit.positions.building import begun
+
+RECORDS = [
+    ("Variable 'b'", begun(consumer="b").to_json()),
+    ("Variable 'x'", "rubbish"),
+    ("Variable 'a'", begun(consumer="a", sequence=2, replay_id="0a").to_json()),
+]
+
+
+def test_positions_are_listed_by_consumer_and_the_unreadable_last() -> None:
+    """Positions are listed by consumer with their stores, unreadable records last."""
+    listed = rows(RECORDS, lambda _: 1.5, consumer=None)
+    assert [(row["consumer"], row["kept_in"]) for row in listed] == [
+        ("a", "Variable 'a'"),
+        ("b", "Variable 'b'"),
+        ("", "Variable 'x'"),
+    ]
+    assert [bool(row["problem"]) for row in listed] == [False, False, True]
+    assert [row["age_hours"] for row in listed] == [1.5, 1.5, None]
+    assert len({tuple(sorted(row)) for row in listed}) == 1, "a table needs the same columns"
+
+
+def test_one_consumers_positions_are_listed_with_what_may_be_his() -> None:
+    """With a consumer given, its positions and all unreadable records are listed."""
+    listed = rows(RECORDS, lambda _: 1.5, consumer="b")
+    assert [row["consumer"] for row in listed] == ["b", ""]

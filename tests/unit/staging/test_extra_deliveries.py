@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from airflow_provider_sfevents.staging import layout, leases
+from airflow_provider_sfevents.staging.batch_folder import BatchFolder
+from airflow_provider_sfevents.staging.extra_deliveries import (
+    IN_MEMORY,
+    SET_ASIDE,
+    STAGED_BEFORE,
+    Attempt,
+    of_attempts,
+    sums,
+)
+from airflow_provider_sfevents.staging.leases import Patience
+from airflow_provider_sfevents.staging.manifest import Manifest
+from airflow_provider_sfevents.staging.storage import durable_files
+from tests.unit.staging.building import Delivered, append, here, manifest, part
+
+if TYPE_CHECKING:
+    from upath import UPath
+
+ONE = part("earliest", "0a", 0, 3, "attempts/0001/a")
+OTHER = part("earliest", "0a", 0, 3, "attempts/0002/a")
+
+
+def test_what_attempts_received_in_vain() -> None:
+    """Extra deliveries are events in no closed file, and closed files outside the batch."""
+    died = Attempt(received=10, closed=(ONE,))
+    beaten = Attempt(received=3, closed=(OTHER,))
+    assert of_attempts([died, beaten], [ONE]) == {IN_MEMORY: 7, SET_ASIDE: 3}
+
+
+def test_a_last_sign_of_life_may_be_an_old_one() -> None:
+    """Files with more events than the last heartbeat reported give no negative count."""
+    assert of_attempts([Attempt(received=0, closed=(ONE,))], [ONE]) == {IN_MEMORY: 0, SET_ASIDE: 0}
+
+
+def test_causes_add_up() -> None:
+    """Counts are added by cause, and a cause without events is left out."""
+    assert sums({"a": 1, "b": 0}, {"a": 2}, {}) == {"a": 3}
+
+
+def test_a_manifest_without_it_can_be_read() -> None:
+    """A manifest without extra deliveries has no such key and can be read."""
+    plain = manifest(parts=(ONE,))
+    assert "excess" not in json.loads(plain.to_json())
+    assert Manifest.from_json(plain.to_json(), "here") == plain
+    counted = replace(plain, excess={STAGED_BEFORE: 4})
+    assert Manifest.from_json(counted.to_json(), "here") == counted
+
+
+def test_notes_beside_a_batch_add_up(place: UPath) -> None:
+    """Recorded extra deliveries add up; none write no file, and a damaged record is none."""
+    batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
+    batch.note_excess({STAGED_BEFORE: 0})
+    assert durable_files.read(batch.folder / layout.EXCESS) is None
+    batch.note_excess({STAGED_BEFORE: 2})
+    batch.note_excess({STAGED_BEFORE: 3, SET_ASIDE: 1})
+    assert batch.read_excess() == {STAGED_BEFORE: 5, SET_ASIDE: 1}
+    durable_files.replace(batch.folder / layout.EXCESS, b"[1")
+    assert batch.read_excess() == {}
+
+
+def test_a_sign_of_life_tells_what_has_come(place: UPath) -> None:
+    """The last heartbeat tells the next holder the number of events that were in memory."""
+    batch = BatchFolder(place / "e1" / "0000000001", "e1-1")
+
+    async def receive(claim: leases.Claim) -> None:
+        writer = batch.writer(claim, "earliest", 0)  # as of a process that dies: never closed
+        await append(writer, Delivered(0, 7))
+
+    with leases.take(batch.folder, here(), Patience(beat_seconds=0.005)) as first:
+        asyncio.run(receive(first))
+        until = time.monotonic() + 20
+        while leases.received(batch.folder) != {1: 7} and time.monotonic() < until:
+            time.sleep(0.005)
+    with batch.claim(here()) as second:
+        durable_files.remove(batch.folder / "claims" / "0001.done")
+        assert batch.attempts_before(second) == [Attempt(received=7)]
+        durable_files.replace(batch.folder / "claims" / "0001.beat", b"\0")
+        assert batch.attempts_before(second) == []
