@@ -26,10 +26,11 @@ from fastavro import parse_schema, schemaless_writer
 from airflow_provider_sfevents.emulator.bus.avro_schemas import change_event_schema
 from airflow_provider_sfevents.emulator.bus.avro_types import FieldTypes
 from airflow_provider_sfevents.emulator.bus.field_bitmaps import encode
-from airflow_provider_sfevents.spark.current_state import ApplyOrder, resolve
+from airflow_provider_sfevents.spark.current_state import ApplyOptions, resolve
 from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batch
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 from benchmarks.landing import seconds, session, settings
@@ -140,12 +141,14 @@ class Bench:
             found.append(landed)
             return receipt
 
-        order = Order(manifest_url=manifest, table=self.events, table_format=self.table_format)
+        order = LandingOptions(
+            manifest_url=manifest, table=self.events, table_format=self.table_format
+        )
         land(self.spark, order, finish=finish)
         return found[0]
 
     def apply(self, landed: LandedBatch) -> None:
-        order = ApplyOrder(
+        order = ApplyOptions(
             manifest_url=landed.staged.url,
             current_state=self.current_state,
             table_format=self.table_format,

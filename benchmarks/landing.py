@@ -26,7 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastavro import parse_schema, schemaless_writer
 
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables import delta, naming
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part
@@ -218,7 +219,7 @@ def warm(
 ) -> tuple[float, float]:
     """Medians of the peer and of the landing, in turn, each into a folder that is not there yet."""
     decoded = folder / "decoded"
-    land(spark, Order(manifest_url=manifest, table=str(decoded)))
+    land(spark, LandingOptions(manifest_url=manifest, table=str(decoded)))
     took: dict[str, list[float]] = {"peer": [], "ours": []}
     for _ in range(ROUNDS + 1):
         for name, act in (
@@ -227,7 +228,7 @@ def warm(
                 "ours",
                 lambda: land(
                     spark,
-                    Order(
+                    LandingOptions(
                         manifest_url=manifest,
                         table=str(folder / "lake" / "bench"),
                         table_format=table_format,

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables import naming
 from benchmarks.landing import EVENT_TYPE, seconds, session, settings, stage
 
@@ -144,13 +145,13 @@ def measure(spark: SparkSession, folder: Path, table_format: str) -> tuple[Cost,
     took: dict[str, list[Cost]] = {"statement": [], "one": [], "many": []}
 
     def landing(manifest: str, root: Path, form: str) -> Callable[[], object]:
-        order = Order(manifest_url=manifest, table=str(root), table_format=form)
+        order = LandingOptions(manifest_url=manifest, table=str(root), table_format=form)
         return lambda: land(spark, order)
 
     for number in range(1, WARM_UP + ROUNDS + 1):
         manifest = stage(folder / "staging" / str(number), EVENTS, number)
         decoded = folder / "decoded" / str(number)
-        land(spark, Order(manifest_url=manifest, table=str(decoded)))
+        land(spark, LandingOptions(manifest_url=manifest, table=str(decoded)))
         statement.prepare(decoded / EVENT_TYPE)
         took["statement"].append(meter.measure(statement.run))
         took["one"].append(meter.measure(landing(manifest, lake / "one", table_format)))

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from benchmarks.landing import seconds, session, settings
 from tests.spark.conftest import Staging
 from tests.spark.lakes import Tables, by_path
@@ -128,7 +128,7 @@ def maintain_now(tables: Tables) -> None:
         if tables.table_format == "iceberg" and name == upkeep_steps.REMOVE:
             raise _EnoughError
 
-    options = MaintainOptions(
+    options = UpkeepOptions(
         table=tables.table,
         current_state="",
         table_format=tables.table_format,

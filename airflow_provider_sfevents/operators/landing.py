@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -19,9 +18,6 @@ from typing_extensions import override
 from airflow_provider_sfevents.exceptions import ConfigurationError, Stopped
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
-from airflow_provider_sfevents.spark.landing.landing_options import check_order
-from airflow_provider_sfevents.spark.tables import naming
-from airflow_provider_sfevents.spark.tables.table_options import TableOptions, cluster_by_of
 from airflow_provider_sfevents.staging.storage.durable_files import is_local
 from airflow_provider_sfevents.staging.storage.staging_location import ensure_spark_can_read
 from airflow_provider_sfevents.submit import cluster_master, deploy_modes, preflight
@@ -112,71 +108,6 @@ class Submission:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Landing options of a task, as its author wrote them; see `spark.landing.Order`.
-
-    :param table: None with a user's own job.
-    """
-
-    table: str | None
-    table_format: str
-    partition_by: str
-    cluster_by: Sequence[str] | None
-    table_properties: Mapping[str, str] | None
-    landing_folder: str | None
-    max_quarantined: int | None
-    keep_payload: bool
-    decimals: Mapping[str, str] | None
-    on_type_change: str
-
-    def check(self, application: str) -> None:
-        """Check the options when the DAG is parsed.
-
-        :raises ConfigurationError: one is wrong.
-        """
-        if not self.table and not application:
-            raise ConfigurationError(
-                "table is missing: give the root URL of the tables (for Delta and Iceberg, also a "
-                "namespace of a catalog), or an `application` of your own."
-            )
-        if self.max_quarantined is not None and self.max_quarantined < 0:
-            raise ConfigurationError(
-                f"max_quarantined={self.max_quarantined} is below 0; 0 lands only batches of which "
-                "every event decodes."
-            )
-        check_order(
-            # A template is checked by the job, after rendering.
-            "/lake/tables" if not self.table or "{{" in self.table else self.table,
-            self.table_format,
-            TableOptions(
-                partition_by=self.partition_by,
-                cluster_by=cluster_by_of(self.cluster_by),
-                properties={} if self.table_properties is None else self.table_properties,
-            ),
-            self.decimals or {},
-            self.on_type_change,
-        )
-
-    def arguments(self) -> list[str]:
-        """Return command-line arguments of this package's job; defaults are left out."""
-        said = ["--table", str(self.table), "--format", self.table_format]
-        if self.max_quarantined is not None:
-            said += ["--max-quarantined", str(self.max_quarantined)]
-        if self.keep_payload:
-            said += ["--keep-payload"]
-        for option, value, usual in (
-            ("--partition-by", self.partition_by, naming.EVENT_DATE),
-            ("--cluster-by", json.dumps(cluster_by_of(self.cluster_by)), "null"),
-            ("--table-properties", json.dumps(dict(self.table_properties or {})), "{}"),
-            ("--landing-folder", self.landing_folder or "", ""),
-            ("--decimals", json.dumps(dict(self.decimals or {})), "{}"),
-            ("--on-type-change", self.on_type_change, "new_column"),
-        ):
-            said += [] if value == usual else [option, value]
-        return said
 
 
 class SubmitsToSpark(StoppableTask):

@@ -13,8 +13,10 @@ from airflow_provider_sfevents.exceptions import ConfigurationError, StagingErro
 from airflow_provider_sfevents.hooks.places import open_staging, put_job
 from airflow_provider_sfevents.hooks.run import is_template
 from airflow_provider_sfevents.operators import landing
+from airflow_provider_sfevents.operators.job_options import options_of, sample_of
 from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
-from airflow_provider_sfevents.spark.upkeep.plan import KEEP_HOURS, check_maintain
+from airflow_provider_sfevents.spark.options import arguments_of
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.storage import durable_files
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
@@ -70,7 +72,7 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         table: str | None = None,
         current_state: str | None = None,
         table_format: str,
-        keep_hours: int = KEEP_HOURS,
+        keep_hours: int = 168,
         dry_run: Any = True,
         staging: str | None = None,
         staging_shared: bool = False,
@@ -113,12 +115,9 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
         return found
 
     def _arguments(self, report: str) -> list[str]:
-        """For `spark/maintain.py`."""
-        said = ["--format", self.table_format, "--report", report]
-        said += ["--table", self.table] if self.table else []
-        said += ["--current-state", self.current_state] if self.current_state else []
-        said += ["--keep-hours", str(self.keep_hours)] if self.keep_hours != KEEP_HOURS else []
-        return said if is_dry(self.dry_run) else [*said, "--run"]
+        """Return the arguments of `spark/maintain.py`."""
+        dry_run = is_dry(self.dry_run)
+        return arguments_of(options_of(UpkeepOptions, self, dry_run=dry_run, report=report))
 
     def _check(self) -> None:
         """:raises ConfigurationError: for arguments that cannot work, when the DAG is parsed."""
@@ -126,11 +125,12 @@ class SfEventsMaintainOperator(landing.SubmitsToSpark, SparkSubmitOperator):
             raise ConfigurationError(
                 f"application={self.application!r} has no use here: the job is that of this package. Leave it out."
             )
-        table, current_state = (
-            "/lake/tables" if root and is_template(root) else root or ""
-            for root in (self.table, self.current_state)
-        )
-        check_maintain(table, current_state, self.table_format, self.keep_hours)
+        locations = {
+            name: sample_of(location)
+            for name, location in (("table", self.table), ("current_state", self.current_state))
+            if location
+        }
+        options_of(UpkeepOptions, self, dry_run=True, **locations).check()
         if not (isinstance(self.dry_run, str) and is_template(self.dry_run)):
             is_dry(self.dry_run)
 

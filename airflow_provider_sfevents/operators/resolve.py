@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +18,20 @@ from airflow_provider_sfevents.hooks.run import describe_run, is_template
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.task_thread import run_async
 from airflow_provider_sfevents.operators import landing
-from airflow_provider_sfevents.operators.following import check_root
+from airflow_provider_sfevents.operators.job_options import options_of, sample_of
 from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
 from airflow_provider_sfevents.pubsub.rest.entity_snapshot import (
     SnapshotRequest,
     check_entity,
     check_way,
 )
+from airflow_provider_sfevents.spark.current_state.current_state_options import CurrentStateOptions
+from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import (
+    SnapshotOptions,
+    time_of,
+)
+from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
-from airflow_provider_sfevents.spark.tables.table_options import check_row_changes
 from airflow_provider_sfevents.staging.snapshot_files import DELETED, RECORDS, REPORT, SCHEMA
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 
@@ -166,24 +170,20 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
     def _arguments(self, folder: ReadFolder, read: ReadManifest) -> list[str]:
         """Return the arguments of `spark/resolve.py`."""
         place = folder.folder
-        said = ["--current-state", self.current_state, "--format", self.table_format]
-        said += ["--entity", self.entity, "--read-at", read.read_at]
-        said += ["--records", spark_url(place / RECORDS), "--records-format", read.records_format]
-        said += ["--event-schema", spark_url(place / SCHEMA)]
-        said += ["--report", spark_url(place / REPORT)]
-        lacking = ",".join(dict.fromkeys([*self.lacking, *read.unseen]))
-        for option, value, usual in (
-            ("--lacking", lacking, ""),
-            ("--deletions", self.deletions, "delete"),
-            ("--row-changes", self.row_changes, "rewrite"),
-            ("--landing-folder", self.landing_folder or "", ""),
-            ("--decimals", json.dumps(dict(self.decimals or {})), "{}"),
-        ):
-            said += [] if value == usual else [option, value]
-        said += ["--history"] if self.history else []
-        if read.whole:
-            return said
-        return [*said, "--partial", "--deleted-ids", spark_url(place / DELETED)]
+        return arguments_of(
+            options_of(
+                SnapshotOptions,
+                self,
+                records=spark_url(place / RECORDS),
+                records_format=read.records_format,
+                read_at=time_of(read.read_at),
+                deleted_ids="" if read.whole else spark_url(place / DELETED),
+                partial=not read.whole,
+                event_schema=spark_url(place / SCHEMA),
+                lacking=tuple(dict.fromkeys([*self.lacking, *read.unseen])),
+                report=spark_url(place / REPORT),
+            )
+        )
 
     def _check(self) -> None:
         """Check the arguments when the DAG is parsed.
@@ -195,8 +195,7 @@ class SfEventsResolveOperator(landing.SubmitsToSpark, SparkSubmitOperator):
                 f"application={self.application!r} has no effect here: the job is that of this "
                 "package. Leave it out."
             )
-        check_root(self.current_state, self.table_format, self.deletions)
-        check_row_changes(self.row_changes)
+        options_of(CurrentStateOptions, self, current_state=sample_of(self.current_state)).check()
         read_decimals(self.decimals or {})
         check_way(self.read_by, whole=self.record_ids is None)
         if isinstance(self.entity, str) and not is_template(self.entity):

@@ -38,9 +38,14 @@ from airflow_provider_sfevents.operators.ending import (
     tell_error,
 )
 from airflow_provider_sfevents.operators.fetching import FetchesBatch
-from airflow_provider_sfevents.operators.following import Followed
+from airflow_provider_sfevents.operators.job_options import (
+    apply_options,
+    check_landing_task,
+    landing_options,
+)
 from airflow_provider_sfevents.operators.probing import ensure_spark_can_open
 from airflow_provider_sfevents.positions.store_choice import open_store
+from airflow_provider_sfevents.spark.options import arguments_of
 from airflow_provider_sfevents.staging.storage.staging_location import spark_url
 
 if TYPE_CHECKING:
@@ -157,8 +162,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         self.new_entities = new_entities
         self.history = history
         self.row_changes = row_changes
-        self._wanted().check(self.application)
-        self._followed().check(self.topic, self.table, self.table_format, self.application)
+        check_landing_task(self)
 
     @override
     def execute(self, context: Context) -> dict[str, Any]:
@@ -184,29 +188,6 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
             )
         tell_error(staged)
         return done
-
-    def _wanted(self) -> landing.Wanted:
-        return landing.Wanted(
-            table=self.table,
-            table_format=self.table_format,
-            partition_by=self.partition_by,
-            cluster_by=self.cluster_by,
-            table_properties=self.table_properties,
-            landing_folder=self.landing_folder,
-            max_quarantined=self.max_quarantined,
-            keep_payload=self.keep_payload,
-            decimals=self.decimals,
-            on_type_change=self.on_type_change,
-        )
-
-    def _followed(self) -> Followed:
-        return Followed(
-            current_state=self.current_state,
-            deletions=self.deletions,
-            new_entities=self.new_entities,
-            history=self.history,
-            row_changes=self.row_changes,
-        )
 
     def _land(
         self,
@@ -237,7 +218,7 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         self.log.info("No newer events: applying the open transaction of %s.", manifest.batch_id)
         settled = f"{manifest.batch_id}, settled"
         landing.forget_other_jobs(context, self.external_id_key, settled, again=False)
-        self._submit(manifest, folder.manifest_url, submission, context, stopping, "--settle")
+        self._submit(manifest, folder.manifest_url, submission, context, stopping, settle=True)
         require_settled(manifest, folder.read_receipt(), folder.url)
 
     def _submit(
@@ -247,19 +228,26 @@ class SfEventsToSparkOperator(landing.SubmitsToSpark, FetchesBatch, SparkSubmitO
         submission: landing.Submission,
         context: Context,
         stopping: Stopping,
-        *further: str,
+        *,
+        settle: bool = False,
     ) -> None:
         root = submission.job_root(self.staging)
         job = put_job(root, "apply" if self.current_state else "land")
         users = bool(self.application)
-        arguments = ["--manifest", spark_url(url)]
-        if not users:
-            arguments += [*self._wanted().arguments(), *self._followed().arguments(), *further]
+        arguments = ["--manifest", spark_url(url)] if users else self._arguments(url, settle=settle)
         landing.aim(self, submission, job, arguments, None if users else manifest.events)
         with self._alone(context):
             steps.reached(steps.SPARK_NEXT, manifest.batch_id)
             self.submit_to_spark(context, submission, stopping)
             steps.reached(steps.SPARK_ENDED, manifest.batch_id)
+
+    def _arguments(self, url: str, *, settle: bool) -> list[str]:
+        """Return the arguments of `spark/land.py` or `spark/apply.py`."""
+        manifest_url = spark_url(url)
+        options = landing_options(self, manifest_url)
+        if not self.current_state:
+            return arguments_of(options)
+        return arguments_of(options, apply_options(self, manifest_url, settle=settle))
 
     def _alone(self, context: Context) -> AbstractContextManager[None]:
         """Keep other tasks from writing the current-state tables, if there are any."""

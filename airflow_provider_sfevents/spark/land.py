@@ -5,7 +5,6 @@ spark-submit --py-files sfevents.zip land.py --manifest URL --table ROOT_OR_NAME
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
 from typing import TYPE_CHECKING
@@ -15,14 +14,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.landing.land_batch import Order
-
 logger = logging.getLogger("sfevents")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 when the batch has landed and its receipt is written; 1, after one line that says why, otherwise."""
-    return run_job("Not landed", lambda: _landing(arguments))
+    return run_job("Not landed", lambda: job_of(arguments))
 
 
 Job = tuple[str, str, "Callable[[SparkSession, Callable[[str, str], None]], object]"]
@@ -68,124 +65,24 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
     return 0
 
 
-def _landing(arguments: Sequence[str] | None) -> Job:
-    from airflow_provider_sfevents.spark.landing.land_batch import land
-
-    order = order_of(arguments)
-    return order.table_format, order.manifest_url, lambda spark, step: land(spark, order, step)
-
-
-def parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description="Land one staged batch of Salesforce events in tables, exactly once."
-    )
-    parser.add_argument(
-        "--manifest",
-        required=True,
-        metavar="URL",
-        help="the batch's manifest.json, as Spark reaches it",
-    )
-    parser.add_argument(
-        "--table",
-        required=True,
-        metavar="ROOT",
-        help="folder of the tables, one below it for each event type; or, for delta and iceberg, the name of a namespace in a catalog",
-    )
-    parser.add_argument(
-        "--format",
-        default="parquet",
-        metavar="FORMAT",
-        help="table format: parquet, delta or iceberg (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--partition-by",
-        default="event_date",
-        metavar="HOW",
-        help="how new tables are partitioned: event_date, none (delta, iceberg) or event_month (iceberg) (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--cluster-by",
-        default="null",
-        metavar="JSON",
-        help='how new tables are clustered: ["event_date", "batch_sequence"] (delta), ["bucket(16, event_id)"] (iceberg)',
-    )
-    parser.add_argument(
-        "--table-properties",
-        default="{}",
-        metavar="JSON",
-        help='TBLPROPERTIES of new tables: {"delta.logRetentionDuration": "interval 60 days"}',
-    )
-    parser.add_argument(
-        "--landing-folder",
-        default="",
-        metavar="URL",
-        help="where files on their way and the types of columns go (default: the root, or the namespace's location)",
-    )
-    parser.add_argument(
-        "--decimals",
-        default="{}",
-        metavar="JSON",
-        help='numbers to land as decimals, by field: {"Amount__c": "decimal(18,2)", "*": "decimal(38,6)"}',
-    )
-    parser.add_argument(
-        "--on-type-change",
-        default="new_column",
-        metavar="WHAT",
-        help="what becomes of a field that changes in kind: new_column or quarantine (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-quarantined",
-        type=int,
-        metavar="N",
-        help="fail, landing nothing, when more events than this cannot be decoded (default: when all of them cannot)",
-    )
-    parser.add_argument(
-        "--keep-payload",
-        action="store_true",
-        help="keep each event's raw bytes in the column raw_payload",
-    )
-    return parser
-
-
-def order_of(arguments: Sequence[str] | None) -> Order:
+def job_of(arguments: Sequence[str] | None) -> Job:
     """Read the command line.
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
-    return landing_of(parser().parse_args(arguments))
+    from airflow_provider_sfevents.spark.landing.land_batch import land
+    from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+    from airflow_provider_sfevents.spark.options import command_line, options_from
 
-
-def landing_of(options: argparse.Namespace) -> Order:
-    """What a command line says of a landing.
-
-    :raises ConfigurationError: for options that cannot work, before Spark starts.
-    """
-    from airflow_provider_sfevents.spark.landing.land_batch import Order
-    from airflow_provider_sfevents.spark.landing.landing_options import check_order, decimals_of
-    from airflow_provider_sfevents.spark.tables.table_options import options_of
-
-    given = options_of(options.partition_by, options.cluster_by, options.table_properties)
-    order = Order(
-        manifest_url=options.manifest,
-        table=options.table,
-        table_format=options.format,
-        partition_by=given.partition_by,
-        cluster_by=given.cluster_by,
-        table_properties=given.properties,
-        landing_folder=options.landing_folder,
-        max_quarantined=options.max_quarantined,
-        keep_payload=options.keep_payload,
-        decimals=decimals_of(options.decimals),
-        on_type_change=options.on_type_change,
+    parser = command_line(
+        "Land one staged batch of Salesforce events in tables, exactly once.", LandingOptions
     )
-    check_order(
-        order.table,
-        order.table_format,
-        given,
-        order.decimals,
-        order.on_type_change,
+    options = options_from(LandingOptions, vars(parser.parse_args(arguments)))
+    return (
+        options.table_format,
+        options.manifest_url,
+        lambda spark, step: land(spark, options, step),
     )
-    return order
 
 
 def _session(table_format: str) -> SparkSession:

@@ -5,7 +5,6 @@ spark-submit --py-files sfevents.zip maintain.py --table ROOT_OR_NAMESPACE --cur
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
 from typing import TYPE_CHECKING
@@ -37,47 +36,17 @@ def job_of(arguments: Sequence[str] | None) -> Job:
 
     :raises ConfigurationError: for options that cannot work, before Spark starts.
     """
+    from airflow_provider_sfevents.spark.options import command_line, options_from
     from airflow_provider_sfevents.spark.upkeep.job import maintain
-    from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions, check_maintain
+    from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 
-    given = _parser().parse_args(arguments)
-    check_maintain(given.table, given.current_state, given.format, given.keep_hours)
-    options = MaintainOptions(
-        table=given.table,
-        current_state=given.current_state,
-        table_format=given.format,
-        keep_hours=given.keep_hours,
-        dry_run=not given.run,
-        report=given.report,
+    parser = command_line(
+        "Maintain event tables and current-state tables: compact, expire, remove unneeded files.",
+        UpkeepOptions,
     )
+    options = options_from(UpkeepOptions, vars(parser.parse_args(arguments)))
     about = " ".join(root for root, _ in options.roots())
     return options.table_format, about, lambda spark, step: maintain(spark, options, step)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description="Maintain tables of events and of current state: compact, expire, remove unneeded files. Without --run: a dry run."
-    )
-    for name, metavar, text in (
-        ("--table", "ROOT", "folder of the event tables, or a namespace's name"),
-        ("--current-state", "ROOT", "folder of the current-state tables, or a namespace's name"),
-        ("--report", "URL", "where to write the report, as JSON"),
-    ):
-        parser.add_argument(name, default="", metavar=metavar, help=text)
-    parser.add_argument(
-        "--format", required=True, metavar="FORMAT", help="table format: delta or iceberg"
-    )
-    parser.add_argument(
-        "--keep-hours",
-        type=int,
-        default=168,
-        metavar="N",
-        help="versions younger than this stay readable (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--run", action="store_true", help="do it; otherwise only report what would be done"
-    )
-    return parser
 
 
 if __name__ == "__main__":

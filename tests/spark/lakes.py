@@ -8,7 +8,8 @@ from uuid import uuid4
 
 from airflow_provider_sfevents.spark import landing_steps, read_ledger, read_table
 from airflow_provider_sfevents.spark.hadoop_files import Files
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
@@ -32,8 +33,8 @@ class Tables:
     table_format: str
     folder: Path
 
-    def order(self, manifest: str, **more: Any) -> Order:
-        return Order(
+    def order(self, manifest: str, **more: Any) -> LandingOptions:
+        return LandingOptions(
             manifest_url=manifest, table=self.table, table_format=self.table_format, **more
         )
 

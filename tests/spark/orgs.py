@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sfevents.spark.current_state import ApplyOrder, land_and_apply
+from airflow_provider_sfevents.spark.current_state import ApplyOptions, land_and_apply
 from airflow_provider_sfevents.spark.current_state.apply_batch import settle
 from airflow_provider_sfevents.spark.current_state.frames import collected
 from airflow_provider_sfevents.spark.current_state.state_commits import COMMITTED
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
-from airflow_provider_sfevents.spark.landing.land_batch import Order
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.spark.conftest import FIRST_DAY_MS, SCHEMAS, Staging
@@ -171,7 +171,7 @@ class CurrentState:
         return self.staging.write(events, **said)
 
     def apply(self, manifest: str, step: Step = no_step, **options: Any) -> dict[str, int]:
-        order = ApplyOrder(
+        order = ApplyOptions(
             manifest_url=manifest,
             current_state=self.root,
             table_format=self.table_format,
@@ -180,7 +180,9 @@ class CurrentState:
         if order.settle:
             parsed = Manifest.from_json(Path(manifest).read_text(), manifest)
             return settle(self.spark, order, parsed, step)
-        landing = Order(manifest_url=manifest, table=self.log, table_format=self.table_format)
+        landing = LandingOptions(
+            manifest_url=manifest, table=self.log, table_format=self.table_format
+        )
         return dict(land_and_apply(self.spark, landing, order, step).applied or {})
 
     @property

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables import delta
 from airflow_provider_sfevents.submit.java import find_java
 from airflow_provider_sfevents.submit.preflight import quick_start
@@ -73,7 +74,9 @@ def race(spark: SparkSession, jobs: Path, mine: str, other: str) -> None:
     for number, job in enumerate(json.loads(jobs.read_text())):
         folder = jobs.parent / f"race-{number}"
         folder.mkdir(exist_ok=True)
-        order = Order(manifest_url=job[mine], table=job["table"], table_format=job["table_format"])
+        order = LandingOptions(
+            manifest_url=job[mine], table=job["table"], table_format=job["table_format"]
+        )
         step = together(folder, mine, other)
         for tried in range(_TRIES):
             try:

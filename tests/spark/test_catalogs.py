@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.harness.catalogs import rest_catalog
 from tests.harness.jars import or_skip
 from tests.spark.lakes import Tables
@@ -55,7 +55,7 @@ def apply_all(state: CurrentState, staging: Staging) -> None:
 
 
 def upkeep(tables: Tables, state: CurrentState) -> dict[str, Any]:
-    options = MaintainOptions(
+    options = UpkeepOptions(
         table=tables.table, current_state=state.root, table_format="iceberg", dry_run=False
     )
     return maintain(tables.spark, options)

@@ -11,7 +11,8 @@ import pytest
 from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.hadoop_files import Files
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 from airflow_provider_sfevents.spark.tables.interface import Attempt
 from tests.spark.conftest import at
@@ -39,7 +40,7 @@ class Killed(BaseException):
 
 
 def land_in(spark: Any, lake: Lake, manifest: str, step: Step = landing_steps.no_step) -> Receipt:
-    return land(spark, Order(manifest_url=manifest, table=str(lake.root)), step)
+    return land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)), step)
 
 
 def batches(staging: Staging) -> list[str]:

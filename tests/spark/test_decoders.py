@@ -12,7 +12,8 @@ import pytest
 
 from airflow_provider_sfevents.spark.avro import decode_frames
 from airflow_provider_sfevents.spark.avro.executor_tasks import Task
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.landing.staged_batch import STAGED_SQL
 from airflow_provider_sfevents.spark.schema.event_columns import plan_batch
 from tests.spark.conftest import RECEIVED_AT
@@ -141,7 +142,7 @@ def test_a_batch_of_two_schemas_lands_in_order(spark: Any, staging: Staging, lak
     orders[2] = (orders[2][0], orders[2][1] + b"\x00")
     manifest = staging.write([*orders, staging.event("order2", CreatedDate=0, CreatedById="005A")])
 
-    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+    receipt = land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
     assert receipt.quarantined == 1
     assert lake.ordinals("Order__e") == [0, 1, 3, 4, 5, 6]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
 
@@ -34,7 +35,9 @@ LATER = "1a2b"
 @pytest.fixture
 def land_in(spark: Any, lake: Lake) -> Land:
     def land_manifest(manifest: str, step: Step = landing_steps.no_step, **more: Any) -> Receipt:
-        return land(spark, Order(manifest_url=manifest, table=str(lake.root), **more), step)
+        return land(
+            spark, LandingOptions(manifest_url=manifest, table=str(lake.root), **more), step
+        )
 
     return land_manifest
 

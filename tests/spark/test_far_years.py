@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sfevents.spark.current_state import ApplyOrder, land_and_apply, resolve
+from airflow_provider_sfevents.spark.current_state import ApplyOptions, land_and_apply, resolve
 from tests.harness.jars import Jars, or_skip
 from tests.spark.conftest import SCHEMAS
 from tests.spark.lakes import Tables, by_path
@@ -160,7 +160,7 @@ def of_records(tables: Tables, staging: Staging) -> list[str]:
         for at, (one, moment) in enumerate(((A, FIRST), (B, LAST)))
     ]
     manifest = staging.write(events, sequence=2, topic="/data/ChangeEvents", epoch="1a2b")
-    order = ApplyOrder(
+    order = ApplyOptions(
         manifest_url=manifest,
         current_state=root,
         table_format=tables.table_format,

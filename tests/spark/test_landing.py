@@ -13,7 +13,8 @@ import pytest
 from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.landing import writing
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.spark.conftest import at
@@ -29,7 +30,7 @@ pytestmark = [
 
 
 def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
-    return land(spark, Order(manifest_url=manifest, table=str(lake.root), **more))
+    return land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root), **more))
 
 
 def test_each_event_type_lands_in_its_own_table(spark: Any, staging: Staging, lake: Lake) -> None:
@@ -236,7 +237,7 @@ def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
     first = staging.write([staging.order(0)])
     number = staging.event("order3", CreatedDate=0, CreatedById="005A", Number__c=1.5)
     second = staging.write([number], sequence=2)
-    order = Order(manifest_url=first, table=str(lake.root))
+    order = LandingOptions(manifest_url=first, table=str(lake.root))
 
     land(spark, order, at(landing_steps.COMPARE, lambda: land_in(spark, lake, second)))
 

@@ -14,7 +14,8 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 from tests.spark.conftest import Staging, at
@@ -40,8 +41,8 @@ class Killed(BaseException):
 class Forms:
     """One batch, staged twice: two workers with a file system each."""
 
-    older: Order
-    newer: Order
+    older: LandingOptions
+    newer: LandingOptions
 
 
 @pytest.fixture
@@ -55,8 +56,8 @@ def forms(staging: Staging, lake: Lake, tmp_path: Path) -> Forms:
     )
     newer = other.write([other.order(0), other.order(1, day=1)], created_at=NEWER)
     return Forms(
-        older=Order(manifest_url=older, table=str(lake.root)),
-        newer=Order(manifest_url=newer, table=str(lake.root)),
+        older=LandingOptions(manifest_url=older, table=str(lake.root)),
+        newer=LandingOptions(manifest_url=newer, table=str(lake.root)),
     )
 
 
@@ -93,13 +94,13 @@ def fail() -> None:
     raise OSError("no space left")
 
 
-def receipt_beside(order: Order) -> Receipt:
+def receipt_beside(order: LandingOptions) -> Receipt:
     """What the worker will read."""
     path = Path(order.manifest_url).parent / layout.RECEIPT
     return Receipt.from_json(path.read_text(), str(path))
 
 
-def assert_says(receipt: Receipt, order: Order) -> None:
+def assert_says(receipt: Receipt, order: LandingOptions) -> None:
     """The receipt is of the batch as this one has it."""
     manifest = Manifest.from_json(Path(order.manifest_url).read_text(), order.manifest_url)
     assert (receipt.end, receipt.events) == (manifest.end, manifest.events)
@@ -304,7 +305,7 @@ def test_the_remedy_for_a_newer_form_that_is_lost_leaves_nothing_of_it(
     """The message says which folder to delete; the older form then lands, and what the newer had moved goes."""
     other = Staging(lake.root.parent / "third worker")
     events = [other.order(0), other.order(1, day=1), other.order(2, day=2)]
-    lost = Order(manifest_url=other.write(events, created_at=NEWER), table=str(lake.root))
+    lost = LandingOptions(manifest_url=other.write(events, created_at=NEWER), table=str(lake.root))
     with pytest.raises(Killed):
         land(spark, lost, at(landing_steps.LANDED, kill))
     with pytest.raises(NotLanded) as said:

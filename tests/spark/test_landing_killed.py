@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark import landing_steps, read_table
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def manifest(staging: Staging) -> str:
 
 
 @pytest.fixture
-def order(manifest: str, lake: Lake) -> Order:
-    return Order(manifest_url=manifest, table=str(lake.root))
+def order(manifest: str, lake: Lake) -> LandingOptions:
+    return LandingOptions(manifest_url=manifest, table=str(lake.root))
 
 
 def kill_at(step_name: str) -> Step:
@@ -80,7 +81,7 @@ def assert_whole(lake: Lake) -> None:
     assert lake.ordinals("_quarantine") == [3]
 
 
-def test_the_steps_are_these(spark: Any, order: Order) -> None:
+def test_the_steps_are_these(spark: Any, order: LandingOptions) -> None:
     """The list below is complete: a step that is added has to be killed, too."""
     taken: list[str] = []
 
@@ -102,7 +103,7 @@ def test_the_steps_are_these(spark: Any, order: Order) -> None:
     ],
 )
 def test_killed_at_any_step_the_next_landing_makes_it_whole(
-    spark: Any, order: Order, lake: Lake, staging: Staging, name: str
+    spark: Any, order: LandingOptions, lake: Lake, staging: Staging, name: str
 ) -> None:
     """Every row once, no receipt too early, nothing of the killed attempt left."""
     with pytest.raises(Killed):
@@ -116,12 +117,14 @@ def test_killed_at_any_step_the_next_landing_makes_it_whole(
 
 
 def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
-    spark: Any, order: Order, lake: Lake, staging: Staging
+    spark: Any, order: LandingOptions, lake: Lake, staging: Staging
 ) -> None:
     """A reader of files does; `landed_only` waits for the whole."""
     land(
         spark,
-        Order(manifest_url=staging.write([staging.order(9)], sequence=2), table=str(lake.root)),
+        LandingOptions(
+            manifest_url=staging.write([staging.order(9)], sequence=2), table=str(lake.root)
+        ),
     )
     with pytest.raises(Killed):
         land(spark, order, kill_at("landing-landed 0f3c-1"))
@@ -136,12 +139,15 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
 
 @pytest.mark.full
 def test_a_killed_landing_over_an_older_form_of_the_batch(
-    spark: Any, order: Order, lake: Lake, staging: Staging
+    spark: Any, order: LandingOptions, lake: Lake, staging: Staging
 ) -> None:
     """Whatever is killed, what the batch no longer has goes with the next landing."""
     alert = staging.event("alert", CreatedDate=0, CreatedById="005A", At__c=1)
     text = (staging.batch / layout.MANIFEST).read_text()
-    land(spark, Order(manifest_url=staging.write([alert] * 5, per_part=1), table=str(lake.root)))
+    land(
+        spark,
+        LandingOptions(manifest_url=staging.write([alert] * 5, per_part=1), table=str(lake.root)),
+    )
     (staging.batch / layout.RECEIPT).unlink()
     staging.write(
         [staging.order(0), staging.order(1, day=1), staging.order(2, day=1), ("order", b"")],
@@ -161,7 +167,7 @@ def test_a_killed_landing_over_an_older_form_of_the_batch(
     "name", [STEPS[6], STEPS[8], *map(also, [STEPS[1], STEPS[3], *STEPS[9:11]])]
 )
 def test_a_twin_that_lands_the_whole_batch_in_between(
-    spark: Any, order: Order, lake: Lake, staging: Staging, name: str
+    spark: Any, order: LandingOptions, lake: Lake, staging: Staging, name: str
 ) -> None:
     """At whichever step one is overtaken by the other: every row once, both end well, one receipt."""
 
@@ -176,7 +182,7 @@ def test_a_twin_that_lands_the_whole_batch_in_between(
     assert (staging.batch / layout.RECEIPT).exists()
 
 
-def test_twins_at_the_same_time(spark: Any, order: Order, lake: Lake) -> None:
+def test_twins_at_the_same_time(spark: Any, order: LandingOptions, lake: Lake) -> None:
     """Both write, then both publish at once; whoever comes second gives way or does the same again."""
     both_written = threading.Barrier(2)
     failures: list[BaseException] = []
@@ -206,7 +212,9 @@ def test_twins_at_the_same_time(spark: Any, order: Order, lake: Lake) -> None:
     assert_whole(lake)
 
 
-def test_a_failed_landing_leaves_nothing_behind(spark: Any, order: Order, lake: Lake) -> None:
+def test_a_failed_landing_leaves_nothing_behind(
+    spark: Any, order: LandingOptions, lake: Lake
+) -> None:
     """An error, unlike a kill, removes what the attempt wrote and is raised as it is."""
 
     def fail(name: str, _about: str) -> None:
@@ -220,7 +228,7 @@ def test_a_failed_landing_leaves_nothing_behind(spark: Any, order: Order, lake: 
 
 
 def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
-    spark: Any, order: Order, lake: Lake
+    spark: Any, order: LandingOptions, lake: Lake
 ) -> None:
     """Landing again and failing is a failure, although the batch landed once before."""
     land(spark, order)
@@ -236,7 +244,7 @@ def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
 
 
 def test_a_batch_swept_meanwhile_gets_no_receipt(
-    spark: Any, order: Order, lake: Lake, staging: Staging
+    spark: Any, order: LandingOptions, lake: Lake, staging: Staging
 ) -> None:
     """A late twin does not bring a folder back to life that has been cleared away."""
 

@@ -9,7 +9,8 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from tests.spark.conftest import at
 
@@ -36,7 +37,7 @@ def test_a_twin_that_wakes_up_late_changes_nothing(
     spark: Any, staging: Staging, lake: Lake, moment: str
 ) -> None:
     """Written and asleep since; its batch landed, was swept, and others landed that leave out what it holds."""
-    order = Order(
+    order = LandingOptions(
         manifest_url=staging.write([staging.order(0), staging.order(1)]), table=str(lake.root)
     )
     batch = staging.batch
@@ -48,7 +49,7 @@ def test_a_twin_that_wakes_up_late_changes_nothing(
             again = staging.write(
                 [staging.order(1), staging.order(2)], ids=["id-1", "b"], sequence=2
             )
-            land(spark, Order(manifest_url=again, table=str(lake.root)))
+            land(spark, LandingOptions(manifest_url=again, table=str(lake.root)))
         if moment != "receipt":
             shutil.rmtree(batch)
         after.update(lake.contents())
@@ -64,7 +65,7 @@ def test_a_job_that_starts_after_its_batch_was_swept_says_so(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
     """In a cluster's queue it may have waited for long; it changes nothing."""
-    order = Order(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
+    order = LandingOptions(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
     land(spark, order)
     before = lake.files()
     shutil.rmtree(staging.batch)
@@ -80,7 +81,7 @@ def test_a_batch_whose_manifest_changes_while_it_is_written_does_not_land(
     spark: Any, staging: Staging, lake: Lake, gone: bool
 ) -> None:
     """The staging area was lost, or the batch fetched anew in the same place: what was read is not what counts."""
-    order = Order(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
+    order = LandingOptions(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
 
     def change() -> None:
         if gone:
@@ -99,7 +100,7 @@ def test_a_batch_staged_anew_gets_no_receipt_of_its_earlier_form(
     spark: Any, staging: Staging, lake: Lake
 ) -> None:
     """Else the position would move to the end of events that have not landed."""
-    order = Order(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
+    order = LandingOptions(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
 
     def change() -> None:
         staging.write([staging.order(0)], created_at=NEWER)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -35,7 +36,7 @@ def test_a_batch_that_is_not_whole_is_refused_before_anything_is_written(
     (staging.batch / spoil).unlink()
 
     with pytest.raises(StagingError, match=said):
-        land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+        land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
     assert not lake.root.exists()
 
@@ -49,7 +50,7 @@ def test_a_staged_file_of_another_length_is_refused(
     (staging.batch / "manifest.json").write_text(text)
 
     with pytest.raises(StagingError, match="holds 2 events, the manifest says 3"):
-        land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+        land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
     assert not lake.root.exists()
 
@@ -62,6 +63,6 @@ def test_a_staged_file_that_is_no_parquet_is_refused_in_one_line(
     (staging.batch / "attempts/0001/part-0000000000.parquet").write_bytes(b"PAR1")
 
     with pytest.raises(StagingError, match=r"part-0000000000\.parquet: ") as caught:
-        land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+        land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
     assert "\n" not in str(caught.value)

@@ -9,7 +9,8 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import NotLanded
 from airflow_provider_sfevents.spark import event_types, read_undecodable
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from tests.spark.conftest import SCHEMAS
 
@@ -27,7 +28,7 @@ REASON = "There is no schema 'new' in this org.\n(rpc-id 1)"
 
 
 def land_in(spark: Any, lake: Lake, manifest: str, **more: Any) -> Receipt:
-    return land(spark, Order(manifest_url=manifest, table=str(lake.root), **more))
+    return land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root), **more))
 
 
 def newer(staging: Staging, number: str) -> tuple[str, bytes]:

@@ -15,7 +15,8 @@ from airflow_provider_sfevents.spark import (
     read_undecodable,
     write_receipt,
 )
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
@@ -40,7 +41,7 @@ def test_a_batch_is_read_as_it_would_land(spark: Any, staging: Staging, lake: La
     """The same columns and rows, from before there is a table."""
     manifest = staging.write([staging.order(n) for n in range(3)])
     read = read_batch(spark, manifest)
-    land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+    land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
     landed = read_table(spark, str(lake.root), "Order__e")
 
@@ -97,8 +98,13 @@ def test_a_receipt_that_does_not_add_up_is_not_written(
 def test_a_table_has_the_columns_of_all_its_files(spark: Any, staging: Staging, lake: Lake) -> None:
     """A field added between two batches is null in the earlier one."""
     newer = staging.event("order2", CreatedDate=0, CreatedById="005A", Number__c="new", Size__c=7)
-    land(spark, Order(manifest_url=staging.write([staging.order(0)]), table=str(lake.root)))
-    land(spark, Order(manifest_url=staging.write([newer], sequence=2), table=f"{lake.root}/"))
+    land(
+        spark, LandingOptions(manifest_url=staging.write([staging.order(0)]), table=str(lake.root))
+    )
+    land(
+        spark,
+        LandingOptions(manifest_url=staging.write([newer], sequence=2), table=f"{lake.root}/"),
+    )
 
     rows = (
         read_table(spark, str(lake.root), "Order__e", landed_only=True)
@@ -114,7 +120,7 @@ def test_a_table_has_the_columns_of_all_its_files(spark: Any, staging: Staging, 
 
 def test_quarantine_is_read_like_a_table(spark: Any, lake: Lake, mixed: str) -> None:
     """Of all event types below a root."""
-    land(spark, Order(manifest_url=mixed, table=str(lake.root)))
+    land(spark, LandingOptions(manifest_url=mixed, table=str(lake.root)))
 
     assert [
         row.event_type for row in read_quarantine(spark, str(lake.root), landed_only=True).collect()
@@ -125,7 +131,7 @@ def test_a_table_that_is_not_there_is_named_with_those_that_are(
     spark: Any, lake: Lake, mixed: str
 ) -> None:
     """Instead of Spark's message about a path."""
-    land(spark, Order(manifest_url=mixed, table=str(lake.root)))
+    land(spark, LandingOptions(manifest_url=mixed, table=str(lake.root)))
 
     with pytest.raises(
         ConfigurationError, match=r"has no table Account; it has: Alert__e, Order__e\."

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from tests.spark.lakes import by_path
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def landed(spark: Any, staging: Staging, folder: Path, table_format: str) -> Pat
     ]
     for number, events in enumerate(batches):
         manifest = staging.write(events, sequence=number + 1)
-        land(spark, Order(manifest_url=manifest, table=str(root), table_format=table_format))
+        land(
+            spark, LandingOptions(manifest_url=manifest, table=str(root), table_format=table_format)
+        )
     by_path(table_format, spark, root).forget("0f3c-3")
     return root
 

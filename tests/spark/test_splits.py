@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sfevents.spark.hadoop_files import Files
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.landing.staged_batch import open_batch
 from airflow_provider_sfevents.spark.landing.writing import reading_session
 
@@ -47,7 +48,7 @@ def test_they_land_as_one_file_for_each_date(spark: Any, staging: Staging, lake:
     """As if the fetch had made one file of them."""
     manifest = written(staging, days=2)
 
-    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+    receipt = land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
     files = [path for path in lake.files() if path.startswith("Order__e/")]
     assert files == [
@@ -66,7 +67,7 @@ def test_a_spoilt_event_among_them_is_the_only_one_in_quarantine(
     """The others of its split land once."""
     manifest = written(staging, spoilt=7)
 
-    receipt = land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+    receipt = land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
 
     assert lake.ordinals("_quarantine") == [7]
     assert lake.ordinals("Order__e") == [n for n in range(sum(SIZES)) if n != 7]

@@ -9,7 +9,8 @@ import pytest
 
 from airflow_provider_sfevents.spark.failure import one_line
 from airflow_provider_sfevents.spark.hadoop_files import Files
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def refused(spark: Any, staging: Staging, lake: Lake) -> str:
     """The line that says why a batch of two tables does not land."""
     manifest = staging.write([staging.order(0), ("order", b"")])
     with pytest.raises(Exception, match=r"(?s).") as caught:
-        land(spark, Order(manifest_url=manifest, table=str(lake.root)))
+        land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)))
     assert not (staging.batch / layout.RECEIPT).exists()
     return one_line(caught.value)
 

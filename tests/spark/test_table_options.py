@@ -8,7 +8,7 @@ import pytest
 from deltalake.exceptions import DeltaProtocolError
 
 from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.spark.lakes import Tables, by_path
 from tests.spark.orgs import A, B, CurrentState, event
 
@@ -90,7 +90,7 @@ REFUSING_VECTORS = (by_deltalake, by_deltalake_and_duckdb)
 
 
 def upkeep(tables: Tables) -> None:
-    options = MaintainOptions(
+    options = UpkeepOptions(
         table=tables.table, current_state="", table_format=tables.table_format, dry_run=False
     )
     maintain(tables.spark, options)
@@ -184,7 +184,7 @@ def test_readers_of_records_that_changed(
     if table_format == "iceberg":
         deletes = records.sql("table {}.delete_files", "Account").count()
         assert (deletes > 0) == (row_changes == "vectors")
-        options_of_upkeep = MaintainOptions(
+        options_of_upkeep = UpkeepOptions(
             table="",
             current_state=str(tmp_path / "records"),
             table_format=table_format,

@@ -9,7 +9,8 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded
 from airflow_provider_sfevents.spark import read_quarantine
-from airflow_provider_sfevents.spark.landing.land_batch import Order, land
+from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from tests.harness.jars import or_skip
 from tests.spark.lakes import Tables, by_name, by_path
 
@@ -252,7 +253,7 @@ def test_a_catalog_that_spark_does_not_know_is_refused(
 ) -> None:
     """Before anything is written; the message has the keys to set."""
     or_skip(lambda: jars.iceberg)
-    order = Order(
+    order = LandingOptions(
         manifest_url=staging.write([staging.order(1)]), table="nowhere.shop", table_format="iceberg"
     )
 

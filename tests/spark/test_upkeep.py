@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.spark.conftest import at
 from tests.spark.lakes import Tables, by_path
 from tests.spark.orgs import A, B, CurrentState, event
@@ -43,7 +43,7 @@ def die() -> None:
 
 def upkeep(tables: Tables, step: Step | None = None, **more: Any) -> dict[str, Any]:
     options = {"table": tables.table, "current_state": "", "dry_run": False, **more}
-    made = MaintainOptions(table_format=tables.table_format, **options)
+    made = UpkeepOptions(table_format=tables.table_format, **options)
     return maintain(tables.spark, made, *([step] if step else []))
 
 

@@ -14,7 +14,7 @@ from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
 from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.job import maintain
-from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from tests.spark.conftest import at
 from tests.spark.orgs import A, B, CurrentState, event
 
@@ -62,14 +62,14 @@ def die() -> None:
 
 
 def upkeep(tables: Tables, step: Step = no_step) -> dict[str, Any]:
-    options = MaintainOptions(
+    options = UpkeepOptions(
         table=tables.table, current_state="", table_format=tables.table_format, dry_run=False
     )
     return maintain(tables.spark, options, step)
 
 
 def upkeep_of_state(state: CurrentState, step: Step = no_step) -> dict[str, Any]:
-    options = MaintainOptions(
+    options = UpkeepOptions(
         table="", current_state=state.root, table_format=state.table_format, dry_run=False
     )
     return maintain(state.spark, options, step)

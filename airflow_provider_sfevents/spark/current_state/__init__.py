@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.apply_job import land_and_apply
-    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOrder
+    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
 
-__all__ = ["ApplyOrder", "land_and_apply", "resolve"]
+__all__ = ["ApplyOptions", "land_and_apply", "resolve"]
 
 
 def __getattr__(name: str) -> Any:
@@ -18,10 +18,10 @@ def __getattr__(name: str) -> Any:
         from airflow_provider_sfevents.spark.current_state import apply_job
 
         return apply_job.land_and_apply
-    if name == "ApplyOrder":
+    if name == "ApplyOptions":
         from airflow_provider_sfevents.spark.current_state import current_state_options
 
-        return current_state_options.ApplyOrder
+        return current_state_options.ApplyOptions
     if name == "resolve":
         from airflow_provider_sfevents.spark.current_state.snapshot import apply_snapshot
 

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from airflow_provider_sfevents.spark.current_state.apply_run import Run
-    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOrder
+    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
     from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.staging.manifest import Manifest
 
-    Act = Callable[[Run, Batch, Admission, ApplyOrder], dict[str, int]]
+    Act = Callable[[Run, Batch, Admission, ApplyOptions], dict[str, int]]
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ _PLANS = 10
 
 
 def apply_batch(
-    spark: SparkSession, order: ApplyOrder, landed: LandedBatch, step: Step = no_step
+    spark: SparkSession, options: ApplyOptions, landed: LandedBatch, step: Step = no_step
 ) -> dict[str, int]:
     """Apply a batch that has just landed to the current-state tables; again, and nothing changes.
 
@@ -67,44 +67,44 @@ def apply_batch(
     :raises ConfigurationError: something that was asked for cannot be.
     """
     batch = batch_of(landed.staged.manifest)
-    return _planned(spark, order, batch, step, partial(_applied, landed))
+    return _planned(spark, options, batch, step, partial(_applied, landed))
 
 
 def settle(
-    spark: SparkSession, order: ApplyOrder, manifest: Manifest, step: Step = no_step
+    spark: SparkSession, options: ApplyOptions, manifest: Manifest, step: Step = no_step
 ) -> dict[str, int]:
     """Release what a batch left held, since silence came after it; no event is read.
 
     As of `apply_batch` otherwise.
     """
-    return _planned(spark, order, batch_of(manifest), step, _settled)
+    return _planned(spark, options, batch_of(manifest), step, _settled)
 
 
 def _planned(
-    spark: SparkSession, order: ApplyOrder, batch: Batch, step: Step, act: Act
+    spark: SparkSession, options: ApplyOptions, batch: Batch, step: Step, act: Act
 ) -> dict[str, int]:
     """Run, and once more from the start where another job has recorded columns meanwhile."""
     began = time.monotonic()
     state = open_state(
         spark,
-        order.current_state,
-        order.table_format,
-        order.landing_folder,
-        row_changes=order.row_changes,
+        options.current_state,
+        options.table_format,
+        options.landing_folder,
+        row_changes=options.row_changes,
     )
     for _ in range(_PLANS):
         try:
             with begun(
                 state,
-                deletions=order.deletions,
-                new_entities=order.new_entities,
-                history=order.history,
+                deletions=options.deletions,
+                new_entities=options.new_entities,
+                history=options.history,
                 step=step,
             ) as run:
                 progress = progress_of(run.progress)
                 admission = admit(progress, batch)
                 check_deletions(progress, run.deletions)
-                counts = act(run, batch, admission, order)
+                counts = act(run, batch, admission, options)
         except ColumnsMoved as moved:
             logger.info("%s The batch is planned anew.", moved)
             state.types = TypeRecords(state.files, state.root)
@@ -118,7 +118,7 @@ def _planned(
             )
             return counts
     raise StagingError(
-        f"The columns of the tables of {order.current_state} kept being recorded anew by other jobs. Run the task again; one job at a time "
+        f"The columns of the tables of {options.current_state} kept being recorded anew by other jobs. Run the task again; one job at a time "
         "may write them."
     )
 
@@ -141,12 +141,12 @@ def batch_of(manifest: Manifest) -> Batch:
 
 
 def _applied(
-    landed: LandedBatch, run: Run, batch: Batch, admission: Admission, order: ApplyOrder
+    landed: LandedBatch, run: Run, batch: Batch, admission: Admission, options: ApplyOptions
 ) -> dict[str, int]:
     if admission.kind == "again":
         return standing(run, batch)
     state = run.state
-    columns = entity_columns(state, landed, order.on_type_change)
+    columns = entity_columns(state, landed, options.on_type_change)
     reading = Reading(generation=admission.generation, sequence=batch.sequence)
     events = LandedEvents(state, landed, reading, columns.ways)
     number = landed.staged.manifest.events
@@ -162,7 +162,9 @@ def _applied(
     )
 
 
-def _settled(run: Run, batch: Batch, admission: Admission, _order: ApplyOrder) -> dict[str, int]:
+def _settled(
+    run: Run, batch: Batch, admission: Admission, _options: ApplyOptions
+) -> dict[str, int]:
     """Release what the batch left held: silence came after it.
 
     :raises PositionConflict: the batch has not been applied.

@@ -18,21 +18,21 @@ from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOrder
-    from airflow_provider_sfevents.spark.landing.land_batch import Order
+    from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
+    from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
     from airflow_provider_sfevents.spark.landing_steps import Step
 
 
 def land_and_apply(
-    spark: SparkSession, landing: Order, order: ApplyOrder, step: Step = no_step
+    spark: SparkSession, landing: LandingOptions, options: ApplyOptions, step: Step = no_step
 ) -> Receipt:
     """Land a batch in the event tables, then apply it to those of records; the receipt comes last.
 
     :raises NotLanded: another form of the batch has landed than the one that is staged here; nothing is applied.
     """
-    if order.settle:
-        return _settle(spark, order, step)
+    if options.settle:
+        return _settle(spark, options, step)
 
     def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
         manifest = landed.staged.manifest
@@ -43,26 +43,26 @@ def land_and_apply(
                 f"{manifest.end}. It was fetched where the staging area is another one, and is to be applied from there. Nothing of this form "
                 "was applied; give all workers one staging area."
             )
-        return replace(receipt, applied=apply_batch(spark, order, landed, step))
+        return replace(receipt, applied=apply_batch(spark, options, landed, step))
 
     return land(spark, landing, step, finish=apply)
 
 
-def _settle(spark: SparkSession, order: ApplyOrder, step: Step) -> Receipt:
+def _settle(spark: SparkSession, options: ApplyOptions, step: Step) -> Receipt:
     """Release what is held, and say so in the receipt that is there.
 
     :raises NotLanded: there is none.
     """
     files = Files(spark)
-    ensure_staged(files, order.manifest_url)
-    manifest = Manifest.from_json(files.read_text(order.manifest_url), order.manifest_url)
-    url = f"{order.manifest_url.rpartition('/')[0]}/{layout.RECEIPT}"
+    ensure_staged(files, options.manifest_url)
+    manifest = Manifest.from_json(files.read_text(options.manifest_url), options.manifest_url)
+    url = f"{options.manifest_url.rpartition('/')[0]}/{layout.RECEIPT}"
     if not files.exists(url):
         raise NotLanded(
             f"There is no receipt at {url}: the batch has not landed, so nothing of it can be held."
         )
     before = Receipt.from_json(files.read_text(url), url)
-    counts = settle(spark, order, manifest, step)
+    counts = settle(spark, options, manifest, step)
     receipt = replace(
         before,
         applied={**(before.applied or {}), **counts},

@@ -1,13 +1,21 @@
-"""What may be asked of an apply: checked when a DAG is parsed, and again by the job. No I/O, no Spark."""
+"""Options of current-state tables: of the job that applies, and those that it shares with the entity snapshot. No I/O, no Spark."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes.plan import NewEntities
+from airflow_provider_sfevents.spark.landing.landing_options import (
+    LANDING_FOLDER,
+    MANIFEST,
+    TYPE_CHANGE,
+)
+from airflow_provider_sfevents.spark.options import option, require_known
+from airflow_provider_sfevents.spark.schema.evolution import ON_TYPE_CHANGE
 from airflow_provider_sfevents.spark.tables import naming
+from airflow_provider_sfevents.spark.tables.table_options import ROW_CHANGES
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.schema.evolution import OnTypeChange
@@ -16,60 +24,80 @@ if TYPE_CHECKING:
 Deletions = Literal["delete", "flag"]
 DELETIONS: tuple[Deletions, ...] = get_args(Deletions)
 NEW_ENTITIES: tuple[NewEntities, ...] = get_args(NewEntities)
-_TOPICS = "/data/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOrder:
-    """What to apply, and to which tables.
+class CurrentStateOptions:
+    """The current-state tables, and how they are kept."""
 
-    :param current_state: root URL of the current-state tables, or a namespace's name (`tables.naming`).
-    :param table_format: `delta` or `iceberg`.
-    :param deletions: what becomes of a deleted record's row: `delete` or `flag` (`is_deleted`).
-    :param new_entities: what an entity is taken for whose first event comes: `unseeded` or `empty`.
-    :param history: keep a table of all states too, with the times from which and until which they held.
-    :param settle: no new events: silence came after the batch, which has been applied; release what is held.
-    :param landing_folder: URL of the folder for files on their way and columns' types. Default: the root, or the namespace's location.
-    :param on_type_change: as of a landing.
-    :param row_changes: how a changed row gets into a table that is made (`table_options.state_options`).
-    """
-
-    manifest_url: str
-    current_state: str
-    table_format: str
-    deletions: Deletions = "delete"
-    new_entities: NewEntities = "unseeded"
-    history: bool = False
-    settle: bool = False
-    landing_folder: str = ""
-    on_type_change: OnTypeChange = "new_column"
-    row_changes: RowChanges = "rewrite"
-
-
-def check_apply(
-    current_state: str, table_format: str, deletions: str, new_entities: str, topic: str = _TOPICS
-) -> None:
-    """Parameters as of `ApplyOrder`.
-
-    :param topic: that is read, where it is known.
-    :raises ConfigurationError: one of them cannot work; the message says what can.
-    """
-    if table_format not in {naming.DELTA, naming.ICEBERG}:
-        raise ConfigurationError(
-            f"current_state={current_state!r} with table_format={table_format!r} cannot be: rows that change need a format that can MERGE. "
-            "Give table_format='delta' or 'iceberg'."
+    current_state: str = field(
+        metadata=option(
+            "folder of the current-state tables, one below it for each entity; or the name of a "
+            "namespace in a catalog",
+            "ROOT",
         )
-    naming.place_of(current_state, table_format)
-    if deletions not in DELETIONS:
-        raise ConfigurationError(
-            f"deletions={deletions!r} is not known; give {' or '.join(DELETIONS)}."
-        )
-    if new_entities not in NEW_ENTITIES:
-        raise ConfigurationError(
-            f"new_entities={new_entities!r} is not known; give {' or '.join(NEW_ENTITIES)}."
-        )
-    if not topic.startswith(_TOPICS):
-        raise ConfigurationError(
-            f"current_state={current_state!r} with topic={topic!r} cannot be: only change events ({_TOPICS}...) tell what became of records. "
-            "Leave current_state out, or read a change event topic."
-        )
+    )
+    table_format: str = field(
+        metadata=option("table format: delta or iceberg", "FORMAT", flag="--format")
+    )
+    deletions: Deletions = field(
+        default="delete",
+        metadata=option("the row of a deleted record: delete it, or flag it (is_deleted)", "RULE"),
+    )
+    history: bool = field(
+        default=False,
+        metadata=option("keep every state of a record, in a table beside that of the records"),
+    )
+    row_changes: RowChanges = field(
+        default="rewrite",
+        metadata=option(
+            "changed rows of new tables: rewrite the file of a row, or write vectors", "RULE"
+        ),
+    )
+    landing_folder: str = field(default="", metadata=LANDING_FOLDER)
+
+    def check(self) -> None:
+        """Check the values.
+
+        :raises ConfigurationError: the message names the option, its value and its valid values.
+        """
+        if self.table_format not in {naming.DELTA, naming.ICEBERG}:
+            raise ConfigurationError(
+                f"current_state={self.current_state!r} with table_format={self.table_format!r} is "
+                "not possible: rows that change need a format that can MERGE. Give "
+                "table_format='delta' or 'iceberg'."
+            )
+        naming.place_of(self.current_state, self.table_format)
+        require_known("deletions", self.deletions, DELETIONS)
+        require_known("row_changes", self.row_changes, ROW_CHANGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions(CurrentStateOptions):
+    """A batch that has landed, and the current-state tables that it is applied to."""
+
+    manifest_url: str = field(metadata=MANIFEST)
+    new_entities: NewEntities = field(
+        default="unseeded",
+        metadata=option(
+            "assumption on an entity at its first event: unseeded (its records wait for an entity "
+            "snapshot) or empty (the org had none before)",
+            "RULE",
+        ),
+    )
+    on_type_change: OnTypeChange = field(default="new_column", metadata=TYPE_CHANGE)
+    settle: bool = field(
+        default=False,
+        metadata=option("land nothing: apply the batch's open transaction, as no events followed"),
+    )
+
+    # Not marked as an override: some Spark clusters do not have typing_extensions.
+    def check(self) -> None:  # type: ignore[explicit-override]
+        """Check the values.
+
+        :raises ConfigurationError: the message names the option, its value and its valid values.
+        """
+        # Not `super()`: a dataclass with slots is another class than the one of its body.
+        CurrentStateOptions.check(self)
+        require_known("new_entities", self.new_entities, NEW_ENTITIES)
+        require_known("on_type_change", self.on_type_change, ON_TYPE_CHANGE)

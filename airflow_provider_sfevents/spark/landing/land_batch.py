@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -34,18 +33,16 @@ from airflow_provider_sfevents.spark.landing.staged_batch import (
     write_receipt_file,
 )
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals
-from airflow_provider_sfevents.spark.tables import naming
 from airflow_provider_sfevents.spark.tables.columns_there import found_in
 from airflow_provider_sfevents.spark.tables.opening import open_tables
-from airflow_provider_sfevents.spark.tables.table_options import TableOptions
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.schema.evolution import OnTypeChange
+    from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
     from airflow_provider_sfevents.spark.tables.interface import Tables
     from airflow_provider_sfevents.staging.manifest import Receipt
 
@@ -54,47 +51,9 @@ logger = logging.getLogger(__name__)
 _PLANS = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What to land and where.
-
-    :param table: root URL of the tables, each event type being a folder below; or, for Delta and Iceberg, a namespace's name
-        (`tables.naming`).
-    :param table_format: `parquet`, `delta` or `iceberg`.
-    :param partition_by: how tables are made: `event_date`, or what else the format has.
-    :param cluster_by: Delta: columns that unpartitioned tables are clustered by; Iceberg: `bucket(N, column)` (`tables.table_options`).
-    :param table_properties: `TBLPROPERTIES` of tables that are made.
-    :param landing_folder: URL of the folder for files on their way and the types of columns. Default: the root, or the namespace's location.
-    :param max_quarantined: more undecodable events than this and nothing lands; None: only where not one event decodes.
-    :param keep_payload: keep each event's raw bytes as a column.
-    :param decimals: numbers that are to be decimals, by field (`decimals.read_decimals`).
-    :param on_type_change: what becomes of a field that no column of the table can hold: `new_column` or `quarantine`.
-    """
-
-    manifest_url: str
-    table: str
-    table_format: str = naming.PARQUET
-    partition_by: str = naming.EVENT_DATE
-    cluster_by: tuple[str, ...] | None = None
-    table_properties: Mapping[str, str] = field(default_factory=dict)
-    landing_folder: str = ""
-    max_quarantined: int | None = None
-    keep_payload: bool = False
-    decimals: Mapping[str, str] = field(default_factory=dict)
-    on_type_change: OnTypeChange = "new_column"
-
-    def options(self) -> TableOptions:
-        """Options of tables that are made."""
-        return TableOptions(
-            partition_by=self.partition_by,
-            cluster_by=self.cluster_by,
-            properties=self.table_properties,
-        )
-
-
 def land(
     spark: SparkSession,
-    order: Order,
+    options: LandingOptions,
     step: landing_steps.Step = landing_steps.no_step,
     *,
     finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
@@ -110,16 +69,16 @@ def land(
     """
     began = time.monotonic()
     files = Files(spark)
-    ensure_staged(files, order.manifest_url)
+    ensure_staged(files, options.manifest_url)
     tables = open_tables(
         spark,
         files,
-        order.table,
-        order.table_format,
-        options=order.options(),
-        landing_folder=order.landing_folder,
+        options.table,
+        options.table_format,
+        options=options.table_options(),
+        landing_folder=options.landing_folder,
     )
-    landed, receipt = _landed(spark, files, tables, order, step)
+    landed, receipt = _landed(spark, files, tables, options, step)
     if finish is not None:
         receipt = finish(receipt, landed)
     step(landing_steps.RECEIPT_NEXT, receipt.batch_id)
@@ -135,20 +94,24 @@ def land(
 
 
 def _landed(
-    spark: SparkSession, files: Files, tables: Tables, order: Order, step: landing_steps.Step
+    spark: SparkSession,
+    files: Files,
+    tables: Tables,
+    options: LandingOptions,
+    step: landing_steps.Step,
 ) -> tuple[LandedBatch, Receipt]:
     """Plan and land; once more from the start where another landing has recorded columns of a table meanwhile."""
-    decimals = read_decimals(order.decimals)
+    decimals = read_decimals(options.decimals)
     accelerated = has_accelerator(spark)
     for _ in range(_PLANS):
         types = TypeRecords(files, tables.root, partial(found_in, tables))
         batch = open_batch(
             spark,
             files,
-            order.manifest_url,
+            options.manifest_url,
             recorded=types,
             decimals=decimals,
-            on_type_change=order.on_type_change,
+            on_type_change=options.on_type_change,
             accelerated=accelerated,
         )
         try:
@@ -159,8 +122,8 @@ def _landed(
                 types,
                 batch,
                 step,
-                max_quarantined=order.max_quarantined,
-                keep_payload=order.keep_payload,
+                max_quarantined=options.max_quarantined,
+                keep_payload=options.keep_payload,
             )
             receipt = attempt.run()
         except ColumnsMoved as moved:
@@ -168,7 +131,7 @@ def _landed(
         else:
             return LandedBatch(staged=batch, tables=tables, dates=attempt.dates), receipt
     raise StagingError(
-        f"The columns of the tables of {order.manifest_url} kept being recorded anew by other landings; nothing was landed. Run the task "
+        f"The columns of the tables of {options.manifest_url} kept being recorded anew by other landings; nothing was landed. Run the task "
         "again."
     )
 

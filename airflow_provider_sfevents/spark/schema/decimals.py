@@ -7,6 +7,7 @@ come out exact, and a value with more digits than the decimal has goes to quaran
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.schema.field_types import FieldType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from airflow_provider_sfevents.spark.schema.field_types import Fields
 
 EVERY_DOUBLE = "*"
@@ -35,6 +34,11 @@ def read_decimals(decimals: Mapping[str, str]) -> dict[str, FieldType]:
     :returns: types by field in folded case.
     :raises ConfigurationError: a name or a type that cannot be; the message says what can.
     """
+    if not isinstance(decimals, Mapping):
+        raise ConfigurationError(
+            f"decimals={decimals!r} is no dict of fields and their types; give such as "
+            "{'Amount__c': 'decimal(18,2)'}."
+        )
     found: dict[str, FieldType] = {}
     for name, text in decimals.items():
         key = _checked_name(name)

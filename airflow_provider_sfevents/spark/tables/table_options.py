@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -132,14 +131,6 @@ def state_options(table_format: str, row_changes: RowChanges) -> TableOptions:
     return TableOptions(partition_by=naming.NOT_PARTITIONED, cluster_by=(), properties=properties)
 
 
-def check_row_changes(row_changes: str) -> None:
-    """:raises ConfigurationError: it is neither of the two."""
-    if row_changes not in ROW_CHANGES:
-        raise ConfigurationError(
-            f"row_changes={row_changes!r} is not known; give {' or '.join(ROW_CHANGES)}."
-        )
-
-
 def cluster_by_of(given: Any) -> tuple[str, ...] | None:
     """Normalise what a DAG's author gave; a text is one entry.
 
@@ -153,25 +144,6 @@ def cluster_by_of(given: Any) -> tuple[str, ...] | None:
             f"cluster_by={given!r} is no list of columns; give such as ['event_date', 'batch_sequence']."
         )
     return tuple(entries)
-
-
-def options_of(partition_by: str, cluster_by: str, properties: str) -> TableOptions:
-    """Read arguments of the job, the last two of which are JSON.
-
-    :raises ConfigurationError: one of them is not.
-    """
-    return TableOptions(
-        partition_by=partition_by,
-        cluster_by=cluster_by_of(_json("--cluster-by", cluster_by)),
-        properties=_json("--table-properties", properties),
-    )
-
-
-def _json(option: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ConfigurationError(f"{option} {text!r} is no JSON: {error}") from error
 
 
 def _check_properties(table_format: str, properties: Any) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
     from airflow_provider_sfevents.spark.landing_steps import Step
-    from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+    from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 
 TARGET = 1024 * 1024 * 1024  # `spark.databricks.delta.optimize.maxFileSize`
 SETTINGS = {
@@ -41,7 +41,7 @@ def maintain_delta(
     spark: SparkSession,
     identifier: str,
     label: str,
-    options: MaintainOptions,
+    options: UpkeepOptions,
     step: Step,
     retry: Callable[[Callable[[], Any]], Any],
 ) -> TableReport:
@@ -83,7 +83,7 @@ def _foretold(
     identifier: str,
     before: TableReport,
     location: str,
-    options: MaintainOptions,
+    options: UpkeepOptions,
     *,
     by_date: bool,
 ) -> TableReport:

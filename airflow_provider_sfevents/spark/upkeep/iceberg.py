@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.tables.named import Named
-    from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions
+    from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 
 _TARGET, _USUAL_TARGET = "write.target-file-size-bytes", 512 * 1024 * 1024
 _MANIFEST_TARGET, _USUAL_MANIFEST_TARGET = "commit.manifest.target-size-bytes", 8 * 1024 * 1024
@@ -47,7 +47,7 @@ def maintain_iceberg(
     spark: SparkSession,
     tables: Named,
     table: str,
-    options: MaintainOptions,
+    options: UpkeepOptions,
     step: Step,
     retry: Callable[[Callable[[], Any]], Any],
 ) -> TableReport:

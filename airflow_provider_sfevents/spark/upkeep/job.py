@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
-    from airflow_provider_sfevents.spark.upkeep.plan import MaintainOptions, TableReport
+    from airflow_provider_sfevents.spark.upkeep.plan import TableReport, UpkeepOptions
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ _EVENT_COLUMNS = frozenset({envelope.BATCH_ID, envelope.ORDINAL, envelope.EVENT_
 _STATE_COLUMNS = frozenset({state_tables.RECORD_ID, *state_tables.ORDER})
 
 
-def maintain(spark: SparkSession, options: MaintainOptions, step: Step = no_step) -> dict[str, Any]:
+def maintain(spark: SparkSession, options: UpkeepOptions, step: Step = no_step) -> dict[str, Any]:
     """Maintain tables, or report what would be done.
 
     :param step: called before each effect, with its name and the table.
@@ -62,7 +62,7 @@ def _maintained(
     spark: SparkSession,
     files: Files,
     root: str,
-    options: MaintainOptions,
+    options: UpkeepOptions,
     step: Step,
     *,
     is_state: bool,
@@ -98,7 +98,7 @@ def _one(
     session: SparkSession,
     tables: DeltaByPath | Named,
     name: str,
-    options: MaintainOptions,
+    options: UpkeepOptions,
     step: Step,
 ) -> TableReport:
     label = tables.label(name)

@@ -2,67 +2,70 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError
+from airflow_provider_sfevents.spark.options import option
 from airflow_provider_sfevents.spark.tables import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-KEEP_HOURS = 168
 LEAST_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MaintainOptions:
-    """Tables to maintain, and how.
+class UpkeepOptions:
+    """Tables to maintain, and how."""
 
-    :param table: root URL or namespace of the event tables; empty: none.
-    :param current_state: root URL or namespace of the current-state tables; empty: none.
-    :param table_format: `delta` or `iceberg`.
-    :param keep_hours: versions of a table younger than this stay readable, with their files.
-    :param dry_run: report what would be done, and change nothing.
-    :param report: URL for the report, as JSON; empty: it is only logged.
-    """
-
-    table: str
-    current_state: str
-    table_format: str
-    keep_hours: int = KEEP_HOURS
-    dry_run: bool = True
-    report: str = ""
+    table: str = field(
+        default="", metadata=option("folder of the event tables, or a namespace's name", "ROOT")
+    )
+    current_state: str = field(
+        default="",
+        metadata=option("folder of the current-state tables, or a namespace's name", "ROOT"),
+    )
+    table_format: str = field(
+        metadata=option("table format: delta or iceberg", "FORMAT", flag="--format")
+    )
+    keep_hours: int = field(
+        default=168,
+        metadata=option(
+            "versions of a table younger than this stay readable, with their files", "N", read=int
+        ),
+    )
+    dry_run: bool = field(default=True, metadata=option("only report what would be done"))
+    report: str = field(default="", metadata=option("file for the report, as JSON", "URL"))
 
     def roots(self) -> list[tuple[str, bool]]:
         """Root or namespace of each set of tables, and whether it is the one of current state."""
         given = ((self.table, False), (self.current_state, True))
         return [(root, is_state) for root, is_state in given if root]
 
+    def check(self) -> None:
+        """Check the values.
 
-def check_maintain(table: str, current_state: str, table_format: str, keep_hours: int) -> None:
-    """Refuse options that cannot work; parameters as of `MaintainOptions`.
-
-    :raises ConfigurationError: names the option, its value and what to give.
-    """
-    roots = [root for root in (table, current_state) if root]
-    if not roots:
-        raise ConfigurationError(
-            "Neither table nor current_state is given. Give the root URL or the namespace of the tables to maintain."
-        )
-    if table_format not in {naming.DELTA, naming.ICEBERG}:
-        raise ConfigurationError(
-            f"table_format={table_format!r} cannot be maintained: compaction needs a format with commits. Give table_format='delta' or "
-            "'iceberg'."
-        )
-    if keep_hours < LEAST_HOURS:
-        raise ConfigurationError(
-            f"keep_hours={keep_hours} is too short: a landing that is at work, and its retries, may still need files that old. Give at "
-            f"least {LEAST_HOURS}."
-        )
-    for root in roots:
-        naming.place_of(root, table_format)
+        :raises ConfigurationError: the message names the option, its value and its valid values.
+        """
+        if not self.roots():
+            raise ConfigurationError(
+                "Neither table nor current_state is given. Give the root URL or the namespace of "
+                "the tables to maintain."
+            )
+        if self.table_format not in {naming.DELTA, naming.ICEBERG}:
+            raise ConfigurationError(
+                f"table_format={self.table_format!r} cannot be maintained: compaction needs a "
+                "format with commits. Give table_format='delta' or 'iceberg'."
+            )
+        if self.keep_hours < LEAST_HOURS:
+            raise ConfigurationError(
+                f"keep_hours={self.keep_hours} is too short: a landing that is at work, and its "
+                f"retries, may still need files that old. Give at least {LEAST_HOURS}."
+            )
+        for root, _ in self.roots():
+            naming.place_of(root, self.table_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,6 @@ from airflow.sdk.exceptions import AirflowException
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.operators import landing
-from airflow_provider_sfevents.spark import land
-from airflow_provider_sfevents.spark.landing.land_batch import Order
 from airflow_provider_sfevents.submit.deploy_modes import Way
 
 BESIDE_PYTHON = str(Path(sys.executable).parent)
@@ -119,58 +117,6 @@ def test_a_folder_of_this_machine_needs_a_spark_of_this_machine(java_only: str) 
     with pytest.raises(ConfigurationError, match=r"yarn, which.*staging_shared=True"):
         plan(java_only, master="yarn")
     plan(java_only, master="yarn", shared=True)
-
-
-WANTED = landing.Wanted(
-    table="s3a://lake",
-    table_format="parquet",
-    partition_by="event_date",
-    cluster_by=None,
-    table_properties=None,
-    landing_folder=None,
-    max_quarantined=None,
-    keep_payload=False,
-    decimals=None,
-    on_type_change="new_column",
-)
-
-
-def test_arguments_of_our_job() -> None:
-    """The job's arguments are table, format and, if given, the limit on quarantined events."""
-    own = ["--table", "s3a://lake", "--format", "parquet"]
-    assert WANTED.arguments() == own
-    assert replace(WANTED, max_quarantined=0).arguments() == [*own, "--max-quarantined", "0"]
-
-
-def test_what_is_asked_otherwise_than_usual_is_told_to_the_job() -> None:
-    """The job parses every option that differs from its default."""
-    wanted = replace(
-        WANTED,
-        table="lake.shop",
-        table_format="iceberg",
-        partition_by="event_month",
-        cluster_by=["bucket(16, event_id)"],
-        table_properties={"write.parquet.compression-codec": "zstd"},
-        landing_folder="s3a://lake/side",
-        keep_payload=True,
-        decimals={"Amount__c": "decimal(18,2)"},
-        on_type_change="quarantine",
-    )
-
-    order = land.order_of(["--manifest", "s3a://m.json", *wanted.arguments()])
-
-    assert order == Order(
-        manifest_url="s3a://m.json",
-        table="lake.shop",
-        table_format="iceberg",
-        partition_by="event_month",
-        cluster_by=("bucket(16, event_id)",),
-        table_properties={"write.parquet.compression-codec": "zstd"},
-        landing_folder="s3a://lake/side",
-        keep_payload=True,
-        decimals={"Amount__c": "decimal(18,2)"},
-        on_type_change="quarantine",
-    )
 
 
 def test_a_failing_spark_leaves_no_environment_in_its_frames(java_only: str) -> None:

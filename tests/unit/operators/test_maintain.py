@@ -41,13 +41,14 @@ def test_a_template_is_judged_when_it_is_rendered() -> None:
 
 
 def test_the_job_is_told_what_is_not_usual() -> None:
-    """It changes tables only where it is told to run."""
+    """The job gets the options that are not the default; changes need `--no-dry-run`."""
     said = ["--format", "delta", "--report", "file:/report"]
-    assert maintain()._arguments("file:/report") == [*said, "--table", "s3a://lake/events"]
+    assert maintain()._arguments("file:/report") == ["--table", "s3a://lake/events", *said]
     wanted = maintain(table=None, current_state="lake.org", keep_hours=48, dry_run=False)
     assert wanted._arguments("file:/report") == [
-        *said,
         *("--current-state", "lake.org"),
+        *("--format", "delta"),
         *("--keep-hours", "48"),
-        "--run",
+        "--no-dry-run",
+        *("--report", "file:/report"),
     ]

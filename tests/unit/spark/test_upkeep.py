@@ -122,7 +122,7 @@ def test_the_report_has_sums_and_each_table() -> None:
 
 
 def test_the_command_line_is_checked_before_spark_starts() -> None:
-    """Without `--run` the job is a dry run."""
+    """Options that cannot work are refused before Spark starts."""
     table_format, about, _ = maintain.job_of(["--table", "/lake/events", "--format", "iceberg"])
     assert (table_format, about) == ("iceberg", "/lake/events")
     with pytest.raises(ConfigurationError, match="Neither table nor current_state"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from airflow_provider_sfevents.spark import apply, resolve
 from airflow_provider_sfevents.spark.changes import serial
 from airflow_provider_sfevents.spark.changes.order import Order
 from airflow_provider_sfevents.spark.current_state import state_merges
-from airflow_provider_sfevents.spark.current_state.current_state_options import check_apply
+from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
 from airflow_provider_sfevents.spark.current_state.event_rows import (
     Reading,
     decoded_events,
@@ -26,10 +27,7 @@ from airflow_provider_sfevents.spark.current_state.event_rows import (
     undecodable_events,
 )
 from airflow_provider_sfevents.spark.current_state.history_intervals import changed_intervals
-from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_files import (
-    check_format,
-    moment_of,
-)
+from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import time_of
 from airflow_provider_sfevents.spark.current_state.state_rows import mark_of, mark_row, order_parts
 from airflow_provider_sfevents.spark.current_state.value_translation import Target, Translation
 from airflow_provider_sfevents.spark.schema import envelope
@@ -249,33 +247,33 @@ def test_a_row_never_goes_back() -> None:
     assert f"WHEN MATCHED AND ({forward}) THEN UPDATE" in said
 
 
+APPLY = ApplyOptions(manifest_url="m", current_state="s3a://lake/x", table_format="delta")
+
+
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        (
-            ("s3a://lake/x", "parquet", "delete", "unseeded"),
-            "Give table_format='delta' or 'iceberg'",
-        ),
-        (("lake x", "delta", "delete", "unseeded"), "neither a URL"),
-        (("s3a://lake/x", "delta", "forget", "unseeded"), "deletions='forget'"),
-        (("s3a://lake/x", "delta", "flag", "full"), "new_entities='full'"),
-        (("s3a://lake/x", "delta", "flag", "empty", "/event/Order__e"), "only change events"),
+        ({"table_format": "parquet"}, "Give table_format='delta' or 'iceberg'"),
+        ({"current_state": "lake x"}, "neither a URL"),
+        ({"deletions": "forget"}, "deletions='forget'"),
+        ({"new_entities": "full"}, "new_entities='full'"),
+        ({"row_changes": "merge"}, "row_changes='merge' is not known; give rewrite or vectors"),
+        ({"on_type_change": "ignore"}, "on_type_change='ignore'"),
     ],
 )
-def test_what_cannot_be_is_refused_before_spark_starts(given: tuple[str, ...], match: str) -> None:
-    """Naming the argument, and what may be."""
+def test_options_that_cannot_work_are_refused(given: dict[str, Any], match: str) -> None:
+    """The error names the option and its valid values."""
+    APPLY.check()
     with pytest.raises(ConfigurationError, match=match):
-        check_apply(*given)
+        replace(APPLY, **given).check()
 
 
 def test_a_read_has_a_time_with_a_zone_and_a_format() -> None:
-    """Anything else is refused, with an example."""
-    assert moment_of("2026-11-01T06:30:00Z") == datetime(2026, 11, 1, 6, 30, tzinfo=UTC)
+    """A time without a zone and an unknown format are refused."""
+    assert time_of("2026-11-01T06:30:00Z") == datetime(2026, 11, 1, 6, 30, tzinfo=UTC)
     for text in ("2026-11-01T06:30:00", "yesterday"):
         with pytest.raises(ConfigurationError, match="read_at="):
-            moment_of(text)
-    with pytest.raises(ConfigurationError, match="records_format='xml'"):
-        check_format("xml")
+            time_of(text)
 
 
 def test_the_jobs_read_their_command_lines_before_spark_starts() -> None:
@@ -284,10 +282,12 @@ def test_the_jobs_read_their_command_lines_before_spark_starts() -> None:
     table_format, about, _ = apply.job_of([*landing, "--format", "iceberg", "--no-settle"])
     assert (table_format, about) == ("iceberg", "m")
     with pytest.raises(ConfigurationError, match="need a format that can MERGE"):
-        apply.job_of(landing)
+        apply.job_of([*landing, "--format", "parquet"])
     read = ["--current-state", "s3a://lake/x", "--entity", "Account", "--records", "r"]
     more = ["--records-format", "csv", "--read-at", "2026-11-01T06:30:00Z"]
     table_format, about, _ = resolve.job_of([*read, *more, "--format", "delta", "--partial"])
     assert (table_format, about) == ("delta", "s3a://lake/x Account")
     with pytest.raises(ConfigurationError, match="need a format that can MERGE"):
         resolve.job_of([*read, *more, "--format", "parquet"])
+    with pytest.raises(ConfigurationError, match="records_format='xml'"):
+        resolve.job_of([*read, *more, "--format", "delta", "--records-format", "xml"])

@@ -9,11 +9,9 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.tables.table_options import (
     TableOptions,
-    check_row_changes,
     check_table_options,
     cluster_by_of,
     layout_sql,
-    options_of,
     state_options,
 )
 
@@ -91,19 +89,12 @@ def test_current_state_rewrites_files_or_writes_vectors() -> None:
     assert state_options("delta", "vectors").properties == {"delta.enableDeletionVectors": "true"}
     assert set(state_options("iceberg", "rewrite").properties.values()) == {"copy-on-write"}
     assert set(state_options("iceberg", "vectors").properties.values()) == {"merge-on-read"}
-    check_row_changes("vectors")
-    with pytest.raises(ConfigurationError, match="row_changes='merge' is not known; give rewrite"):
-        check_row_changes("merge")
 
 
-def test_the_job_reads_options_from_json() -> None:
-    """Anything that is no JSON, or no list of columns, is refused."""
-    assert options_of("none", "null", '{"a": "b"}') == TableOptions(
-        partition_by="none", properties={"a": "b"}
-    )
-    assert options_of("none", '["event_id"]', "{}").cluster_by == ("event_id",)
+def test_columns_to_cluster_by_are_a_list() -> None:
+    """A single column may be given as text; anything but texts is refused."""
+    assert cluster_by_of(None) is None
     assert cluster_by_of("event_id") == ("event_id",)
-    with pytest.raises(ConfigurationError, match="--table-properties 'a=b' is no JSON"):
-        options_of("none", "null", "a=b")
+    assert cluster_by_of(["event_id"]) == ("event_id",)
     with pytest.raises(ConfigurationError, match="cluster_by=4 is no list of columns"):
-        options_of("none", "4", "{}")
+        cluster_by_of(4)

@@ -1,15 +1,25 @@
-"""Options of a task for current-state tables: checked when the DAG is parsed, sent to the job."""
+"""Options of Spark jobs from the arguments of a task: checked when the DAG is parsed."""
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
-from airflow_provider_sfevents.operators.following import Followed
+from airflow_provider_sfevents.operators.job_options import apply_options, landing_options
+from airflow_provider_sfevents.operators.maintain import SfEventsMaintainOperator
 from airflow_provider_sfevents.operators.resolve import SfEventsResolveOperator
 from airflow_provider_sfevents.operators.sfevents import SfEventsToSparkOperator
+from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
+from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import SnapshotOptions
+from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
+from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
+
+if TYPE_CHECKING:
+    from airflow_provider_sfevents.spark.options import Options
 
 
 def follow(**arguments: Any) -> SfEventsToSparkOperator:
@@ -44,7 +54,7 @@ def resolve(**arguments: Any) -> SfEventsResolveOperator:
         ({"current_state": "s3:lake"}, "neither a URL .* nor a name in a catalog"),
         ({"current_state": "s3a://lake/events/"}, "the first is for the records, the second"),
         ({"application": "job.py"}, "application='job.py' runs another"),
-        ({"current_state": None, "history": True}, "there is no current_state"),
+        ({"current_state": None, "history": True}, "history: .* there is no current_state"),
         ({"current_state": None, "row_changes": "vectors"}, "there is no current_state"),
         ({"current_state": None, "deletions": "flag"}, "there is no current_state"),
         ({"current_state": "", "new_entities": "empty"}, "there is no current_state"),
@@ -64,24 +74,45 @@ def test_templates_are_judged_by_the_job() -> None:
     resolve(entity="{{ params.entity }}", current_state="{{ params.state }}")
 
 
-def test_only_what_is_not_usual_is_told_to_the_job() -> None:
-    """Arguments of the job leave out defaults, and are empty without current-state tables."""
-    assert Followed(current_state=None).arguments() == []
-    assert Followed(current_state="s3a://x").arguments() == ["--current-state", "s3a://x"]
-    wanted = Followed(
-        current_state="lake.org",
-        deletions="flag",
-        new_entities="empty",
-        history=True,
-        row_changes="vectors",
+def test_the_job_gets_the_options_of_the_task() -> None:
+    """Arguments of the task are options of its job; None stands for a default."""
+    task = follow(cluster_by="event_date", partition_by="none", decimals=None, history=True)
+    landing = landing_options(task, "s3a://m.json")
+    assert landing == LandingOptions(
+        manifest_url="s3a://m.json",
+        table="s3a://lake/events",
+        table_format="delta",
+        partition_by="none",
+        cluster_by=("event_date",),
     )
-    assert wanted.arguments() == [
-        *("--current-state", "lake.org"),
-        *("--deletions", "flag"),
-        *("--new-entities", "empty"),
-        *("--row-changes", "vectors"),
-        "--history",
-    ]
+    assert apply_options(task, "s3a://m.json", settle=True) == ApplyOptions(
+        manifest_url="s3a://m.json",
+        current_state="s3a://lake/org",
+        table_format="delta",
+        history=True,
+        settle=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [
+        (SfEventsToSparkOperator, LandingOptions),
+        (SfEventsToSparkOperator, ApplyOptions),
+        (SfEventsResolveOperator, SnapshotOptions),
+        (SfEventsMaintainOperator, UpkeepOptions),
+    ],
+)
+def test_arguments_of_operators_have_the_defaults_of_the_options(
+    operator: type, kind: type[Options]
+) -> None:
+    """An argument of an operator has the default of the option of the same name, or None."""
+    arguments = inspect.signature(operator).parameters
+    shared = [one for one in fields(kind) if one.name in arguments]
+    assert len(shared) >= 4
+    for one in shared:
+        if one.default is not MISSING:
+            assert arguments[one.name].default in (one.default, None), one.name
 
 
 @pytest.mark.parametrize(
