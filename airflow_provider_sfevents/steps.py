@@ -4,8 +4,8 @@ Each is an event of Python's own auditing (`sys.audit`), which costs next to not
 To stop a process at a step, install a hook with `sys.addaudithook`, as the proof does
 (docs/proof.md).
 
-The steps are in the order of a batch's life. Spark's driver adds its own between `spark-next` and
-`spark-ended`, named by `spark.landing.landing_steps`.
+The steps are in the order of a batch's life; those of Spark's driver are between `spark-next` and
+`spark-ended`.
 """
 
 from __future__ import annotations
@@ -80,6 +80,61 @@ WAIT_STEPS = (ANCHOR_WRITTEN, HEARD, ANNOUNCED)
 
 PUBLISH_STEPS = (EVENTS_SENT, EVENTS_ANSWERED, LEDGER_NEXT, LEDGER_WRITTEN)
 """Steps of a task that publishes."""
+
+LANDING_BEGAN = (
+    "landing-began"  # the session is there, nothing was read; the subject is the manifest
+)
+LANDING_FOLDER = "landing-folder"  # the attempt's folder is made next
+# The subject is the table. Again for events that Spark cannot decode, and after duplicates.
+LANDING_WRITE = "landing-write"
+LANDING_COMPARE = "landing-compare"  # the written rows are compared next with those of the tables
+LANDING_CLEAR = "landing-clear"  # the subject is the folder of an attempt at an older form
+# The subject is the file's new path below the root, or the table of Delta or Iceberg that the next
+# commit is made to.
+LANDING_MOVE = "landing-move"
+LANDING_REMOVE = "landing-remove"  # rows of an earlier landing of the batch; the subject as before
+LANDING_LANDED = "landing-landed"  # the row of the ledger is written next
+LANDING_CLEAN = "landing-clean"
+RECEIPT_NEXT = "receipt-next"
+RECEIPT_WRITTEN = "receipt-written"
+
+LANDING_STEPS = (
+    LANDING_BEGAN,
+    LANDING_FOLDER,
+    LANDING_WRITE,
+    LANDING_COMPARE,
+    LANDING_CLEAR,
+    LANDING_MOVE,
+    LANDING_REMOVE,
+    LANDING_LANDED,
+    LANDING_CLEAN,
+    RECEIPT_NEXT,
+    RECEIPT_WRITTEN,
+)
+"""Steps of a landing in Spark; those in the middle may be reached several times."""
+
+# The subject is a name of `changes.tables.APPLY_ORDER`, and the table's own if it is another one.
+APPLY_COMMIT = "apply-commit"
+APPLY_COMMITTED = "apply-committed"
+
+UPKEEP_TOMBSTONES = "upkeep-tombstones"  # the subject is the root of the current-state tables
+UPKEEP_COMPACT = "upkeep-compact"  # the subject is the table, as of those that follow
+UPKEEP_DELETES = "upkeep-deletes"  # position deletes of Iceberg are rewritten next
+UPKEEP_MANIFESTS = "upkeep-manifests"  # of Iceberg
+UPKEEP_EXPIRE = "upkeep-expire"
+UPKEEP_REMOVE = "upkeep-remove"
+UPKEEP_DONE = "upkeep-done"
+
+DELTA_UPKEEP_STEPS = (UPKEEP_COMPACT, UPKEEP_REMOVE, UPKEEP_DONE)
+ICEBERG_UPKEEP_STEPS = (
+    UPKEEP_COMPACT,
+    UPKEEP_DELETES,
+    UPKEEP_MANIFESTS,
+    UPKEEP_EXPIRE,
+    UPKEEP_REMOVE,
+    UPKEEP_DONE,
+)
+"""Steps of upkeep of a table, each before a statement; a statement without work has no step."""
 
 
 def reached(name: str, about: str = "") -> None:

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 from benchmarks.landing import seconds, session, settings
+from tests.harness.step_hooks import on_steps
 from tests.spark.conftest import Staging
 from tests.spark.lakes import Tables, by_path
 
@@ -125,7 +126,7 @@ def maintain_now(tables: Tables) -> None:
     """Upkeep as if each replaced file were old already."""
 
     def step(name: str, _about: str) -> None:
-        if tables.table_format == "iceberg" and name == upkeep_steps.REMOVE:
+        if tables.table_format == "iceberg" and name == steps.UPKEEP_REMOVE:
             raise _EnoughError
 
     options = UpkeepOptions(
@@ -137,8 +138,8 @@ def maintain_now(tables: Tables) -> None:
     )
     # The second run expires the snapshots that the first one made, as a run of a later day does.
     for _ in range(2 if tables.table_format == "iceberg" else 1):
-        with suppress(_EnoughError):
-            maintain(tables.spark, options, step)
+        with suppress(_EnoughError), on_steps(step):
+            maintain(tables.spark, options)
 
 
 def footprint(tables: Tables, name: str) -> Footprint:

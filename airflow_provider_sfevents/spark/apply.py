@@ -54,7 +54,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         landing.table_format,
         landing.manifest_url,
-        lambda spark, step: land_and_apply(spark, landing, options, step),
+        lambda spark: land_and_apply(spark, landing, options),
     )
 
 

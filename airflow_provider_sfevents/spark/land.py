@@ -22,8 +22,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_job("Not landed", lambda: job_of(arguments))
 
 
-Job = tuple[str, str, "Callable[[SparkSession, Callable[[str, str], None]], object]"]
-"""The tables' format, what the job is about, and what it does, given a session and whom to tell its steps."""
+Job = tuple[str, str, "Callable[[SparkSession], object]"]
+"""The tables' format, the job's subject, and its work, given a session."""
 
 
 def run_job(failed: str, job: Callable[[], Job]) -> int:
@@ -39,7 +39,6 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
         from airflow_provider_sfevents import steps
         from airflow_provider_sfevents.exceptions import ConfigurationError
         from airflow_provider_sfevents.spark.failure import one_line
-        from airflow_provider_sfevents.spark.landing_steps import BEGAN
     except ModuleNotFoundError as missing:
         logger.error(  # noqa: TRY400 - one line is what a log wants of it
             "%s. Pass the package along with --py-files; airflow_provider_sfevents.submit.packaging makes it.",
@@ -52,10 +51,10 @@ def run_job(failed: str, job: Callable[[], Job]) -> int:
         logger.error("%s: %s", failed, mistake)  # noqa: TRY400 - as above
         return 1
     spark = _session(table_format)
-    steps.reached(BEGAN, about)
+    steps.reached(steps.LANDING_BEGAN, about)
     _say_it_once(spark)
     try:
-        act(spark, steps.reached)
+        act(spark)
     except Exception as error:
         said = one_line(error)
         logger.error("%s: %s", failed, said or error, exc_info=None if said else error)  # noqa: TRY400 - as above
@@ -81,7 +80,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         options.manifest_url,
-        lambda spark, step: land(spark, options, step),
+        lambda spark: land(spark, options),
     )
 
 

@@ -46,7 +46,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     )
     options = options_from(UpkeepOptions, vars(parser.parse_args(arguments)))
     about = " ".join(root for root, _ in options.roots())
-    return options.table_format, about, lambda spark, step: maintain(spark, options, step)
+    return options.table_format, about, lambda spark: maintain(spark, options)
 
 
 if __name__ == "__main__":

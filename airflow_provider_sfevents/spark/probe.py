@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.spark.land import run_job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
@@ -40,7 +40,7 @@ def _probing(arguments: Sequence[str] | None) -> Job:
     parser.add_argument("--answer", required=True, metavar="URL", help="where to write the answer")
     options = parser.parse_args(arguments)
 
-    def act(spark: SparkSession, _: Callable[[str, str], None]) -> None:
+    def act(spark: SparkSession) -> None:
         Files(spark).write_staged(options.answer, json.dumps(answer(spark, options.probe)))
 
     return "parquet", options.probe, act

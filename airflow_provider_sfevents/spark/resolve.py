@@ -48,7 +48,7 @@ def job_of(arguments: Sequence[str] | None) -> Job:
     return (
         options.table_format,
         f"{options.current_state} {options.entity}",
-        lambda spark, step: resolve_files(spark, options, step),
+        lambda spark: resolve_files(spark, options),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.source import admit
 from airflow_provider_sfevents.spark.current_state import state_tables
@@ -17,7 +18,6 @@ from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL, event_rows
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve_rows
-from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
 from airflow_provider_sfevents.spark.current_state.state_rows import (
     buried,
     fields_sql,
@@ -27,6 +27,7 @@ from airflow_provider_sfevents.spark.current_state.state_rows import (
     state_of,
 )
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
+from tests.harness.step_hooks import on_steps
 from tests.histories.lake import Key, Lake
 from tests.histories.org import PREFIXES
 from tests.histories.wire import GROWN
@@ -78,12 +79,10 @@ class SparkLake(Lake):
     ) -> bool:
         step = _dying(tables.APPLY_ORDER, writes)
         try:
-            with begun(
-                self.tables,
-                deletions=self.deletions,
-                new_entities=self.new_entities,
-                step=step,
-            ) as run:
+            with (
+                on_steps(step),
+                begun(self.tables, deletions=self.deletions, new_entities=self.new_entities) as run,
+            ):
                 admission = admit(progress_of(run.progress), batch)
                 if admission.kind == "again":
                     return True
@@ -115,7 +114,7 @@ class SparkLake(Lake):
         columns = f"record_id string, read_values struct<{fields_sql(layout)}>"
         given = [{"record_id": one, "read_values": values} for one, values in records.items()]
         try:
-            with begun(self.tables, deletions=self.deletions, step=step) as run:
+            with on_steps(step), begun(self.tables, deletions=self.deletions) as run:
                 rows = local_rows(self.tables.spark, given, columns)
                 resolve_rows(run, entity, rows, deleted_ids, read_at, layout, whole=whole)
         except Died:
@@ -162,7 +161,7 @@ def _dying(order: Sequence[str], writes: int | None) -> Callable[[str, str], Non
     def step(name: str, about: str) -> None:
         if (
             writes is not None
-            and name == COMMIT
+            and name == steps.APPLY_COMMIT
             and order.index(about.split(maxsplit=1)[0]) >= writes
         ):
             raise Died(about)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark import landing_steps
 from tests.proof.world import MANAGED, OWN, SPARK, STAND_IN, STORES
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ BEYOND = (steps.MANIFEST_NEXT, steps.MANIFEST_WRITTEN, *steps.CARRY_OVER_STEPS)
 LISTENING = (steps.CLAIMED, steps.DELIVERED, steps.PART_CLOSED, steps.HEARD)
 """Steps on the way of a wait that hears something."""
 
-REWRITES = frozenset({landing_steps.CLEAR, landing_steps.REMOVE})
+REWRITES = frozenset({steps.LANDING_CLEAR, steps.LANDING_REMOVE})
 """Steps on the way of a landing that finds an older form of its batch; only the real job takes them."""
 
 MANAGED_WORKER_STEPS = (
@@ -100,7 +99,7 @@ _STREAMING = (
     steps.SCHEMA_KEPT,
     steps.MANIFEST_NEXT,
 )
-_JOB_STEPS = tuple(step for step in landing_steps.SPARK_STEPS if step not in REWRITES)
+_JOB_STEPS = tuple(step for step in steps.LANDING_STEPS if step not in REWRITES)
 
 
 def crash_points() -> list[CrashPoint]:
@@ -217,18 +216,18 @@ def _stand_in_points() -> Iterator[CrashPoint]:
             yield CrashPoint(
                 step=step, victim=Victim.JOB, store=store, again=(row + column) % 2 == 0
             )
-    for step in (landing_steps.FOLDER, landing_steps.MOVE, landing_steps.RECEIPT_NEXT):
+    for step in (steps.LANDING_FOLDER, steps.LANDING_MOVE, steps.RECEIPT_NEXT):
         yield CrashPoint(step=step, victim=Victim.TWIN_AFTER)
         yield CrashPoint(step=step, victim=Victim.TWIN_BESIDE, again=True)
 
 
 def _spark_points() -> Iterator[CrashPoint]:
     """Each step of the job under the real spark-submit, and its twins. Mostly another try comes next, which is one Spark less."""
-    for step in landing_steps.SPARK_STEPS:
-        again = step != landing_steps.MOVE
+    for step in steps.LANDING_STEPS:
+        again = step != steps.LANDING_MOVE
         yield CrashPoint(step=step, victim=Victim.JOB, job=SPARK, again=again)
-    for step in (landing_steps.BEGAN, landing_steps.MOVE):
+    for step in (steps.LANDING_BEGAN, steps.LANDING_MOVE):
         yield CrashPoint(step=step, victim=Victim.JVM, job=SPARK, again=True)
-    for step in (landing_steps.WRITE, landing_steps.MOVE, landing_steps.RECEIPT_NEXT):
+    for step in (steps.LANDING_WRITE, steps.LANDING_MOVE, steps.RECEIPT_NEXT):
         yield CrashPoint(step=step, victim=Victim.TWIN_AFTER, job=SPARK, again=True)
-    yield CrashPoint(step=landing_steps.MOVE, victim=Victim.TWIN_BESIDE, job=SPARK, again=True)
+    yield CrashPoint(step=steps.LANDING_MOVE, victim=Victim.TWIN_BESIDE, job=SPARK, again=True)

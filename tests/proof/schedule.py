@@ -10,19 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark import landing_steps
 from tests.proof.points import FALLBACKS, LISTENING, REWRITES, Front
 from tests.proof.world import OWN, SPARK, STAND_IN, STORES
 
 STEPS = tuple(
-    step
-    for step in (*steps.WORKER_STEPS, *landing_steps.SPARK_STEPS)
-    if step not in FALLBACKS | REWRITES
+    step for step in (*steps.WORKER_STEPS, *steps.LANDING_STEPS) if step not in FALLBACKS | REWRITES
 )
 IN_MEMORY = tuple(f"{steps.DELIVERED}:{nth}" for nth in (1, 2, 3))
 """Where a kill costs something: the first, the second, the third delivery."""
 
-JOB_STEPS = tuple(step for step in landing_steps.SPARK_STEPS if step not in REWRITES)
+JOB_STEPS = tuple(step for step in steps.LANDING_STEPS if step not in REWRITES)
 
 NOBODY, TASK, SUPERVISOR, WORKER, JOB, EVERYTHING = (
     "nobody",

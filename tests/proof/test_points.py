@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark import landing_steps
 from tests.proof.points import (
     BEGINNINGS,
     BEYOND,
@@ -92,7 +91,7 @@ def test_every_step_of_the_real_job_is_killed() -> None:
         for point in crash_points()
         if point.job == SPARK and point.victim is Victim.JOB
     }
-    assert killed == set(landing_steps.SPARK_STEPS)
+    assert killed == set(steps.LANDING_STEPS)
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -103,7 +102,7 @@ def test_every_step_of_the_job_is_killed_in_every_store(store: str) -> None:
         for point in crash_points()
         if (point.store, point.job, point.victim) == (store, STAND_IN, Victim.JOB)
     }
-    assert killed == set(landing_steps.SPARK_STEPS) - REWRITES
+    assert killed == set(steps.LANDING_STEPS) - REWRITES
 
 
 def test_every_victim_dies() -> None:

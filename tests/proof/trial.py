@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark import landing_steps
 from tests.harness.supervised import parent_of
 from tests.proof import invariants
 from tests.proof.fronts import Wait
@@ -115,7 +114,7 @@ def _prepare(point: CrashPoint, world: World, trial: Trial) -> dict[str, str]:
 
 def _land_in_another_form(world: World, trial: Trial) -> None:
     """Two staged files, landed as two, by a release whose splits were smaller; then the batch is released, so that it comes again as one."""
-    for stop_at, count in ((steps.MANIFEST_NEXT, 4), (landing_steps.LANDED, 4)):
+    for stop_at, count in ((steps.MANIFEST_NEXT, 4), (steps.LANDING_LANDED, 4)):
         world.publish(count)
         attempt = world.start(stop_at=stop_at)
         held = attempt.wait_stopped()

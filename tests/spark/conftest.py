@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
+    from tests.harness.step_hooks import OnStep
 
 EPOCH = "0f3c"
 BATCH_ID = "0f3c-1"
@@ -340,7 +340,7 @@ class Lake:
         return [row[0] for row in self.rows(table, "batch_ordinal")]
 
 
-def at(step: str, act: Callable[[], object], times: int = 1) -> Step:
+def at(step: str, act: Callable[[], object], times: int = 1) -> OnStep:
     """Act before the n-th step of this kind."""
     taken: list[str] = []
 

@@ -6,19 +6,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_sfevents.spark import landing_steps, read_ledger, read_table
+from airflow_provider_sfevents.spark import read_ledger, read_table
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.ledger import LedgerRow
 from airflow_provider_sfevents.spark.tables.opening import open_dialect
+from tests.harness.step_hooks import no_step, on_steps
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.staging.manifest import Receipt
+    from tests.harness.step_hooks import OnStep
+
+
+def land_watched(spark: Any, options: LandingOptions, on_step: OnStep) -> Receipt:
+    """Land a batch, and call a function at each step of the landing."""
+    with on_steps(on_step):
+        return land(spark, options)
 
 
 @dataclass
@@ -33,13 +40,13 @@ class Tables:
     table_format: str
     folder: Path
 
-    def order(self, manifest: str, **more: Any) -> LandingOptions:
+    def options(self, manifest: str, **more: Any) -> LandingOptions:
         return LandingOptions(
             manifest_url=manifest, table=self.table, table_format=self.table_format, **more
         )
 
-    def land(self, manifest: str, step: Step = landing_steps.no_step, **more: Any) -> Receipt:
-        return land(self.spark, self.order(manifest, **more), step)
+    def land(self, manifest: str, step: OnStep = no_step, **more: Any) -> Receipt:
+        return land_watched(self.spark, self.options(manifest, **more), step)
 
     def rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
         found = read_table(self.spark, self.table, name, table_format=self.table_format)

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.current_state import ApplyOptions, land_and_apply
 from airflow_provider_sfevents.spark.current_state.apply_batch import settle
 from airflow_provider_sfevents.spark.current_state.frames import collected
-from airflow_provider_sfevents.spark.current_state.state_commits import COMMITTED
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.staging.manifest import Manifest
+from tests.harness.step_hooks import no_step, on_steps
 from tests.spark.conftest import FIRST_DAY_MS, SCHEMAS, Staging
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.harness.step_hooks import OnStep
 
 A = "001000000000001AAA"
 B = "001000000000002AAA"
@@ -170,7 +170,7 @@ class CurrentState:
         self.end = str(said["end"])
         return self.staging.write(events, **said)
 
-    def apply(self, manifest: str, step: Step = no_step, **options: Any) -> dict[str, int]:
+    def apply(self, manifest: str, step: OnStep = no_step, **options: Any) -> dict[str, int]:
         order = ApplyOptions(
             manifest_url=manifest,
             current_state=self.root,
@@ -179,11 +179,13 @@ class CurrentState:
         )
         if order.settle:
             parsed = Manifest.from_json(Path(manifest).read_text(), manifest)
-            return settle(self.spark, order, parsed, step)
+            with on_steps(step):
+                return settle(self.spark, order, parsed)
         landing = LandingOptions(
             manifest_url=manifest, table=self.log, table_format=self.table_format
         )
-        return dict(land_and_apply(self.spark, landing, order, step).applied or {})
+        with on_steps(step):
+            return dict(land_and_apply(self.spark, landing, order).applied or {})
 
     @property
     def log(self) -> str:
@@ -203,11 +205,11 @@ class Killed(Exception):  # noqa: N818 - what happened
     """The job ends here."""
 
 
-def killing(table: str) -> Step:
+def killing(table: str) -> OnStep:
     """What kills a job right after its commit of a table (`tables.APPLY_ORDER`)."""
 
     def step(name: str, about: str) -> None:
-        if name == COMMITTED and about.split(maxsplit=1)[0] == table:
+        if name == steps.APPLY_COMMITTED and about.split(maxsplit=1)[0] == table:
             raise Killed(about)
 
     return step

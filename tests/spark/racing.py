@@ -14,19 +14,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables import delta
 from airflow_provider_sfevents.submit.java import find_java
 from airflow_provider_sfevents.submit.preflight import quick_start
 from tests.harness.jars import Jars
+from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.harness.step_hooks import OnStep
 
 logger = logging.getLogger(__name__)
 
@@ -52,12 +52,12 @@ def session() -> SparkSession:
     return SparkSession.builder.master("local[1]").config(map=conf).getOrCreate()
 
 
-def together(folder: Path, mine: str, other: str) -> Step:
+def together(folder: Path, mine: str, other: str) -> OnStep:
     """Before the first commit: wait until the other one is about to commit, too."""
     met: list[str] = []
 
     def step(name: str, about: str) -> None:
-        if name == landing_steps.MOVE and about not in met:
+        if name == steps.LANDING_MOVE and about not in met:
             met.append(about)
             (folder / f"{about}-{mine}").touch()
             until = time.monotonic() + _LONGEST_WAIT
@@ -80,7 +80,7 @@ def race(spark: SparkSession, jobs: Path, mine: str, other: str) -> None:
         step = together(folder, mine, other)
         for tried in range(_TRIES):
             try:
-                land(spark, order, step)
+                land_watched(spark, order, step)
             except StagingError as error:
                 # A commit was lost: the count has shown it, and the task is run again, as Airflow would.
                 logger.warning("Once more: %s", error)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES, open_state
 from tests.harness.jars import or_skip
 from tests.spark.conftest import SCHEMAS
@@ -125,7 +125,7 @@ def test_killed_between_landing_and_applying_the_next_job_comes_to_the_same_end(
     batch = state.stage(event(staging, 1, "CREATE", A, Industry="Mining"))
 
     def killed(name: str, _about: str) -> None:
-        if name == COMMIT:
+        if name == steps.APPLY_COMMIT:
             raise Killed
 
     with pytest.raises(Killed):

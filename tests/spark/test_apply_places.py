@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_sfevents.spark import apply
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.spark.lakes import Tables, by_name
@@ -30,7 +29,7 @@ def applied(log: Tables, records: Tables, manifest: str, *more: str) -> dict[str
     where = ["--table", log.table, "--current-state", records.table, "--format", log.table_format]
     how = ["--new-entities", "empty", "--history"]
     *_, act = apply.job_of(["--manifest", manifest, *where, *how, *more])
-    act(log.spark, no_step)
+    act(log.spark)
     receipt = Path(manifest).with_name(layout.RECEIPT)
     return dict(Receipt.from_json(receipt.read_text(), str(receipt)).applied or {})
 

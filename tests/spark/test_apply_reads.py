@@ -9,7 +9,6 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark import resolve
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from tests.harness.jars import Jars, or_skip
 from tests.spark.conftest import SCHEMAS, Staging
 from tests.spark.orgs import A, B, CurrentState, event
@@ -32,7 +31,7 @@ def resolved(state: CurrentState, entity: str, records: Path, read_at: str, *mor
     form = "csv" if records.is_dir() else "json"
     read = ["--records", str(records), "--records-format", form, "--read-at", read_at]
     *_, act = resolve.job_of([*where, *read, *more])
-    return act(state.spark, no_step)
+    return act(state.spark)
 
 
 def test_tables_are_seeded_by_bulk_and_by_rest(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import PositionConflict
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.order import Order
@@ -17,9 +18,8 @@ from airflow_provider_sfevents.spark.current_state.apply_run import begun
 from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.event_rows import EVENTS_SQL, event_rows
 from airflow_provider_sfevents.spark.current_state.frames import collected, local_rows
-from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
-from airflow_provider_sfevents.spark.landing_steps import no_step
+from tests.harness.step_hooks import no_step, on_steps
 from tests.histories.delivery import SOURCE
 from tests.unit.changes.building import LAYOUT, A, B, change, second
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.spark.changes.event import Change
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
-    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.harness.step_hooks import OnStep
 
 pytestmark = [
     pytest.mark.spark,
@@ -73,8 +73,11 @@ class Records:
         self.applied.append((batch, told))
         return batch, told
 
-    def apply(self, batch: Batch, events: list[Change], step: Step = no_step) -> None:
-        with begun(self.tables, new_entities="empty", history=True, step=step) as run:
+    def apply(self, batch: Batch, events: list[Change], step: OnStep = no_step) -> None:
+        with (
+            on_steps(step),
+            begun(self.tables, new_entities="empty", history=True) as run,
+        ):
             admission = admit(progress_of(run.progress), batch)
             rows = local_rows(self.tables.spark, event_rows(events).to_pylist(), EVENTS_SQL)
             arrived = Arrived(self.tables, [lambda _: rows], len(events), f"{run.folder}/arrived")
@@ -114,7 +117,11 @@ def test_a_stale_run_changes_nothing_by_any_statement(
     for name in tables.APPLY_ORDER:
 
         def stall(step: str, about: str, name: str = name) -> None:
-            if step == COMMIT and about.split(maxsplit=1)[0] == name and name not in before:
+            if (
+                step == steps.APPLY_COMMIT
+                and about.split(maxsplit=1)[0] == name
+                and name not in before
+            ):
                 with begun(records.tables) as other:
                     other.take()
                 before[name] = records.everything()

@@ -8,20 +8,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLanded
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.hadoop_files import Files
-from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.spark.tables.foreign_files import ForeignFiles
 from airflow_provider_sfevents.spark.tables.interface import Attempt
+from tests.harness.step_hooks import no_step
 from tests.spark.conftest import at
+from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.staging.manifest import Receipt
+    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -39,8 +40,8 @@ class Killed(BaseException):
     """Not an Exception: a process that is killed does not clean up."""
 
 
-def land_in(spark: Any, lake: Lake, manifest: str, step: Step = landing_steps.no_step) -> Receipt:
-    return land(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)), step)
+def land_in(spark: Any, lake: Lake, manifest: str, step: OnStep = no_step) -> Receipt:
+    return land_watched(spark, LandingOptions(manifest_url=manifest, table=str(lake.root)), step)
 
 
 def batches(staging: Staging) -> list[str]:
@@ -103,12 +104,12 @@ def test_killed_before_the_other_programs_file_is_replaced_the_next_landing_does
     """Also where the killed one was the batch's first landing, and its files were put together."""
     first, second, _ = batches(staging)
     with pytest.raises(Killed):
-        land_in(spark, lake, first, at(landing_steps.LANDED, _kill))
+        land_in(spark, lake, first, at(steps.LANDING_LANDED, _kill))
     land_in(spark, lake, second)
     compact(lake)
 
     with pytest.raises(Killed):
-        land_in(spark, lake, first, at(landing_steps.REMOVE, _kill))
+        land_in(spark, lake, first, at(steps.LANDING_REMOVE, _kill))
     assert len(rows(lake)) == 6
     land_in(spark, lake, first)
 
@@ -166,7 +167,6 @@ def test_where_a_store_cannot_replace_a_file_in_one_step_the_landing_is_refused(
         dates=landed.dates,
         is_new=False,
         schemas={},
-        step=landing_steps.no_step,
         fence=lambda: None,
     )
     foreign = ForeignFiles(spark, Files(spark), str(lake.root), can_replace=False)

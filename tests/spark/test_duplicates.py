@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.landing.land_batch import land
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
+from tests.harness.step_hooks import no_step
+from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Lake, Staging
 
     Land = Callable[..., Receipt]
@@ -34,8 +35,8 @@ LATER = "1a2b"
 
 @pytest.fixture
 def land_in(spark: Any, lake: Lake) -> Land:
-    def land_manifest(manifest: str, step: Step = landing_steps.no_step, **more: Any) -> Receipt:
-        return land(
+    def land_manifest(manifest: str, step: OnStep = no_step, **more: Any) -> Receipt:
+        return land_watched(
             spark, LandingOptions(manifest_url=manifest, table=str(lake.root), **more), step
         )
 
@@ -208,7 +209,7 @@ def test_what_lands_while_it_is_compared_is_compared_with_too(
     compared: list[str] = []
 
     def overtaken(name: str, about: str) -> None:
-        if name == landing_steps.WRITE and not compared:
+        if name == steps.LANDING_WRITE and not compared:
             compared.append(about)
             land_in(other)
 
@@ -230,12 +231,12 @@ def test_files_that_come_between_comparison_and_publishing_are_noticed(
 
     def overtaken(name: str, _about: str) -> None:
         taken.append(name)
-        if taken.count(landing_steps.WRITE) == 2 and name == landing_steps.WRITE:
+        if taken.count(steps.LANDING_WRITE) == 2 and name == steps.LANDING_WRITE:
             land_in(other)
 
     receipt = land_in(late, overtaken)
 
-    assert taken.count(landing_steps.COMPARE) == 2
+    assert taken.count(steps.LANDING_COMPARE) == 2
     assert receipt.duplicates == 2
     assert ids(lake) == [("a", "0f3c-1"), ("c", "0f3c-2"), ("b", f"{LATER}-1")]
 
@@ -245,7 +246,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("step", landing_steps.SPARK_STEPS[1:])
+@pytest.mark.parametrize("step", steps.LANDING_STEPS[1:])
 def test_killed_at_any_step_a_batch_with_duplicates_is_made_whole(
     staging: Staging, lake: Lake, land_in: Land, step: str
 ) -> None:
@@ -257,7 +258,7 @@ def test_killed_at_any_step_a_batch_with_duplicates_is_made_whole(
         if name == step:
             raise Killed
 
-    if step in {landing_steps.CLEAR, landing_steps.REMOVE}:
+    if step in {steps.LANDING_CLEAR, steps.LANDING_REMOVE}:
         land_in(again, kill)  # nothing to clear and to remove
     else:
         with pytest.raises(Killed):

@@ -166,7 +166,7 @@ def of_records(tables: Tables, staging: Staging) -> list[str]:
         table_format=tables.table_format,
         history=True,
     )
-    land_and_apply(tables.spark, tables.order(manifest), order)
+    land_and_apply(tables.spark, tables.options(manifest), order)
     text = [(one, at.isoformat(), str(day)) for one, (at, day) in zip((A, B), BOTH, strict=True)]
     read = tables.spark.createDataFrame(text, "Id string, At__c string, Day__c string")
     resolve(tables.spark, root, tables.table_format, "Account", read, read_at=READ_AT, history=True)

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLanded
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.landing import writing
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Receipt
 from tests.spark.conftest import at
+from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -239,7 +240,7 @@ def test_a_batch_is_planned_anew_when_another_records_columns_meanwhile(
     second = staging.write([number], sequence=2)
     order = LandingOptions(manifest_url=first, table=str(lake.root))
 
-    land(spark, order, at(landing_steps.COMPARE, lambda: land_in(spark, lake, second)))
+    land_watched(spark, order, at(steps.LANDING_COMPARE, lambda: land_in(spark, lake, second)))
 
     types = sorted((lake.root / "_types/Order__e").iterdir())
     columns = [json.loads(path.read_text())["columns"] for path in types]

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLanded
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 from tests.spark.conftest import Staging, at
+from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake
@@ -114,14 +115,14 @@ def test_the_form_that_has_landed_stays(
 ) -> None:
     """The other one changes nothing, takes no step, and its receipt has the end and the counts of what has landed."""
     landed, other = (forms.older, forms.newer) if first == "older" else (forms.newer, forms.older)
-    steps: list[str] = []
+    taken: list[str] = []
     assert_says(land(spark, landed), landed)
     before = lake.contents()
 
-    receipt = land(spark, other, lambda name, _about: steps.append(name))
+    receipt = land_watched(spark, other, lambda name, _about: taken.append(name))
 
     assert lake.contents() == before
-    assert steps == [landing_steps.RECEIPT_NEXT, landing_steps.RECEIPT_WRITTEN]
+    assert taken == [steps.RECEIPT_NEXT, steps.RECEIPT_WRITTEN]
     assert receipt_beside(other) == receipt
     assert_says(receipt, landed)
 
@@ -132,13 +133,13 @@ def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
     """A cleared run replaces its own files; what a killed job at a newer form left behind does not stop it."""
 
     def step(name: str, _about: str) -> None:
-        if name == landing_steps.FOLDER:
+        if name == steps.LANDING_FOLDER:
             land(spark, forms.older)
-        if name == landing_steps.WRITE:
+        if name == steps.LANDING_WRITE:
             raise Killed
 
     with pytest.raises(Killed):
-        land(spark, forms.newer, step)
+        land_watched(spark, forms.newer, step)
 
     assert_says(land(spark, forms.older), forms.older)
 
@@ -148,18 +149,18 @@ def test_a_form_that_has_landed_lands_again_while_another_one_comes_and_goes(
 @pytest.mark.parametrize(
     ("step", "times"),
     [
-        (landing_steps.WRITE, 1),
-        (landing_steps.MOVE, 3),
-        pytest.param(landing_steps.COMPARE, 1, marks=pytest.mark.full),
-        pytest.param(landing_steps.MOVE, 1, marks=pytest.mark.full),
-        pytest.param(landing_steps.LANDED, 1, marks=pytest.mark.full),
+        (steps.LANDING_WRITE, 1),
+        (steps.LANDING_MOVE, 3),
+        pytest.param(steps.LANDING_COMPARE, 1, marks=pytest.mark.full),
+        pytest.param(steps.LANDING_MOVE, 1, marks=pytest.mark.full),
+        pytest.param(steps.LANDING_LANDED, 1, marks=pytest.mark.full),
     ],
 )
 def test_an_older_form_is_overtaken_at_any_step(
     spark: Any, forms: Forms, lake: Lake, step: str, times: int
 ) -> None:
     """The newer one lands in between, whole; the older one then changes nothing more, and says what has landed."""
-    receipt = land(spark, forms.older, at(step, lambda: land(spark, forms.newer), times))
+    receipt = land_watched(spark, forms.older, at(step, lambda: land(spark, forms.newer), times))
 
     assert_newer(lake)
     assert receipt_beside(forms.older) == receipt
@@ -167,16 +168,16 @@ def test_an_older_form_is_overtaken_at_any_step(
 
 
 @pytest.mark.parametrize(
-    "step", [landing_steps.FOLDER, pytest.param(landing_steps.CLEAN, marks=pytest.mark.full)]
+    "step", [steps.LANDING_FOLDER, pytest.param(steps.LANDING_CLEAN, marks=pytest.mark.full)]
 )
 def test_a_newer_form_comes_while_the_older_is_about_to_be_done(
     spark: Any, forms: Forms, lake: Lake, step: str
 ) -> None:
     """Begun before the older one landed, or after: either way it finds it landed, and gives way."""
-    if step == landing_steps.FOLDER:
-        receipt = land(spark, forms.newer, at(step, lambda: land(spark, forms.older)))
+    if step == steps.LANDING_FOLDER:
+        receipt = land_watched(spark, forms.newer, at(step, lambda: land(spark, forms.older)))
     else:
-        land(spark, forms.older, at(step, lambda: land(spark, forms.newer)))
+        land_watched(spark, forms.older, at(step, lambda: land(spark, forms.newer)))
         receipt = receipt_beside(forms.newer)
 
     assert_older(lake)
@@ -187,9 +188,9 @@ def test_a_newer_form_comes_while_the_older_is_about_to_be_done(
 @pytest.mark.parametrize(
     "step",
     [
-        landing_steps.MOVE,
-        pytest.param(landing_steps.CLEAR, marks=pytest.mark.full),
-        pytest.param(landing_steps.LANDED, marks=pytest.mark.full),
+        steps.LANDING_MOVE,
+        pytest.param(steps.LANDING_CLEAR, marks=pytest.mark.full),
+        pytest.param(steps.LANDING_LANDED, marks=pytest.mark.full),
     ],
 )
 def test_an_older_form_wakes_up_while_the_newer_one_is_published(
@@ -204,9 +205,9 @@ def test_an_older_form_wakes_up_while_the_newer_one_is_published(
             with pytest.raises(NotLanded, match="is being landed from a newer one"):
                 land(spark, forms.older)
 
-        land(spark, forms.newer, at(step, wake))
+        land_watched(spark, forms.newer, at(step, wake))
 
-    receipt = land(spark, forms.older, at(landing_steps.MOVE, publish_newer, times=2))
+    receipt = land_watched(spark, forms.older, at(steps.LANDING_MOVE, publish_newer, times=2))
 
     assert woken == [step]
     assert_newer(lake)
@@ -218,7 +219,7 @@ def test_an_older_form_cannot_land_between_two_tries_of_the_newer(
 ) -> None:
     """The folder of the killed try tells it that there is a newer form."""
     with pytest.raises(Killed):
-        land(spark, forms.newer, at(landing_steps.MOVE, kill, times=2))
+        land_watched(spark, forms.newer, at(steps.LANDING_MOVE, kill, times=2))
     with pytest.raises(NotLanded, match="is being landed from a newer one"):
         land(spark, forms.older)
 
@@ -230,10 +231,10 @@ def test_an_older_form_cannot_land_between_two_tries_of_the_newer(
 @pytest.mark.parametrize(
     "step",
     [
-        landing_steps.REMOVE,
-        pytest.param(landing_steps.CLEAR, marks=pytest.mark.full),
-        pytest.param(landing_steps.LANDED, marks=pytest.mark.full),
-        pytest.param(landing_steps.CLEAN, marks=pytest.mark.full),
+        steps.LANDING_REMOVE,
+        pytest.param(steps.LANDING_CLEAR, marks=pytest.mark.full),
+        pytest.param(steps.LANDING_LANDED, marks=pytest.mark.full),
+        pytest.param(steps.LANDING_CLEAN, marks=pytest.mark.full),
     ],
 )
 def test_the_newer_form_is_killed_over_what_a_killed_older_one_left(
@@ -241,9 +242,9 @@ def test_the_newer_form_is_killed_over_what_a_killed_older_one_left(
 ) -> None:
     """The next try makes it whole, and nothing of either is left."""
     with pytest.raises(Killed):
-        land(spark, forms.older, at(landing_steps.MOVE, kill, times=3))
+        land_watched(spark, forms.older, at(steps.LANDING_MOVE, kill, times=3))
     with pytest.raises(Killed):
-        land(spark, forms.newer, at(step, kill))
+        land_watched(spark, forms.newer, at(step, kill))
 
     land(spark, forms.newer)
 
@@ -263,7 +264,7 @@ def test_what_an_older_form_left_that_gave_way_in_the_middle_goes(
             assert go.wait(120)
 
         try:
-            land(spark, forms.older, at(landing_steps.LANDED, wait))
+            land_watched(spark, forms.older, at(steps.LANDING_LANDED, wait))
         except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
             failures.append(failure)
 
@@ -275,7 +276,7 @@ def test_what_an_older_form_left_that_gave_way_in_the_middle_goes(
         go.set()
         thread.join(120)
 
-    land(spark, forms.newer, at(landing_steps.WRITE, let_it_see))
+    land_watched(spark, forms.newer, at(steps.LANDING_WRITE, let_it_see))
 
     assert ["being landed from a newer one" in str(failure) for failure in failures] == [True]
     assert_newer(lake)
@@ -288,10 +289,10 @@ def test_what_a_failed_landing_left_goes_when_another_form_lands(
 ) -> None:
     """It failed after its second move and removed its folder; so may the first try of the next form."""
     with pytest.raises(OSError, match="no space left"):
-        land(spark, forms.older, at(landing_steps.MOVE, fail, times=3))
+        land_watched(spark, forms.older, at(steps.LANDING_MOVE, fail, times=3))
     if again:
         with pytest.raises(OSError, match="no space left"):
-            land(spark, forms.newer, at(landing_steps.MOVE, fail))
+            land_watched(spark, forms.newer, at(steps.LANDING_MOVE, fail))
 
     land(spark, forms.newer)
 
@@ -307,7 +308,7 @@ def test_the_remedy_for_a_newer_form_that_is_lost_leaves_nothing_of_it(
     events = [other.order(0), other.order(1, day=1), other.order(2, day=2)]
     lost = LandingOptions(manifest_url=other.write(events, created_at=NEWER), table=str(lake.root))
     with pytest.raises(Killed):
-        land(spark, lost, at(landing_steps.LANDED, kill))
+        land_watched(spark, lost, at(steps.LANDING_LANDED, kill))
     with pytest.raises(NotLanded) as said:
         land(spark, forms.older)
     found = re.search(r"delete (.*) and run the task again", str(said.value))
@@ -325,12 +326,12 @@ def test_a_landing_that_fails_gives_way_to_another_form_that_landed_meanwhile(
     """Whatever it failed of: it could not have landed any more."""
 
     def step(name: str, _about: str) -> None:
-        if name == landing_steps.FOLDER:
+        if name == steps.LANDING_FOLDER:
             land(spark, forms.older)
-        if name == landing_steps.COMPARE:
+        if name == steps.LANDING_COMPARE:
             raise OSError("no space left")
 
-    receipt = land(spark, forms.newer, step)
+    receipt = land_watched(spark, forms.newer, step)
 
     assert_older(lake)
     assert_says(receipt, forms.older)

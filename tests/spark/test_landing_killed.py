@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark import landing_steps, read_table
+from airflow_provider_sfevents import steps
+from airflow_provider_sfevents.spark import read_table
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
+from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
-    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Lake, Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -62,7 +64,7 @@ def order(manifest: str, lake: Lake) -> LandingOptions:
     return LandingOptions(manifest_url=manifest, table=str(lake.root))
 
 
-def kill_at(step_name: str) -> Step:
+def kill_at(step_name: str) -> OnStep:
     def step(name: str, about: str) -> None:
         if f"{name} {about}" == step_name:
             raise Killed
@@ -85,11 +87,11 @@ def test_the_steps_are_these(spark: Any, order: LandingOptions) -> None:
     """The list below is complete: a step that is added has to be killed, too."""
     taken: list[str] = []
 
-    land(spark, order, lambda name, about: taken.append(f"{name} {about}"))
+    land_watched(spark, order, lambda name, about: taken.append(f"{name} {about}"))
 
     assert taken == STEPS
-    elsewhere = {landing_steps.BEGAN, landing_steps.CLEAR, landing_steps.REMOVE}
-    assert {step.split()[0] for step in STEPS} | elsewhere == set(landing_steps.SPARK_STEPS)
+    elsewhere = {steps.LANDING_BEGAN, steps.LANDING_CLEAR, steps.LANDING_REMOVE}
+    assert {step.split()[0] for step in STEPS} | elsewhere == set(steps.LANDING_STEPS)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_killed_at_any_step_the_next_landing_makes_it_whole(
 ) -> None:
     """Every row once, no receipt too early, nothing of the killed attempt left."""
     with pytest.raises(Killed):
-        land(spark, order, kill_at(name))
+        land_watched(spark, order, kill_at(name))
     assert (staging.batch / layout.RECEIPT).exists() == (name == STEPS[-1])
 
     land(spark, order)
@@ -127,7 +129,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
         ),
     )
     with pytest.raises(Killed):
-        land(spark, order, kill_at("landing-landed 0f3c-1"))
+        land_watched(spark, order, kill_at("landing-landed 0f3c-1"))
 
     everything = read_table(spark, str(lake.root), "Order__e")
     landed = read_table(spark, str(lake.root), "Order__e", landed_only=True)
@@ -156,7 +158,7 @@ def test_a_killed_landing_over_an_older_form_of_the_batch(
     assert (staging.batch / layout.MANIFEST).read_text() == text
     stale = "Alert__e/event_date=1970-01-01/0f3c-1-00002.parquet"
     with pytest.raises(Killed):
-        land(spark, order, kill_at(f"landing-remove {stale}"))
+        land_watched(spark, order, kill_at(f"landing-remove {stale}"))
 
     land(spark, order)
 
@@ -175,7 +177,7 @@ def test_a_twin_that_lands_the_whole_batch_in_between(
         if f"{taken} {about}" == name:
             land(spark, order)
 
-    receipt = land(spark, order, overtaken)
+    receipt = land_watched(spark, order, overtaken)
 
     assert_whole(lake)
     assert (receipt.events, receipt.quarantined) == (4, 1)
@@ -192,12 +194,12 @@ def test_twins_at_the_same_time(spark: Any, order: LandingOptions, lake: Lake) -
 
         def step(name: str, _about: str) -> None:
             nonlocal waited
-            if name == landing_steps.MOVE and not waited:
+            if name == steps.LANDING_MOVE and not waited:
                 waited = True
                 both_written.wait()
 
         try:
-            land(spark, order, step)
+            land_watched(spark, order, step)
         except BaseException as failure:  # noqa: BLE001 - shown by the test's own thread
             failures.append(failure)
             both_written.abort()
@@ -218,11 +220,11 @@ def test_a_failed_landing_leaves_nothing_behind(
     """An error, unlike a kill, removes what the attempt wrote and is raised as it is."""
 
     def fail(name: str, _about: str) -> None:
-        if name == landing_steps.MOVE:
+        if name == steps.LANDING_MOVE:
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        land(spark, order, fail)
+        land_watched(spark, order, fail)
 
     assert lake.files() == []
 
@@ -234,11 +236,11 @@ def test_giving_way_is_only_for_a_landing_that_happened_meanwhile(
     land(spark, order)
 
     def fail(name: str, _about: str) -> None:
-        if name == landing_steps.LANDED:
+        if name == steps.LANDING_LANDED:
             raise OSError("no space left")
 
     with pytest.raises(OSError, match="no space left"):
-        land(spark, order, fail)
+        land_watched(spark, order, fail)
 
     assert_whole(lake)
 
@@ -249,9 +251,9 @@ def test_a_batch_swept_meanwhile_gets_no_receipt(
     """A late twin does not bring a folder back to life that has been cleared away."""
 
     def sweep(name: str, _about: str) -> None:
-        if name == landing_steps.RECEIPT_NEXT:
+        if name == steps.RECEIPT_NEXT:
             (staging.batch / layout.MANIFEST).unlink()
 
-    land(spark, order, sweep)
+    land_watched(spark, order, sweep)
 
     assert not (staging.batch / layout.RECEIPT).exists()

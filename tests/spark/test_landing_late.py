@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
 from airflow_provider_sfevents.staging import layout
 from tests.spark.conftest import at
+from tests.spark.lakes import land_watched
 
 if TYPE_CHECKING:
     from tests.spark.conftest import Lake, Staging
@@ -54,7 +55,7 @@ def test_a_twin_that_wakes_up_late_changes_nothing(
             shutil.rmtree(batch)
         after.update(lake.contents())
 
-    land(spark, order, at(landing_steps.MOVE, meanwhile))
+    land_watched(spark, order, at(steps.LANDING_MOVE, meanwhile))
 
     assert tables_of(lake.contents()) == tables_of(after)
     assert len(lake.rows("Order__e", "event_id")) == (3 if moment == "later batches" else 2)
@@ -90,7 +91,7 @@ def test_a_batch_whose_manifest_changes_while_it_is_written_does_not_land(
             staging.write([staging.order(0)], created_at=NEWER)
 
     with pytest.raises(StagingError, match="was removed while" if gone else "was staged anew"):
-        land(spark, order, at(landing_steps.COMPARE, change))
+        land_watched(spark, order, at(steps.LANDING_COMPARE, change))
 
     assert lake.files() == []
     assert not (staging.batch / layout.RECEIPT).exists()
@@ -106,6 +107,6 @@ def test_a_batch_staged_anew_gets_no_receipt_of_its_earlier_form(
         staging.write([staging.order(0)], created_at=NEWER)
 
     with pytest.raises(StagingError, match="was staged anew"):
-        land(spark, order, at(landing_steps.RECEIPT_NEXT, change))
+        land_watched(spark, order, at(steps.RECEIPT_NEXT, change))
 
     assert not (staging.batch / layout.RECEIPT).exists()

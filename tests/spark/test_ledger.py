@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark import landing_steps
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.tables import ledger
 from airflow_provider_sfevents.spark.tables.conflicts import is_conflict
@@ -108,7 +108,7 @@ def test_two_forms_that_say_at_once_that_they_have_landed(tables: Tables) -> Non
     assert row.attempt in said
 
 
-@pytest.mark.parametrize("step", [landing_steps.LANDED, landing_steps.CLEAN])
+@pytest.mark.parametrize("step", [steps.LANDING_LANDED, steps.LANDING_CLEAN])
 def test_a_landing_killed_around_its_row_is_completed_by_the_next(
     tables: Tables, staging: Staging, step: str
 ) -> None:
@@ -122,7 +122,7 @@ def test_a_landing_killed_around_its_row_is_completed_by_the_next(
 
     row = tables.landed()["0f3c-1"]
     assert ([*before], row.revision) == (
-        ([], 1) if step == landing_steps.LANDED else (["0f3c-1"], 2)
+        ([], 1) if step == steps.LANDING_LANDED else (["0f3c-1"], 2)
     )
     assert {one.name: (one.rows, one.dates) for one in row.tables} == {
         "Order__e": (2, ("2026-11-01", "2026-11-02")),

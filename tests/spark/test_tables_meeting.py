@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import NotLanded
-from airflow_provider_sfevents.spark import landing_steps, read_table
+from airflow_provider_sfevents.spark import read_table
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest
 from tests.spark.conftest import Staging, at
@@ -47,7 +48,7 @@ def test_killed_between_two_tables_the_next_landing_makes_it_whole(
     manifest = staging.write([staging.order(0), alert, ("order", b"")])
 
     def killed(name: str, about: str) -> None:
-        if (name, about) == (landing_steps.MOVE, table):
+        if (name, about) == (steps.LANDING_MOVE, table):
             raise Killed
 
     with pytest.raises(Killed):
@@ -69,7 +70,7 @@ def test_readers_of_landed_batches_see_no_part_of_a_killed_one(
     tables.land(staging.write([staging.order(9)], sequence=2))
     manifest = staging.write([staging.order(0), staging.order(1)])
     with pytest.raises(Killed):
-        tables.land(manifest, at(landing_steps.LANDED, kill))
+        tables.land(manifest, at(steps.LANDING_LANDED, kill))
 
     landed = read_table(
         tables.spark,
@@ -96,7 +97,7 @@ def test_twins_that_commit_at_the_same_time_leave_every_row_once(
 
         def step(name: str, _about: str) -> None:
             nonlocal waited
-            if name == landing_steps.MOVE and not waited:
+            if name == steps.LANDING_MOVE and not waited:
                 waited = True
                 both_ready.wait()
 
@@ -129,7 +130,7 @@ def test_two_batches_that_commit_at_the_same_time_both_land(
 
     def one(manifest: str) -> None:
         try:
-            tables.land(manifest, at(landing_steps.MOVE, both_ready.wait))
+            tables.land(manifest, at(steps.LANDING_MOVE, both_ready.wait))
         except BaseException as failure:  # noqa: BLE001 - as above
             failures.append(failure)
             both_ready.abort()
@@ -176,7 +177,7 @@ def test_the_form_that_has_landed_stays(tables: Tables, forms: Forms) -> None:
 
 def test_an_older_form_is_overtaken_between_two_commits(tables: Tables, forms: Forms) -> None:
     """The newer one lands in between, whole, and takes away what the older had committed; the older one changes nothing more."""
-    overtaken = at(landing_steps.MOVE, lambda: tables.land(forms.newer), 2)
+    overtaken = at(steps.LANDING_MOVE, lambda: tables.land(forms.newer), 2)
 
     receipt = tables.land(forms.older, overtaken)
 

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
+from tests.harness.step_hooks import no_step, on_steps
 from tests.spark.conftest import at
 from tests.spark.lakes import Tables, by_path
 from tests.spark.orgs import A, B, CurrentState, event
@@ -18,7 +19,7 @@ from tests.spark.orgs import A, B, CurrentState, event
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Staging
 
 # PySpark leaves it to the garbage collector to close the sockets it reads results from.
@@ -41,10 +42,11 @@ def die() -> None:
     raise Killed
 
 
-def upkeep(tables: Tables, step: Step | None = None, **more: Any) -> dict[str, Any]:
+def upkeep(tables: Tables, step: OnStep = no_step, **more: Any) -> dict[str, Any]:
     options = {"table": tables.table, "current_state": "", "dry_run": False, **more}
     made = UpkeepOptions(table_format=tables.table_format, **options)
-    return maintain(tables.spark, made, *([step] if step else []))
+    with on_steps(step):
+        return maintain(tables.spark, made)
 
 
 def land(tables: Tables, staging: Staging, *sequences: int) -> list[str]:

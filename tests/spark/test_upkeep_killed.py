@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_sfevents.spark import landing_steps
-from airflow_provider_sfevents.spark.current_state.state_commits import COMMIT
-from airflow_provider_sfevents.spark.landing_steps import no_step
-from airflow_provider_sfevents.spark.upkeep import upkeep_steps
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.upkeep.job import maintain
 from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
+from tests.harness.step_hooks import no_step, on_steps
 from tests.spark.conftest import at
 from tests.spark.orgs import A, B, CurrentState, event
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
+    from tests.harness.step_hooks import OnStep
     from tests.spark.conftest import Staging
     from tests.spark.lakes import Tables
 
@@ -34,22 +32,22 @@ pytestmark = [
 ]
 
 STEPS = {
-    "delta": upkeep_steps.DELTA_STEPS,
+    "delta": steps.DELTA_UPKEEP_STEPS,
     # Iceberg expires only what is older than a day: `test_upkeep` has a table for it.
-    "iceberg": tuple(name for name in upkeep_steps.ICEBERG_STEPS if name != upkeep_steps.EXPIRE),
+    "iceberg": tuple(name for name in steps.ICEBERG_UPKEEP_STEPS if name != steps.UPKEEP_EXPIRE),
 }
 NUMBERS = ("batch_sequence", "batch_ordinal", "Number__c")
 LANDING_STEPS = (
-    landing_steps.WRITE,
-    landing_steps.MOVE,
-    landing_steps.LANDED,
-    landing_steps.RECEIPT_NEXT,
+    steps.LANDING_WRITE,
+    steps.LANDING_MOVE,
+    steps.LANDING_LANDED,
+    steps.RECEIPT_NEXT,
 )
 DISTURBED = (
-    (upkeep_steps.COMPACT, False),
-    (upkeep_steps.COMPACT, True),
-    (upkeep_steps.REMOVE, False),
-    (upkeep_steps.DONE, True),
+    (steps.UPKEEP_COMPACT, False),
+    (steps.UPKEEP_COMPACT, True),
+    (steps.UPKEEP_REMOVE, False),
+    (steps.UPKEEP_DONE, True),
 )
 
 
@@ -61,21 +59,23 @@ def die() -> None:
     raise Killed
 
 
-def upkeep(tables: Tables, step: Step = no_step) -> dict[str, Any]:
+def upkeep(tables: Tables, step: OnStep = no_step) -> dict[str, Any]:
     options = UpkeepOptions(
         table=tables.table, current_state="", table_format=tables.table_format, dry_run=False
     )
-    return maintain(tables.spark, options, step)
+    with on_steps(step):
+        return maintain(tables.spark, options)
 
 
-def upkeep_of_state(state: CurrentState, step: Step = no_step) -> dict[str, Any]:
+def upkeep_of_state(state: CurrentState, step: OnStep = no_step) -> dict[str, Any]:
     options = UpkeepOptions(
         table="", current_state=state.root, table_format=state.table_format, dry_run=False
     )
-    return maintain(state.spark, options, step)
+    with on_steps(step):
+        return maintain(state.spark, options)
 
 
-def dying(number: int) -> Step:
+def dying(number: int) -> OnStep:
     """Kill before the n-th step, whatever it is."""
     taken: list[str] = []
 
@@ -177,7 +177,7 @@ def test_upkeep_is_killed_at_every_step_of_a_landing(tables: Tables, staging: St
             tables.land(manifest, disturbed)
         upkeep(tables)
 
-        tables.land(manifest, at(landing_steps.MOVE, lambda: upkeep(tables)))
+        tables.land(manifest, at(steps.LANDING_MOVE, lambda: upkeep(tables)))
 
         assert tables.rows("Order__e", *NUMBERS) == expected(*range(1, sequence + 1)), step
 
@@ -198,7 +198,9 @@ def test_upkeep_is_killed_at_every_commit_of_an_apply(
         event(staging, 3, "UPDATE", A, Industry="Shipping"), event(staging, 4, "DELETE", B)
     )
     commits: list[str] = []
-    state.apply(changes, lambda name, about: commits.append(about) if name == COMMIT else None)
+    state.apply(
+        changes, lambda name, about: commits.append(about) if name == steps.APPLY_COMMIT else None
+    )
     assert commits
     deaths = cycle((2, 7, 13))
     number = 3
@@ -212,7 +214,7 @@ def test_upkeep_is_killed_at_every_commit_of_an_apply(
         )
 
         def disturbed(name: str, about: str, fatal: str = fatal) -> None:
-            if name == COMMIT and about == fatal:
+            if name == steps.APPLY_COMMIT and about == fatal:
                 with pytest.raises(Killed):
                     upkeep_of_state(state, dying(next(deaths)))
                 die()

@@ -33,7 +33,6 @@ from airflow_provider_sfevents.spark.current_state.event_intake import Arrived
 from airflow_provider_sfevents.spark.current_state.event_rows import Reading
 from airflow_provider_sfevents.spark.current_state.landed_events import LandedEvents, entity_columns
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.tables.type_records import ColumnsMoved, TypeRecords
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.apply_run import Run
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.staging.manifest import Manifest
 
     Act = Callable[[Run, Batch, Admission, ApplyOptions], dict[str, int]]
@@ -54,12 +52,9 @@ logger = logging.getLogger(__name__)
 _PLANS = 10
 
 
-def apply_batch(
-    spark: SparkSession, options: ApplyOptions, landed: LandedBatch, step: Step = no_step
-) -> dict[str, int]:
+def apply_batch(spark: SparkSession, options: ApplyOptions, landed: LandedBatch) -> dict[str, int]:
     """Apply a batch that has just landed to the current-state tables; again, and nothing changes.
 
-    :param step: called before and after each commit; killers and twins of tests come in there.
     :returns: what became of events (`applied`, `kept`, `repeated`, `unapplied`, `old`, `contained`), how many are `held`, and how many
         records and entities are marked now.
     :raises PositionConflict: the tables are fed by another source, batches before this one are missing, or another job is at work.
@@ -67,22 +62,18 @@ def apply_batch(
     :raises ConfigurationError: something that was asked for cannot be.
     """
     batch = batch_of(landed.staged.manifest)
-    return _planned(spark, options, batch, step, partial(_applied, landed))
+    return _planned(spark, options, batch, partial(_applied, landed))
 
 
-def settle(
-    spark: SparkSession, options: ApplyOptions, manifest: Manifest, step: Step = no_step
-) -> dict[str, int]:
+def settle(spark: SparkSession, options: ApplyOptions, manifest: Manifest) -> dict[str, int]:
     """Release what a batch left held, since silence came after it; no event is read.
 
     As of `apply_batch` otherwise.
     """
-    return _planned(spark, options, batch_of(manifest), step, _settled)
+    return _planned(spark, options, batch_of(manifest), _settled)
 
 
-def _planned(
-    spark: SparkSession, options: ApplyOptions, batch: Batch, step: Step, act: Act
-) -> dict[str, int]:
+def _planned(spark: SparkSession, options: ApplyOptions, batch: Batch, act: Act) -> dict[str, int]:
     """Run, and once more from the start where another job has recorded columns meanwhile."""
     began = time.monotonic()
     state = open_state(
@@ -99,7 +90,6 @@ def _planned(
                 deletions=options.deletions,
                 new_entities=options.new_entities,
                 history=options.history,
-                step=step,
             ) as run:
                 progress = progress_of(run.progress)
                 admission = admit(progress, batch)

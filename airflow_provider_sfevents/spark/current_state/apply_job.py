@@ -11,7 +11,6 @@ from airflow_provider_sfevents.spark.current_state.apply_batch import apply_batc
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing.land_batch import land
 from airflow_provider_sfevents.spark.landing.staged_batch import ensure_staged
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
@@ -21,18 +20,15 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.current_state_options import ApplyOptions
     from airflow_provider_sfevents.spark.landing.landed_batch import LandedBatch
     from airflow_provider_sfevents.spark.landing.landing_options import LandingOptions
-    from airflow_provider_sfevents.spark.landing_steps import Step
 
 
-def land_and_apply(
-    spark: SparkSession, landing: LandingOptions, options: ApplyOptions, step: Step = no_step
-) -> Receipt:
+def land_and_apply(spark: SparkSession, landing: LandingOptions, options: ApplyOptions) -> Receipt:
     """Land a batch in the event tables, then apply it to those of records; the receipt comes last.
 
     :raises NotLanded: another form of the batch has landed than the one that is staged here; nothing is applied.
     """
     if options.settle:
-        return _settle(spark, options, step)
+        return _settle(spark, options)
 
     def apply(receipt: Receipt, landed: LandedBatch) -> Receipt:
         manifest = landed.staged.manifest
@@ -43,12 +39,12 @@ def land_and_apply(
                 f"{manifest.end}. It was fetched where the staging area is another one, and is to be applied from there. Nothing of this form "
                 "was applied; give all workers one staging area."
             )
-        return replace(receipt, applied=apply_batch(spark, options, landed, step))
+        return replace(receipt, applied=apply_batch(spark, options, landed))
 
-    return land(spark, landing, step, finish=apply)
+    return land(spark, landing, finish=apply)
 
 
-def _settle(spark: SparkSession, options: ApplyOptions, step: Step) -> Receipt:
+def _settle(spark: SparkSession, options: ApplyOptions) -> Receipt:
     """Release what is held, and say so in the receipt that is there.
 
     :raises NotLanded: there is none.
@@ -62,7 +58,7 @@ def _settle(spark: SparkSession, options: ApplyOptions, step: Step) -> Receipt:
             f"There is no receipt at {url}: the batch has not landed, so nothing of it can be held."
         )
     before = Receipt.from_json(files.read_text(url), url)
-    counts = settle(spark, options, manifest, step)
+    counts = settle(spark, options, manifest)
     receipt = replace(
         before,
         applied={**(before.applied or {}), **counts},

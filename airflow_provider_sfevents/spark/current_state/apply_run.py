@@ -21,7 +21,6 @@ from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.current_state import state_merges
 from airflow_provider_sfevents.spark.current_state.frames import local_rows
 from airflow_provider_sfevents.spark.current_state.state_tables import PROGRESS
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.tables.conflicts import retry_conflicts
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.plan import NewEntities
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
     from airflow_provider_sfevents.spark.current_state.state_tables import StateTables
-    from airflow_provider_sfevents.spark.landing_steps import Step
 
 APPLYING = "_applying"
 
@@ -53,7 +51,6 @@ class Run:
         deletions: Deletions = "delete",
         new_entities: NewEntities = "unseeded",
         history: bool = False,
-        step: Step = no_step,
     ) -> None:
         self.state = state
         self.folder = f"{state.root}/{APPLYING}/{token}"
@@ -61,7 +58,6 @@ class Run:
         self.deletions = deletions
         self.new_entities = new_entities
         self.history = history
-        self.step = step
         self._token = token
         self._version = ""
 
@@ -134,7 +130,6 @@ def begun(
     deletions: Deletions = "delete",
     new_entities: NewEntities = "unseeded",
     history: bool = False,
-    step: Step = no_step,
 ) -> Iterator[Run]:
     """Begin a run, which does not write yet (`Run.take`)."""
     progress, _ = state.progress()
@@ -145,7 +140,6 @@ def begun(
         deletions=deletions,
         new_entities=new_entities,
         history=history,
-        step=step,
     )
     state.files.make_folder(run.folder)
     try:

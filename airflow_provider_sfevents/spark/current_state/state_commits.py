@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.changes import tables
 from airflow_provider_sfevents.spark.changes.marks import WHOLE_ENTITY
 from airflow_provider_sfevents.spark.current_state import state_merges, state_tables
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.fold_outcomes import Found
 
 
-COMMIT = "apply-commit"
-"""The step before a table's commit; about: the name in `tables.APPLY_ORDER`, and the table's own where it is another."""
-COMMITTED = "apply-committed"
-
 _KEY = ["entity_name", tables.RECORD_ID]
 _ORDER = ["event_generation", "event_sequence", "event_ordinal"]
 _ANSWERED = "_answered"
@@ -55,9 +52,9 @@ class Commits:
         for name in order:
             for table, write in self._writes.get(name, ()):
                 about = name if table == name else f"{name} {table}"
-                self._run.step(COMMIT, about)
+                steps.reached(steps.APPLY_COMMIT, about)
                 self._run.commit(write)
-                self._run.step(COMMITTED, about)
+                steps.reached(steps.APPLY_COMMITTED, about)
         return set(self._writes)
 
     def add(self, name: str, write: Callable[[], None], table: str = "") -> None:

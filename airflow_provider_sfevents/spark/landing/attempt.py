@@ -9,9 +9,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, StagingError
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.landing.deduplicate import (
     DAYS_AROUND_RECEIPT,
     Comparison,
@@ -62,7 +62,6 @@ class LandingAttempt:
         tables: Tables,
         types: TypeRecords,
         batch: StagedBatch,
-        step: landing_steps.Step,
         *,
         max_quarantined: int | None,
         keep_payload: bool,
@@ -74,7 +73,6 @@ class LandingAttempt:
         self._batch = batch
         self._max_quarantined = max_quarantined
         self._keep_payload = keep_payload
-        self._step = step
         self._root = tables.root
         self._batch_id = batch.manifest.batch_id
         self._fence = Fence(files, self._root, tables.ledger, batch)
@@ -126,7 +124,7 @@ class LandingAttempt:
 
     def _make_folder(self) -> None:
         """Make the attempt's folder, and remember who was there: whoever is may leave files in the tables, and be gone later."""
-        self._step(landing_steps.FOLDER, self._batch_id)
+        steps.reached(steps.LANDING_FOLDER, self._batch_id)
         self._left_overs = self._files.exists(self._fence.attempts)
         self._files.make_folder(self._fence.folder)
         self._left_overs |= bool(self._others())
@@ -141,7 +139,6 @@ class LandingAttempt:
             self._batch,
             self._fence.folder,
             keep_payload=self._keep_payload,
-            step=self._step,
         )
         writer.write()
         undecodable = writer.rows().get(file_moves.QUARANTINE, 0)
@@ -158,7 +155,7 @@ class LandingAttempt:
         paths = tuple(writer.written)
         comparison = Comparison(self._tables, self._batch, folder=self._fence.folder)
         for _ in range(_COMPARISONS):
-            self._step(landing_steps.COMPARE, self._batch_id)
+            steps.reached(steps.LANDING_COMPARE, self._batch_id)
             standing = comparison.standing(paths)
             found = comparison.duplicates(writer.written, standing)
             self._is_landed |= found.is_landed
@@ -198,7 +195,6 @@ class LandingAttempt:
             before=None if has_died or before is None else before.files,
             dates=None if has_died else self._dates_it_may_have(before, writer),
             is_new=not (looks_for_others or self._is_landed),
-            step=self._step,
             fence=self._before_effect,
         )
         try:
@@ -210,7 +206,7 @@ class LandingAttempt:
                 f"Another landing of batch {self._batch_id}, at another form of it, has begun meanwhile; this landing gives way to it. "
                 "Run the task again."
             ) from other
-        self._step(landing_steps.CLEAN, self._batch_id)
+        steps.reached(steps.LANDING_CLEAN, self._batch_id)
         self._clean((*others, LEFT_OVERS))
         return landed
 
@@ -221,7 +217,7 @@ class LandingAttempt:
         """
         outdated = list(outdated)
         for name in outdated:
-            self._step(landing_steps.CLEAR, name)
+            steps.reached(steps.LANDING_CLEAR, name)
             self._files.remove(f"{self._fence.attempts}/{name}")
         claimed_by = self._fence.view().claimed_by
         if outdated or claimed_by not in {None, landed.staged_at}:

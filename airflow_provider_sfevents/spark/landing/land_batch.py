@@ -20,9 +20,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.avro.decode_frames import has_accelerator
 from airflow_provider_sfevents.spark.hadoop_files import Files
 from airflow_provider_sfevents.spark.landing.attempt import LandingAttempt
@@ -54,13 +54,11 @@ _PLANS = 10
 def land(
     spark: SparkSession,
     options: LandingOptions,
-    step: landing_steps.Step = landing_steps.no_step,
     *,
     finish: Callable[[Receipt, LandedBatch], Receipt] | None = None,
 ) -> Receipt:
     """Land a batch, or land it again, exactly once either way.
 
-    :param step: called before each effect; killers and twins of tests come in there.
     :param finish: called with the batch when its rows are in the tables, before the receipt is
         written; returns what the receipt is to say.
     :returns: what has landed. Where another form of the batch had landed before, or did so meanwhile: that, with its counts and end.
@@ -78,12 +76,12 @@ def land(
         options=options.table_options(),
         landing_folder=options.landing_folder,
     )
-    landed, receipt = _landed(spark, files, tables, options, step)
+    landed, receipt = _landed(spark, files, tables, options)
     if finish is not None:
         receipt = finish(receipt, landed)
-    step(landing_steps.RECEIPT_NEXT, receipt.batch_id)
+    steps.reached(steps.RECEIPT_NEXT, receipt.batch_id)
     write_receipt_file(files, landed.staged, receipt)
-    step(landing_steps.RECEIPT_WRITTEN, receipt.batch_id)
+    steps.reached(steps.RECEIPT_WRITTEN, receipt.batch_id)
     logger.info(
         "Batch %s landed in %.1f s: %s.",
         receipt.batch_id,
@@ -98,7 +96,6 @@ def _landed(
     files: Files,
     tables: Tables,
     options: LandingOptions,
-    step: landing_steps.Step,
 ) -> tuple[LandedBatch, Receipt]:
     """Plan and land; once more from the start where another landing has recorded columns of a table meanwhile."""
     decimals = read_decimals(options.decimals)
@@ -121,7 +118,6 @@ def _landed(
                 tables,
                 types,
                 batch,
-                step,
                 max_quarantined=options.max_quarantined,
                 keep_payload=options.keep_payload,
             )

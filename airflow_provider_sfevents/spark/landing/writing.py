@@ -11,9 +11,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.spark.tables.sessions import SETTLED, settle
@@ -55,14 +55,12 @@ class AttemptWriter:
         folder: str,
         *,
         keep_payload: bool,
-        step: landing_steps.Step,
     ) -> None:
         self._spark = spark
         self._files = files
         self._batch = batch
         self._folder = folder
         self._keep_payload = keep_payload
-        self._step = step
         self._left_out: frozenset[int] = frozenset()
         self._lacking: list[int] = []
         self._written: dict[str, dict[str, int]] = {}
@@ -148,7 +146,7 @@ class AttemptWriter:
         :param in_order: the tasks' rows are in that order already, of whatever dates: they are written as they come.
         """
         began = time.monotonic()
-        self._step(landing_steps.WRITE, table)
+        steps.reached(steps.LANDING_WRITE, table)
         self.schemas[table] = rows.drop(envelope.SPLIT).schema
         self._spark.conf.set(
             "spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES if in_order else 0)

@@ -21,8 +21,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import StagingError
-from airflow_provider_sfevents.spark import landing_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -156,7 +156,6 @@ def publish(
     standing: Callable[[], Iterable[str]],
     replacements: Iterable[Replacement],
     mark: Mark,
-    step: landing_steps.Step,
     fence: Callable[[], None],
 ) -> None:
     """Move, then remove left-overs, then say so.
@@ -166,7 +165,6 @@ def publish(
     :param standing: lists the tables' files; asked after the moves.
     :param replacements: files of other writers that hold rows of the batch.
     :param mark: moved into its place last.
-    :param step: called before each effect.
     :param fence: called right before each effect; raises where this landing must not go on.
     :raises StagingError: one of the other writers' files has changed meanwhile.
     """
@@ -178,18 +176,18 @@ def publish(
     source = f"{attempt_folder}/landed.parquet"
     files.write_in_place(source, mark.content)
     for move in moves:
-        step(landing_steps.MOVE, move.target)
+        steps.reached(steps.LANDING_MOVE, move.target)
         fence()
         files.move(f"{attempt_folder}/{move.source}", f"{root}/{move.target}")
     for path in left_overs(standing(), moves, mark.batch_id):
-        step(landing_steps.REMOVE, path)
+        steps.reached(steps.LANDING_REMOVE, path)
         fence()
         files.remove(f"{root}/{path}")
     for one in replacements:
-        step(landing_steps.REMOVE, one.path)
+        steps.reached(steps.LANDING_REMOVE, one.path)
         fence()
         _replace(files, root, attempt_folder, one)
-    step(landing_steps.LANDED, mark.batch_id)
+    steps.reached(steps.LANDING_LANDED, mark.batch_id)
     fence()
     files.move(source, f"{root}/{mark.target}")
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.tables.ledger import LedgerRow, LedgerView
 
 Standing = dict[str, frozenset[str]]
@@ -32,7 +31,6 @@ class Attempt:
         since; paths relative to the root of the tables.
     :param dates: ISO-8601, by table: event dates on which rows of the batch may be; None: any dates, since an attempt has died.
     :param is_new: no table holds rows of the batch, as far as is known.
-    :param step: called before each effect.
     :param fence: called right before each effect; raises where this landing must not go on.
     """
 
@@ -44,7 +42,6 @@ class Attempt:
     before: tuple[str, ...] | None
     dates: Mapping[str, Sequence[str]] | None
     is_new: bool
-    step: Step
     fence: Callable[[], None]
 
 

@@ -19,9 +19,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, NotLanded, StagingError
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.schema.field_types import quoted
 from airflow_provider_sfevents.spark.tables import file_moves, statements
@@ -126,7 +126,7 @@ class MergedTables:
                 if table.casefold() not in landed_in:
                     self._again(partial(self._remove, table, attempt))
         self._check(attempt, [table for table in dates if not added[table]])
-        attempt.step(landing_steps.LANDED, landed.batch_id)
+        steps.reached(steps.LANDING_LANDED, landed.batch_id)
         self._again(partial(self._say_landed, attempt))
 
     def _say_landed(self, attempt: Attempt) -> None:
@@ -230,7 +230,7 @@ class MergedTables:
 
     def _source(self, table: str, attempt: Attempt) -> DataFrame:
         """Rows to land, with the table's columns: what this batch has no values for is null, in structs, too."""
-        attempt.step(landing_steps.MOVE, table)
+        steps.reached(steps.LANDING_MOVE, table)
         schema = self._rows(table).schema
         rows = self.spark.read.schema(schema).parquet(f"{attempt.folder}/{table}")
         return rows.select(*map(quoted, schema.names))
@@ -272,7 +272,7 @@ class MergedTables:
             return
         batch_id = attempt.landed.batch_id
         if dates := self._dates_of(table, attempt):
-            attempt.step(landing_steps.REMOVE, table)
+            steps.reached(steps.LANDING_REMOVE, table)
             attempt.fence()
             self.spark.sql(statements.delete(self._dialect.identifier(table), batch_id, dates))
 

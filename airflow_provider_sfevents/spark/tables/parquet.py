@@ -100,7 +100,6 @@ class ParquetTables:
             lambda: self._files.walk(self.root) if attempt.left_overs else (),
             replacements,
             self.ledger.mark(attempt.landed),
-            attempt.step,
             attempt.fence,
         )
         self.ledger.tidy(attempt.landed)

@@ -13,8 +13,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.schema import envelope
-from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.plan import Part, TableReport, ideal_files
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row, SparkSession
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 
 TARGET = 1024 * 1024 * 1024  # `spark.databricks.delta.optimize.maxFileSize`
@@ -42,14 +41,12 @@ def maintain_delta(
     identifier: str,
     label: str,
     options: UpkeepOptions,
-    step: Step,
     retry: Callable[[Callable[[], Any]], Any],
 ) -> TableReport:
     """Maintain one table, or report what would be done.
 
     :param spark: a session with `SETTINGS`.
     :param identifier: the table's name in SQL.
-    :param step: called before each effect.
     :param retry: runs a commit again that another writer's came before.
     """
     detail = _detail(spark, identifier)
@@ -57,10 +54,10 @@ def maintain_delta(
     before = TableReport(table=label, files=detail["numFiles"], size=detail["sizeInBytes"])
     if options.dry_run:
         return _foretold(spark, identifier, before, detail["location"], options, by_date=by_date)
-    step(upkeep_steps.COMPACT, label)
+    steps.reached(steps.UPKEEP_COMPACT, label)
     closed = f" WHERE {envelope.EVENT_DATE} < DATE'{today()}'" if by_date else ""
     retry(lambda: spark.sql(f"OPTIMIZE {identifier}{closed}").collect())
-    step(upkeep_steps.REMOVE, label)
+    steps.reached(steps.UPKEEP_REMOVE, label)
     spark.sql(f"VACUUM {identifier} RETAIN {options.keep_hours} HOURS").collect()
     removed, removed_size = _vacuumed(spark, identifier)
     return TableReport(

@@ -15,8 +15,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.spark.tables.statements import text
-from airflow_provider_sfevents.spark.upkeep import upkeep_steps
 from airflow_provider_sfevents.spark.upkeep.plan import (
     IcebergFiles,
     Part,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.tables.named import Named
     from airflow_provider_sfevents.spark.upkeep.plan import UpkeepOptions
 
@@ -48,7 +47,6 @@ def maintain_iceberg(
     tables: Named,
     table: str,
     options: UpkeepOptions,
-    step: Step,
     retry: Callable[[Callable[[], Any]], Any],
 ) -> TableReport:
     """Maintain one table, or report what would be done; parameters as of `maintain_delta`."""
@@ -74,23 +72,23 @@ def maintain_iceberg(
         )
     if found.needs_compaction(target):
         rewriting = ", ".join(f"{text(key)}, {text(value)}" for key, value in _REWRITE.items())
-        step(upkeep_steps.COMPACT, label)
+        steps.reached(steps.UPKEEP_COMPACT, label)
         retry(lambda: call("rewrite_data_files", f"options => map({rewriting})").collect())
     after = _files(spark, identifier)
     if after.deletes:
-        step(upkeep_steps.DELETES, label)
+        steps.reached(steps.UPKEEP_DELETES, label)
         every = "options => map('rewrite-all', 'true')"  # by itself: from five files on
         retry(lambda: call("rewrite_position_delete_files", every).collect())
         after = _files(spark, identifier)
     if after.needs_manifests(tables.target_size(table, _MANIFEST_TARGET, _USUAL_MANIFEST_TARGET)):
-        step(upkeep_steps.MANIFESTS, label)
+        steps.reached(steps.UPKEEP_MANIFESTS, label)
         retry(lambda: call("rewrite_manifests", "use_caching => false").collect())
     removed = 0
     if expiring:
-        step(upkeep_steps.EXPIRE, label)
+        steps.reached(steps.UPKEEP_EXPIRE, label)
         gone = retry(lambda: call("expire_snapshots", older_than, "retain_last => 1").first())
         removed = sum(gone)
-    step(upkeep_steps.REMOVE, label)
+    steps.reached(steps.UPKEEP_REMOVE, label)
     removed += call("remove_orphan_files", older_than).count()
     return TableReport(
         table=label,

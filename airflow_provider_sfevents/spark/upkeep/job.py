@@ -11,17 +11,17 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.spark.changes import tables as state_tables
 from airflow_provider_sfevents.spark.current_state.state_tables import STATE_TABLES
 from airflow_provider_sfevents.spark.hadoop_files import Files
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.schema import envelope
 from airflow_provider_sfevents.spark.tables import ledger, naming
 from airflow_provider_sfevents.spark.tables.conflicts import ConflictsError, retry_conflicts
 from airflow_provider_sfevents.spark.tables.named import Named
 from airflow_provider_sfevents.spark.tables.opening import open_format
-from airflow_provider_sfevents.spark.upkeep import delta, plan, tombstones, upkeep_steps
+from airflow_provider_sfevents.spark.upkeep import delta, plan, tombstones
 from airflow_provider_sfevents.spark.upkeep.iceberg import maintain_iceberg
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.tables.delta import DeltaByPath
     from airflow_provider_sfevents.spark.upkeep.plan import TableReport, UpkeepOptions
 
@@ -39,17 +38,16 @@ _EVENT_COLUMNS = frozenset({envelope.BATCH_ID, envelope.ORDINAL, envelope.EVENT_
 _STATE_COLUMNS = frozenset({state_tables.RECORD_ID, *state_tables.ORDER})
 
 
-def maintain(spark: SparkSession, options: UpkeepOptions, step: Step = no_step) -> dict[str, Any]:
+def maintain(spark: SparkSession, options: UpkeepOptions) -> dict[str, Any]:
     """Maintain tables, or report what would be done.
 
-    :param step: called before each effect, with its name and the table.
     :returns: `plan.summary`.
     :raises ConfigurationError: no table is there, or the format cannot be had.
     """
     files = Files(spark)
     reports: list[TableReport] = []
     for root, is_state in options.roots():
-        reports += _maintained(spark, files, root, options, step, is_state=is_state)
+        reports += _maintained(spark, files, root, options, is_state=is_state)
     said = plan.summary(reports, dry_run=options.dry_run)
     if options.report:
         files.write_staged(options.report, json.dumps(said))
@@ -63,7 +61,6 @@ def _maintained(
     files: Files,
     root: str,
     options: UpkeepOptions,
-    step: Step,
     *,
     is_state: bool,
 ) -> Iterator[TableReport]:
@@ -83,13 +80,13 @@ def _maintained(
         )
     gone = 0
     if is_state and tombstones.TABLE in names:
-        step(upkeep_steps.TOMBSTONES, root)
+        steps.reached(steps.UPKEEP_TOMBSTONES, root)
         gone = tombstones.remove_old(session, tables, dry_run=options.dry_run)
     for number, name in enumerate(names, 1):
-        report = _one(session, tables, name, options, step)
+        report = _one(session, tables, name, options)
         if name == tombstones.TABLE and gone:
             report = replace(report, tombstones=gone)
-        step(upkeep_steps.DONE, tables.label(name))
+        steps.reached(steps.UPKEEP_DONE, tables.label(name))
         logger.info("%d of %d: %s", number, len(names), report.text(dry_run=options.dry_run))
         yield report
 
@@ -99,7 +96,6 @@ def _one(
     tables: DeltaByPath | Named,
     name: str,
     options: UpkeepOptions,
-    step: Step,
 ) -> TableReport:
     label = tables.label(name)
 
@@ -108,9 +104,9 @@ def _one(
 
     try:
         if isinstance(tables, Named) and options.table_format == naming.ICEBERG:
-            return maintain_iceberg(session, tables, name, options, step, retry)
+            return maintain_iceberg(session, tables, name, options, retry)
         identifier = tables.identifier(name)
-        return delta.maintain_delta(session, identifier, label, options, step, retry)
+        return delta.maintain_delta(session, identifier, label, options, retry)
     except ConflictsError as error:
         logger.warning("%s; it is skipped. The next run maintains it.", error)
         return plan.TableReport(table=label, files=0, size=0, skipped=str(error))

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.spark import landing_steps
 from airflow_provider_sfevents.spark.tables import file_moves
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
@@ -34,23 +33,23 @@ def main(arguments: list[str]) -> None:
     source, root = (
         _path(arguments[arguments.index(name) + 1]) for name in ("--manifest", "--table")
     )
-    steps.reached(landing_steps.BEGAN, str(source))
+    steps.reached(steps.LANDING_BEGAN, str(source))
     manifest = Manifest.from_json(source.read_text(), str(source))
     receipt = land(manifest, source.parent, root)
-    steps.reached(landing_steps.RECEIPT_NEXT, manifest.batch_id)
+    steps.reached(steps.RECEIPT_NEXT, manifest.batch_id)
     _write(source.parent / layout.RECEIPT, receipt.to_json())
-    steps.reached(landing_steps.RECEIPT_WRITTEN, manifest.batch_id)
+    steps.reached(steps.RECEIPT_WRITTEN, manifest.batch_id)
 
 
 def land(manifest: Manifest, batch: Path, root: Path) -> Receipt:
     attempt = root / file_moves.LANDING / manifest.batch_id / uuid4().hex
-    steps.reached(landing_steps.FOLDER, manifest.batch_id)
+    steps.reached(steps.LANDING_FOLDER, manifest.batch_id)
     if other := _other_form(manifest, root):
         return other
     attempt.mkdir(parents=True)
-    steps.reached(landing_steps.COMPARE, manifest.batch_id)
+    steps.reached(steps.LANDING_COMPARE, manifest.batch_id)
     seen = landed_elsewhere(root, manifest.batch_id)
-    steps.reached(landing_steps.WRITE, TABLE)
+    steps.reached(steps.LANDING_WRITE, TABLE)
     rows = {}
     for number, part in enumerate(manifest.parts):
         fresh = _fresh(batch, part, manifest, seen)
@@ -124,13 +123,13 @@ def _publish(manifest: Manifest, attempt: Path, root: Path, rows: dict[str, int]
     table = root / TABLE
     table.mkdir(exist_ok=True)
     for name in rows:
-        steps.reached(landing_steps.MOVE, name)
+        steps.reached(steps.LANDING_MOVE, name)
         (attempt / name).replace(table / name)
     for left in sorted(table.glob(f"{manifest.batch_id}-*.parquet")):
         if left.name not in rows:
-            steps.reached(landing_steps.REMOVE, left.name)
+            steps.reached(steps.LANDING_REMOVE, left.name)
             left.unlink(missing_ok=True)
-    steps.reached(landing_steps.LANDED, manifest.batch_id)
+    steps.reached(steps.LANDING_LANDED, manifest.batch_id)
     (root / _LEDGER).mkdir(exist_ok=True)
     _write(
         root / _LEDGER / f"{manifest.batch_id}.json",
@@ -143,7 +142,7 @@ def _publish(manifest: Manifest, attempt: Path, root: Path, rows: dict[str, int]
             }
         ),
     )
-    steps.reached(landing_steps.CLEAN, manifest.batch_id)
+    steps.reached(steps.LANDING_CLEAN, manifest.batch_id)
     shutil.rmtree(attempt.parent, ignore_errors=True)
     with suppress(OSError):
         attempt.parent.parent.rmdir()

@@ -33,7 +33,6 @@ from airflow_provider_sfevents.spark.current_state.snapshot.full_records import 
 from airflow_provider_sfevents.spark.current_state.state_commits import Commits
 from airflow_provider_sfevents.spark.current_state.state_rows import fields_sql
 from airflow_provider_sfevents.spark.current_state.state_tables import open_state, progress_of
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.schema.decimals import read_decimals, with_decimals
 from airflow_provider_sfevents.spark.schema.evolution import evolve
 from airflow_provider_sfevents.spark.schema.field_types import event_type, quoted, record_fields
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.changes.fields import Layout
     from airflow_provider_sfevents.spark.current_state.apply_run import Run
     from airflow_provider_sfevents.spark.current_state.current_state_options import Deletions
-    from airflow_provider_sfevents.spark.landing_steps import Step
     from airflow_provider_sfevents.spark.schema.evolution import Evolution
     from airflow_provider_sfevents.spark.tables.table_options import RowChanges
 
@@ -77,7 +75,6 @@ def resolve(
     event_schema: str = "",
     decimals: Mapping[str, str] | None = None,
     lacking: Iterable[str] = (),
-    step: Step = no_step,
 ) -> dict[str, int]:
     """Make records equal what was read of the org; seeding a new table is the same.
 
@@ -100,7 +97,7 @@ def resolve(
             f"read_at={read_at.isoformat()} has no time zone. Give the `Date` header of an answer that came before the read, with its zone."
         )
     state = open_state(spark, current_state, table_format, landing_folder, row_changes=row_changes)
-    with begun(state, deletions=deletions, history=history, step=step) as run:
+    with begun(state, deletions=deletions, history=history) as run:
         check_deletions(progress_of(run.progress), deletions)
         layout = recorded_layout(run, entity)
         filled: frozenset[str] = frozenset()

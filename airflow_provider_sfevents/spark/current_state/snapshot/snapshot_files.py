@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.spark.current_state.snapshot.apply_snapshot import resolve
 from airflow_provider_sfevents.spark.hadoop_files import Files
-from airflow_provider_sfevents.spark.landing_steps import no_step
 from airflow_provider_sfevents.spark.tables.sessions import own_session
 
 if TYPE_CHECKING:
@@ -17,14 +16,11 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.spark.current_state.snapshot.snapshot_options import (
         SnapshotOptions,
     )
-    from airflow_provider_sfevents.spark.landing_steps import Step
 
 logger = logging.getLogger(__name__)
 
 
-def resolve_files(
-    spark: SparkSession, options: SnapshotOptions, step: Step = no_step
-) -> dict[str, int]:
+def resolve_files(spark: SparkSession, options: SnapshotOptions) -> dict[str, int]:
     """Resolve an entity from files.
 
     :raises ConfigurationError: the read cannot be used; nothing has been changed.
@@ -46,7 +42,6 @@ def resolve_files(
         event_schema=files.read_text(options.event_schema) if options.event_schema else "",
         decimals=options.decimals,
         lacking=options.lacking,
-        step=step,
     )
     if options.report:
         files.write_staged(options.report, json.dumps(counts))

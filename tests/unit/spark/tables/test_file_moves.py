@@ -16,6 +16,7 @@ from airflow_provider_sfevents.spark.tables.file_moves import (
     plan_moves,
     publish,
 )
+from tests.harness.step_hooks import on_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -94,7 +95,8 @@ def run(
     disk.write(attempt)
     folder = f"lake/_landing/{BATCH}/{attempt}"
     moves = plan_moves(WRITTEN, BATCH)
-    publish(disk, "lake", folder, moves, disk.tables, replacements, MARK, step, fence)
+    with on_steps(step):
+        publish(disk, "lake", folder, moves, disk.tables, replacements, MARK, fence)
     return taken
 
 
