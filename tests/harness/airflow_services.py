@@ -71,7 +71,7 @@ if "scheduler" in sys.argv:
     import airflow_provider_sfevents.operators.sfevents
     import airflow_provider_sfevents.pubsub.client
     import airflow_provider_sfevents.sensors.sfevents
-    import airflow_provider_sfevents.staging.parts.part_reader.part_writer
+    import airflow_provider_sfevents.staging.parts.part_writer
 """
 
 

@@ -185,8 +185,8 @@ from airflow_provider_sfevents.waiting.poke import poke
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
-from airflow_provider_sfevents.pubsub.secret import Secret
-from airflow_provider_sfevents.pubsub.settings import ClientCredentials, Settings
+from airflow_provider_sfevents.pubsub.auth.secret import Secret
+from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Settings
 from airflow_provider_sfevents.staging.area import StagingArea
 from upath import UPath
 
@@ -256,7 +256,7 @@ def test_a_killed_poke_costs_what_was_in_memory(
     command = [sys.executable, "-c", _POKE, json.dumps(given)]
     ids = publish(bus, 1, 4)
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(Path.cwd())}) as poking:
-        asyncio.run(until(lambda: list(consumer.root.rglob("part-*.parquet")), seconds=30))
+        asyncio.run(until(lambda: list(consumer.root.rglob("part-*.parquet"))))
         ids += publish(bus, 5, 1)
         asyncio.run(until(lambda: bus.deliveries(TOPIC) == 5))
         poking.send_signal(signal.SIGKILL)
