@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.replay_point import EARLIEST
 from benchmarks.peers import stop_and_wait
 from benchmarks.server import TOPIC, running
 
@@ -34,7 +35,7 @@ async def measured(settings: Settings) -> tuple[float, float]:
         arrivals.append((time.perf_counter(), len(delivery)))
 
     async with PubSubClient(settings) as client:
-        await client.fetch(TOPIC, "earliest", Bounds(max_events=EVENTS), receive)
+        await client.fetch(TOPIC, EARLIEST, Bounds(max_events=EVENTS), receive)
     took = arrivals[-1][0] - arrivals[0][0]
     return (EVENTS - arrivals[0][1]) / took, SPAN / 100 * EVENTS / len(arrivals)
 

@@ -18,6 +18,7 @@ from upath import UPath
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.replay_point import EARLIEST
 from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 from benchmarks.peers import read_and_throw_away
 from benchmarks.server import TOPIC, running
@@ -38,7 +39,7 @@ async def fetch(settings: Settings, events: int) -> None:
         """Nothing: the client alone."""
 
     async with PubSubClient(settings) as client:
-        await client.fetch(TOPIC, "earliest", Bounds(max_events=events), receive)
+        await client.fetch(TOPIC, EARLIEST, Bounds(max_events=events), receive)
 
 
 async def fetch_and_stage(settings: Settings, events: int) -> None:
@@ -55,7 +56,7 @@ async def fetch_and_stage(settings: Settings, events: int) -> None:
             )
 
         async with writer, PubSubClient(settings) as client:
-            await client.fetch(TOPIC, "earliest", Bounds(max_events=events), receive)
+            await client.fetch(TOPIC, EARLIEST, Bounds(max_events=events), receive)
 
 
 def rate(run: Callable[[Settings, int], Awaitable[None]], settings: Settings, events: int) -> float:

@@ -22,6 +22,7 @@ from upath import UPath
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
+from airflow_provider_sfevents.replay_point import EARLIEST
 from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 from benchmarks.server import TOPIC, running
 
@@ -67,7 +68,7 @@ async def fetch_and_stage(settings: Settings, events: int, folder: Path) -> list
             times.append(time.perf_counter())
 
     async with writer, PubSubClient(settings) as client:
-        await client.fetch(TOPIC, "earliest", Bounds(max_events=events), receive)
+        await client.fetch(TOPIC, EARLIEST, Bounds(max_events=events), receive)
     return times
 
 

@@ -12,6 +12,7 @@ from airflow_provider_sfevents.batches.managed.managed_source import ByManaged
 from airflow_provider_sfevents.batches.plain_source import ByReplayId
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
+from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.staging import extra_deliveries
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ async def fit(
     )
     name = config.id if config else request.managed
     await asyncio.to_thread(_be_its_consumer, (await client.session()).org_id, name, request, area)
-    start = config.default_replay.lower() if config else "latest"
-    if start == "latest":
+    start = config.default_replay.lower() if config else LATEST.to_text()
+    if start == LATEST.to_text():
         log.warning(
             "Managed subscription %s has defaultReplay LATEST: whenever its committed replay id "
             "is cleared (STOP), events published meanwhile are missed. With EARLIEST they are "

@@ -28,7 +28,6 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.positions import record
-from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
 from airflow_provider_sfevents.pubsub.streaming.event_time import event_time_reader
 from airflow_provider_sfevents.staging import extra_deliveries
 from airflow_provider_sfevents.staging.manifest import LossWindow, Manifest, Part
@@ -80,7 +79,11 @@ class Ended:
 
 def announcement(topic: str, plan: Fetch, bounds: Bounds) -> str:
     """The log line before the first event: the replay point, and the bounds."""
-    where = f"from {plan.ask}" if plan.ask in (EARLIEST, LATEST) else f"after {plan.ask}"
+    where = (
+        f"from {plan.subscribe_at}"
+        if not plan.subscribe_at.is_replay_id
+        else f"after {plan.subscribe_at}"
+    )
     first = f" ({bounds.learn_seconds:g} s for the first)" if bounds.learn_seconds else ""
     staged = f"; {plan.events} staged already" if plan.kept else ""
     return (
@@ -247,7 +250,7 @@ class BatchFetch:
         The file that holds the pinning event says `latest` as its start (`recovery`).
         """
         self._first = self._first or delivery
-        pinned_here, start = self._pin is not None, self._plan.resume
+        pinned_here, start = self._pin is not None, self._plan.resume.to_text()
         try:
             if pinned_here:
                 await self._pin_to(delivery.replay_ids[0].hex(), record.EVENT)
@@ -316,7 +319,7 @@ class BatchFetch:
 
     async def _keep_keepalive(self, ended: Ended) -> None:
         """Record a keepalive in the position, so that a quiet topic's replay id does not expire."""
-        known = ("", self._position.start, self._position.resume_after)
+        known = ("", self._position.start.to_text(), self._position.resume_after)
         if ended.latest_replay_id not in known:
             await asyncio.to_thread(
                 position_writes.keep_keepalive,
@@ -343,7 +346,7 @@ class BatchFetch:
             sequence=position.sequence + 1,
             batch_id=folder.batch_id,
             position_start=position.replay_id,
-            start=self._plan.start,
+            start=self._plan.start.to_text(),
             end=parts[-1].end,
             events=sum(part.events for part in parts),
             bytes=sum(part.bytes for part in parts),

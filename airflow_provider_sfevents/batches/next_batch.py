@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.positions.record import EVENT
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import layout
 from airflow_provider_sfevents.staging.sidecar_files import Anchor
 
@@ -43,7 +43,7 @@ class Coming:
     epoch: str
     sequence: int
     position_start: str
-    start: str
+    start: ReplayPoint
     pinned_by: str = ""
     resume_after: str = ""
     resume_after_at: str = ""
@@ -90,11 +90,11 @@ class Coming:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain JSON, without a secret."""
-        return asdict(self)
+        return {**asdict(self), "start": self.start.to_text()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Coming:
-        return cls(**values)
+        return cls(**{**values, "start": ReplayPoint.from_text(values["start"])})
 
 
 def look(coming: Coming, folder: TopicFolder, *, sound: bool) -> recovery.Found:
@@ -131,7 +131,7 @@ def anchors(coming: Coming, folder: TopicFolder) -> tuple[Anchor, ...]:
             sequence=coming.sequence - 1,
             replay_id=coming.resume_after,
             seen_at=coming.resume_after_at,
-            after=coming.start,
+            after=coming.start.to_text(),
         )
         found.append(in_position)
     return tuple(sorted(found, key=lambda one: one.seen_at, reverse=True))

@@ -43,13 +43,13 @@ class ByReplayId:
     ) -> FetchResult:
         return await self._client.fetch(
             self._topic,
-            plan.ask,
+            plan.subscribe_at,
             bounds,
             receive,
             already=progress_of(plan),
             stop=stop,
             on_keepalive=heard,
-            equal_replay_ids=(plan.resume,),
+            equal_points=(plan.resume,),
             outlast=outlast,
         )
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.parts.part_chain import chain
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ class Found:
     """Content of the folder of the batch after the position.
 
     :param position_start: the position's replay id, or `earliest` or `latest`.
-    :param start: replay point at which the batch begins, in text form.
+    :param start: replay point at which the batch begins.
     :param anchors: keepalive points of this position, the freshest first.
     :param pinned_by_event: `start` is the replay id of the batch's first event.
     """
 
     position_start: str
-    start: str
+    start: ReplayPoint
     anchors: tuple[Anchor, ...] = ()
     pinned_by_event: bool = False
     manifest: Manifest | None = None
@@ -67,7 +67,7 @@ class Adopt:
 class Fetch:
     """Fetch the events after `resume`; the batch begins at `start` with `kept`.
 
-    :param anchors: fresher replay ids than `resume`, with no event in between; hex, the freshest
+    :param anchors: fresher replay points than `resume`, with no event in between, the freshest
         first.
     :param until_reached: the last of the kept events was created at or after the time that ends the
         batch.
@@ -75,19 +75,19 @@ class Fetch:
         file.
     """
 
-    start: str
+    start: ReplayPoint
     kept: tuple[Part, ...] = ()
-    anchors: tuple[str, ...] = ()
+    anchors: tuple[ReplayPoint, ...] = ()
     lacks_first: bool = False
     until_reached: bool = False
 
     @property
-    def resume(self) -> str:
+    def resume(self) -> ReplayPoint:
         """Replay point at which the next file begins."""
-        return self.kept[-1].end if self.kept else self.start
+        return ReplayPoint.from_text(self.kept[-1].end) if self.kept else self.start
 
     @property
-    def ask(self) -> str:
+    def subscribe_at(self) -> ReplayPoint:
         """Replay point at which to subscribe."""
         return self.anchors[0] if self.anchors else self.resume
 
@@ -182,9 +182,10 @@ def _fetch(found: Found) -> Fetch:
     from_pin: tuple[Part, ...] = ()
     kept: tuple[Part, ...] = ()
     if found.start != LATEST:
-        from_pin = chain(LATEST, found.parts)
-        kept = from_pin or chain(found.start, found.parts)
+        from_pin = chain(LATEST.to_text(), found.parts)
+        kept = from_pin or chain(found.start.to_text(), found.parts)
     lacks_first = found.pinned_by_event and not from_pin
     fetch = Fetch(start=found.start, kept=kept, lacks_first=lacks_first)
-    here = [anchor.replay_id for anchor in found.anchors if anchor.after == fetch.resume]
+    resume = fetch.resume.to_text()
+    here = [ReplayPoint.from_text(one.replay_id) for one in found.anchors if one.after == resume]
     return replace(fetch, anchors=tuple(dict.fromkeys(here)))

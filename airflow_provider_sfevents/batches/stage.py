@@ -42,7 +42,7 @@ from airflow_provider_sfevents.exceptions import (
     TransportError,
 )
 from airflow_provider_sfevents.positions import stores
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.staging.lease_holder import Holder
 
 if TYPE_CHECKING:
@@ -290,12 +290,12 @@ async def _fetch(
             further = recovery.Fetch(start=position.start)
         return await _fetch(request, client, claimed, position, further, stopping)
     if isinstance(came, Ended):
-        if plan.ask == LATEST and not came.latest_replay_id:
+        if plan.subscribe_at == LATEST and not came.latest_replay_id:
             raise replay_id_age.unlearned(request.topic, came.ended_by, request.bounds.max_seconds)
         return Empty(
             batch_id=claimed.folder.batch_id,
             position=position,
-            start=plan.ask,
+            start=plan.subscribe_at.to_text(),
             ended_by=came.ended_by,
             settling=_settling(claimed, position, came.ended_by),
         )
@@ -323,7 +323,7 @@ def _batch_fetch(
 ) -> BatchFetch:
     bounds = replay_id_age.bounds(request, position, plan, claimed.topic_folder, datetime.now(UTC))
     pin = None
-    if plan.ask == LATEST:
+    if plan.subscribe_at == LATEST:
         pin = Pin(
             draft=position,
             stored=claimed.stored,

@@ -14,6 +14,7 @@ from airflow_provider_sfevents.batches.outcome import BatchRequest
 from airflow_provider_sfevents.batches.position import open_position, replay_id_age
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.sidecar_files import Anchor
 
 _FROM = {
-    "earliest": "all events that the bus still holds",
-    "latest": "events published after it has subscribed",
+    EARLIEST.to_text(): "all events that the bus still holds",
+    LATEST.to_text(): "events published after it has subscribed",
 }
 
 
@@ -125,10 +126,10 @@ def losses_after(position: Position, start: str, at: str) -> tuple[LossWindow, .
     The move may pass over events, so it leaves a loss window of its own.
     """
     before = (*position.losses, *([position.loss] if position.loss else []))
-    if position.start == start:
+    if position.start.to_text() == start:
         return before
     window = LossWindow(
-        after=position.start,
+        after=position.start.to_text(),
         after_event_at=position.last_event_at,
         start=start,
         at=at,
@@ -150,16 +151,20 @@ def meaning(start: str, *, is_first: bool = False) -> list[str]:
 
     :param is_first: the consumer has not read the topic before.
     """
-    if is_first and start != "latest":
-        after = "that the bus still holds (72 hours)" if start == "earliest" else f"after {start}"
+    if is_first and start != LATEST.to_text():
+        after = (
+            "that the bus still holds (72 hours)"
+            if start == EARLIEST.to_text()
+            else f"after {start}"
+        )
         return [f"The next run gets all events {after}."]
-    if start == "earliest":
+    if start == EARLIEST.to_text():
         return [
             "The next run gets all events that the bus still holds (72 hours): every event is "
             "delivered again and counts against the org's daily allowance.",
             LANDS_ONCE,
         ]
-    if start == "latest":
+    if start == LATEST.to_text():
         return [
             "The next run gets the events that are published after it has subscribed: every event "
             "that is published before that and has not landed is skipped."
@@ -203,7 +208,7 @@ def _planned(
             f"lands batch {batch.batch_id} ({counted(batch.events, 'event')}), which is staged, "
             "and commits it; nothing is fetched."
         )
-    after = _FROM.get(plan.ask, f"the events after {plan.ask}")
+    after = _FROM.get(plan.subscribe_at.to_text(), f"the events after {plan.subscribe_at}")
     if plan.kept:
         return (
             f"continues batch {batch.batch_id}: it keeps the {counted(plan.events, 'event')} of "

@@ -46,7 +46,7 @@ from airflow_provider_sfevents.exceptions import BatchClaimed, ConfigurationErro
 from airflow_provider_sfevents.hooks.places import staging_root
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.positions import record, stores
-from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
@@ -103,7 +103,7 @@ def _show_one(args: Namespace) -> dict[str, float | None]:
 @command
 def set_(args: Namespace) -> None:
     """Begin a new epoch at another start."""
-    start = check_given_start(args.start)
+    start = ReplayPoint.given(args.start).to_text()
     reached = reach(args, mend=True, may_log_in=True)
     is_first = not (reached.position or reached.last_begun() or reached.record)
     if is_first:

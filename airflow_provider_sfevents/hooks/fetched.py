@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
+    from airflow_provider_sfevents.replay_point import ReplayPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class Fetched:
 
 
 async def fetch_into_memory(
-    client: PubSubClient, topic: str, start: str, bounds: Bounds
+    client: PubSubClient, topic: str, start: ReplayPoint, bounds: Bounds
 ) -> Fetched:
     deliveries: list[Delivery] = []
 

@@ -17,8 +17,8 @@ from airflow_provider_sfevents.hooks.run import (
 from airflow_provider_sfevents.hooks.stoppable import StoppableTask
 from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.positions.store_choice import check_spec, open_store
-from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
+from airflow_provider_sfevents.replay_point import ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class ReadsTopic(StoppableTask):
         :raises ConfigurationError: an argument is wrong, or two contradict each other.
         """
         check_constant(check_topic, self.topic)
-        check_constant(check_given_start, self.initial_replay)
+        check_constant(ReplayPoint.given, self.initial_replay)
         check_spec(self.position_store)
         self._managed(is_rendered=not is_template(str(self.managed_subscription)))
 
@@ -70,7 +70,7 @@ class ReadsTopic(StoppableTask):
             topic=self.topic,
             consumer=check_consumer(self.consumer or run.dag),
             bounds=bounds,
-            initial_replay=check_given_start(self.initial_replay),
+            initial_replay=ReplayPoint.given(self.initial_replay).to_text(),
             replay_fallback=self.replay_fallback,
             cleared=was_cleared(context),
             backfill=is_backfill(context),

@@ -29,6 +29,7 @@ from airflow_provider_sfevents.pubsub.rest.event_channels import list_topics
 from airflow_provider_sfevents.pubsub.rest.field_selection import change_topic
 from airflow_provider_sfevents.pubsub.rest.rest_calls import RestCalls
 from airflow_provider_sfevents.pubsub.topic_description import describe_topic
+from airflow_provider_sfevents.replay_point import ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -237,7 +238,9 @@ class SfEventsHook(BaseHook):
         :raises ReplayIdRefused: the bus does not know the replay id.
         """
         return self._call(
-            lambda client: fetch_into_memory(client, topic, start, bounds or Bounds())
+            lambda client: fetch_into_memory(
+                client, topic, ReplayPoint.from_text(start), bounds or Bounds()
+            )
         )
 
     async def subscribe(self, topic: str, start: str = "latest") -> AsyncGenerator[Delivery]:
@@ -245,7 +248,10 @@ class SfEventsHook(BaseHook):
 
         :param start: `earliest`, `latest` or a replay id in hex.
         """
-        async with self.client() as client, aclosing(client.subscribe(topic, start)) as deliveries:
+        async with (
+            self.client() as client,
+            aclosing(client.subscribe(topic, ReplayPoint.from_text(start))) as deliveries,
+        ):
             async for delivery in deliveries:
                 yield delivery
 

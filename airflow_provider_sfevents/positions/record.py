@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.exceptions import PositionConflict
 from airflow_provider_sfevents.positions import record_text
+from airflow_provider_sfevents.replay_point import LATEST, PRESETS, ReplayPoint, is_replay_id
 from airflow_provider_sfevents.staging.manifest import LossWindow, Run
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _NOBODY = record_text.Whose()
 RECENT = 10
 """Number of commits that a position keeps: enough to see a rhythm, and to go back by hand."""
 
-LATEST = "latest"
 KEEPALIVE, EVENT = "keepalive", "event"
 """Values of `Position.pinned_by`."""
 
@@ -113,9 +113,9 @@ class Position:
     losses: tuple[LossWindow, ...] = ()
 
     @property
-    def start(self) -> str:
-        """Replay point at which the coming batch begins: `earliest`, `latest` or a replay id."""
-        return self.loss.resumes_at if self.loss else self.replay_id
+    def start(self) -> ReplayPoint:
+        """Replay point at which the next batch begins."""
+        return ReplayPoint.from_text(self.loss.resumes_at if self.loss else self.replay_id)
 
     @property
     def is_pinned(self) -> bool:
@@ -337,11 +337,11 @@ def _wrong_in(position: Position) -> str:
         return "`sequence` and `events_total` must be 0 or more"
     if not record_text.is_epoch(position.epoch):
         return f"`epoch` is {position.epoch!r}; it must be a word of letters, digits, - and _"
-    presets = record_text.PRESETS if position.sequence == 0 else ()
-    if position.replay_id not in presets and not record_text.is_replay_id(position.replay_id):
+    presets = PRESETS if position.sequence == 0 else ()
+    if position.replay_id not in presets and not is_replay_id(position.replay_id):
         also = f", or {' or '.join(presets)}" if presets else ""
         return f"`replay_id` is {position.replay_id!r}; it must be lower-case hex{also}"
-    if position.resume_after and not record_text.is_replay_id(position.resume_after):
+    if position.resume_after and not is_replay_id(position.resume_after):
         return f"`resume_after` is {position.resume_after!r}; it must be lower-case hex, or empty"
     if position.pinned_by not in ("", KEEPALIVE, EVENT):
         return f"`pinned_by` is {position.pinned_by!r}; it must be {KEEPALIVE}, {EVENT} or empty"

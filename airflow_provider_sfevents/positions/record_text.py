@@ -10,19 +10,11 @@ from typing import Any
 
 from airflow_provider_sfevents.exceptions import ConfigurationError
 
-PRESETS = ("earliest", "latest")
-
-_REPLAY_ID = re.compile(r"(?:[0-9a-f]{2})+")
 _CONSUMER = re.compile(r"[\w.-]+")
 _EPOCH = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _SHOWN = 100  # characters of an unknown record; enough to recognise it
 _KEY_LENGTH = 250  # Airflow's column of Variable keys
-
-
-def is_replay_id(value: str) -> bool:
-    """Return whether the text can be a replay id: lower-case hex, as text forms are compared."""
-    return _REPLAY_ID.fullmatch(value) is not None
 
 
 def is_epoch(value: str) -> bool:

@@ -24,7 +24,6 @@ from airflow_provider_sfevents.pubsub.managed.managed_subscription import Manage
 from airflow_provider_sfevents.pubsub.publishing.publish_client import PublishClient
 from airflow_provider_sfevents.pubsub.pubsub_calls import PubSubCalls
 from airflow_provider_sfevents.pubsub.reconnect import next_step
-from airflow_provider_sfevents.pubsub.replay_ids import check_start
 from airflow_provider_sfevents.pubsub.schema_cache import PROCESS_SCHEMAS, SchemaCache
 from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
     BoundedFetch,
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.auth.settings import Settings
     from airflow_provider_sfevents.pubsub.publishing.event_encoder import PublishResult
     from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
+    from airflow_provider_sfevents.replay_point import ReplayPoint
 
 _LISTEN_SECONDS = 3600.0  # an endless subscription wakes up this often; nothing depends on it
 
@@ -215,13 +215,13 @@ class PubSubClient:
     async def fetch(
         self,
         topic: str,
-        start: str,
+        start: ReplayPoint,
         bounds: Bounds,
         receive: Receive,
         already: StagedProgress = StagedProgress(),  # noqa: B008 - a frozen value
         stop: asyncio.Event | None = None,
         on_keepalive: OnKeepalive | None = None,
-        equal_replay_ids: Collection[str] = (),
+        equal_points: Collection[ReplayPoint] = (),
         *,
         outlast: bool = False,
     ) -> FetchResult:
@@ -231,29 +231,26 @@ class PubSubClient:
         requested, and a few responses are read at most. When this returns or raises, no stream is
         open.
 
-        :param start: `earliest`, `latest` or a replay id in lower-case hex.
+        :param start: replay point of the subscription.
         :param already: events in earlier parts of the batch; the bounds count them.
         :param stop: ends the batch when set, like a bound; made in the loop that calls this.
         :param on_keepalive: awaited with the replay id in hex of each keepalive; until an event
             comes, a subscription may continue from it as well as from the last event. An error that
             it raises ends the fetch like an error of `receive`.
-        :param equal_replay_ids: other replay ids in hex of the same position as `start`, with no
-            event between them. Where streams are shared, the fetch joins a stream by them; no
-            stream starts from them.
+        :param equal_points: other replay points of the same position as `start`, with no event
+            between them. Where streams are shared, the fetch joins a stream by them; no stream
+            starts from them.
         :param outlast: wait for a service that is away until `max_seconds`; otherwise for half a
             minute.
         :raises SfEventsError: a terminal error before the first event; after it, the batch ends
             there and the result holds the error.
         """
-        check_start(start)
         interrupt = asyncio.ensure_future(stop.wait()) if stop is not None else None
         try:
             await self.require_readable(topic)
             if self._before_fetch is not None:
                 await self._before_fetch(topic)
-            subscription = self._listening(
-                topic, start, interrupt, equal_replay_ids, outlast=outlast
-            )
+            subscription = self._listening(topic, start, interrupt, equal_points, outlast=outlast)
             batch = BoundedFetch(
                 subscription,
                 bounds,
@@ -270,7 +267,7 @@ class PubSubClient:
                 interrupt.cancel()
 
     async def subscribe(
-        self, topic: str, start: str, *, credit: int = MAX_CREDIT
+        self, topic: str, start: ReplayPoint, *, credit: int = MAX_CREDIT
     ) -> AsyncGenerator[Delivery]:
         """Deliveries without end, keepalives among them; lost streams are replaced.
 
@@ -280,7 +277,6 @@ class PubSubClient:
         """
         if not 1 <= credit <= MAX_CREDIT:
             raise ConfigurationError(f"credit is {credit!r}. Give a number from 1 to {MAX_CREDIT}.")
-        check_start(start)
         await self.require_readable(topic)
         subscription = self._subscription(topic, start)
         try:
@@ -314,21 +310,21 @@ class PubSubClient:
     def _listening(
         self,
         topic: str,
-        start: str,
+        start: ReplayPoint,
         interrupt: asyncio.Future[Any] | None,
-        equal_replay_ids: Collection[str],
+        equal_points: Collection[ReplayPoint],
         *,
         outlast: bool,
     ) -> DeliverySource:
         if self._shared is None:
             return self._subscription(topic, start, interrupt, outlast=outlast)
-        request = JoinRequest(start=start, equal_replay_ids=tuple(equal_replay_ids))
+        request = JoinRequest(start=start, equal_points=tuple(equal_points))
         return self._shared.member(topic, request, interrupt)
 
     def _subscription(
         self,
         topic: str,
-        start: str,
+        start: ReplayPoint,
         interrupt: asyncio.Future[Any] | None = None,
         *,
         outlast: bool = False,

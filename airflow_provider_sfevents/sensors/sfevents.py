@@ -23,8 +23,8 @@ from airflow_provider_sfevents.hooks.run import checked_consumer, describe_run
 from airflow_provider_sfevents.hooks.sfevents import SfEventsHook
 from airflow_provider_sfevents.hooks.task_thread import run_async, run_async_in_thread
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 from airflow_provider_sfevents.pubsub.rest.org_limits import check_least
+from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.triggers.sfevents import SfEventsTrigger
 from airflow_provider_sfevents.waiting import poke
 from airflow_provider_sfevents.waiting.wait_result import Heard

@@ -9,8 +9,8 @@ from airflow_provider_sfevents.exceptions import ConfigurationError
 from airflow_provider_sfevents.positions.record_text import check_consumer
 from airflow_provider_sfevents.positions.store_choice import check_spec
 from airflow_provider_sfevents.positions.stores import find_own
-from airflow_provider_sfevents.pubsub.replay_ids import check_given_start
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.waiting.watch_rules import Rules
 
 _STORES = ("variable", "asset", MANAGED)
@@ -44,7 +44,7 @@ def check_watch(
     try:
         check_topic(_text("topic", topic))
         check_consumer(_text("consumer", consumer))
-        check_given_start(_text("initial_replay", initial_replay))
+        ReplayPoint.given(_text("initial_replay", initial_replay))
         _check_store(position_store)
         check_managed(
             position_store,

@@ -33,7 +33,7 @@ from airflow_provider_sfevents.batches.position import replay_fallback
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, ReplayIdRefused, StagingError
 from airflow_provider_sfevents.positions.record import EVENT, KEEPALIVE
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.waiting.wait_result import HELD, MAX_WAIT, MOVED, STOPPED, Heard
 from airflow_provider_sfevents.waiting.waited_batch import (
     KEEPALIVE_SECONDS,
@@ -95,7 +95,7 @@ async def listen(
     """
     if not isinstance(plan, recovery.Fetch):
         return whole(coming, plan)
-    if plan.ask == LATEST and pin is None:
+    if plan.subscribe_at == LATEST and pin is None:
         return Heard(batch_id=coming.batch_id, ended_by=MOVED)
     while True:
         batch = WaitsBatch(coming, area, run, store, pin)
@@ -172,7 +172,7 @@ class _Wait:
         log.info(
             "Waiting for events on %s after %s (batch %s, %s so far).",
             self._topic,
-            self._plan.ask,
+            self._plan.subscribe_at,
             coming.batch_id,
             counted(self._plan.events, "event"),
         )

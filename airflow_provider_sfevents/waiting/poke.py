@@ -40,7 +40,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.positions import stores
 from airflow_provider_sfevents.pubsub.managed.managed_rules import SlotTakenError
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.waiting.batch_status import settled_sight
 from airflow_provider_sfevents.waiting.listen import listen
@@ -142,7 +142,7 @@ async def poke(
         found = await asyncio.to_thread(_fall_back, request, found, refused)
         plan = recovery.Fetch(start=found.coming.start)
         heard = await _listen(request, min_events, client, area, found, plan, stopping)
-    if plan.ask != LATEST or heard.ended_by in GAVE_WAY:
+    if plan.subscribe_at != LATEST or heard.ended_by in GAVE_WAY:
         return _after_listening(found.coming, heard, min_events)
     return await _after_latest(request, min_events, client, area, open_store, heard)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.replay_point import LATEST
 from airflow_provider_sfevents.waiting.batch_status import Sight, sight
 from airflow_provider_sfevents.waiting.listen import listen
 from airflow_provider_sfevents.waiting.wait_result import MOVED, STAGED, STOPPED, Heard

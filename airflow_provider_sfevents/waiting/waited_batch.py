@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.batches.position.position_writes import Pin
     from airflow_provider_sfevents.positions.stores import PositionStore
+    from airflow_provider_sfevents.replay_point import ReplayPoint
     from airflow_provider_sfevents.staging.area import StagingArea
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.leases import Claim
@@ -142,7 +143,7 @@ class WaitsBatch:
             self.elsewhere = Heard(batch_id=batch_id, events=plan.events, ended_by=OVERTAKEN)
         return plan
 
-    def pin(self, replay_id: str, by: str) -> str:
+    def pin(self, replay_id: str, by: str) -> ReplayPoint:
         """Write the position with a replay id instead of `latest`; return its replay point.
 
         :raises BatchClaimed: another process has begun the position, or holds the batch.
@@ -178,7 +179,7 @@ class WaitsBatch:
         from airflow_provider_sfevents.staging.parts.part_writer import Limits
 
         limits = Limits(part_seconds=PART_SECONDS)
-        return self.folder.writer(self._claim, plan.resume, plan.events, limits)
+        return self.folder.writer(self._claim, plan.resume.to_text(), plan.events, limits)
 
     def keep_keepalive(self, replay_id: str, plan: recovery.Fetch) -> None:
         """Record a keepalive beside the batches, and in the position if nothing is staged.
@@ -195,7 +196,7 @@ class WaitsBatch:
                 sequence=coming.sequence - 1,
                 replay_id=replay_id,
                 seen_at=datetime.now(UTC).isoformat(),
-                after=plan.resume,
+                after=plan.resume.to_text(),
             )
         )
         steps.reached(steps.ANCHOR_WRITTEN, coming.batch_id)

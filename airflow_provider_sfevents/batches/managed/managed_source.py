@@ -14,7 +14,7 @@ from airflow_provider_sfevents.batches.plain_source import ByReplayId, progress_
 from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from airflow_provider_sfevents.staging import extra_deliveries
 from airflow_provider_sfevents.staging.sidecar_files import Confirmed
 
@@ -89,7 +89,7 @@ class ByManaged:
             bounds,
             receive,
             known=lambda: self._known(plan),
-            kept_replay_id=redelivery.place_of(plan.start, plan.anchors[0] if plan.anchors else ""),
+            kept_replay_id=redelivery.kept_replay_id(plan),
             already=progress_of(plan),
             on_keepalive=committed,
             stop=stop,
@@ -155,7 +155,7 @@ class ByManaged:
             "is missed, the fetch continues by the position, after %s, over a plain subscription, "
             "until Salesforce has committed a replay id. It costs one extra delivery.",
             self._coming.managed,
-            plan.ask,
+            plan.subscribe_at,
         )
         seen: set[bytes] = set()
 
@@ -212,7 +212,7 @@ class ByManaged:
         died after the first record and before the origin.
         """
         coming, topic = self._coming, self._topic_folder
-        if plan.ask == LATEST:
+        if plan.subscribe_at == LATEST:
             return False
         if coming.staging_id != self._staging_id:
             return True
@@ -229,7 +229,10 @@ class ByManaged:
         for origin in self._topic_folder.origins():
             if origin.epoch == self._coming.epoch:
                 begun = Position.from_json(origin.position, "The origin")
-                return (begun.initial_replay, begun.staging_id) == (EARLIEST, self._staging_id)
+                return (begun.initial_replay, begun.staging_id) == (
+                    EARLIEST.to_text(),
+                    self._staging_id,
+                )
         return False
 
     def _before(self) -> Iterator[redelivery.Before]:

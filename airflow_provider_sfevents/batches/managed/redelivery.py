@@ -32,11 +32,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from airflow_provider_sfevents.batches.recovery import Fetch
     from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 
 
@@ -91,13 +90,10 @@ def to_commit_first(last: Before | None, *, moved_on: bool) -> str:
     return last.manifest.end
 
 
-def place_of(start: str, anchor: str) -> str:
-    """Return a replay id that may be committed again at any time; empty: none is known.
+def kept_replay_id(plan: Fetch) -> str:
+    """Return a replay id, hex, that may be committed again at any time; empty: none is known.
 
-    No unstaged event comes before it.
-
-    :param start: replay point at which the coming batch starts.
-    :param anchor: keepalive point after it, or empty.
+    No event that is not staged comes before it.
     """
-    place = anchor or start
-    return "" if place in {"earliest", LATEST} else place
+    point = plan.anchors[0] if plan.anchors else plan.start
+    return point.to_text() if point.is_replay_id else ""

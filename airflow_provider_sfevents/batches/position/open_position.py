@@ -23,7 +23,7 @@ from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position.position_writes import write_first
 from airflow_provider_sfevents.exceptions import ConfigurationError, PositionConflict
 from airflow_provider_sfevents.positions import ownership, record, stores
-from airflow_provider_sfevents.pubsub.replay_ids import check_start
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
@@ -314,7 +314,7 @@ def _begin(
 
     :raises BatchClaimed: another first run is about to begin.
     """
-    start = check_start(request.initial_replay)
+    start = ReplayPoint.from_text(request.initial_replay).to_text()
     holder = Holder.here(request.run, datetime.now(UTC).isoformat())
     with folder.claim_beginning(holder) as claim:
         position = stores.read(store)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused
 from airflow_provider_sfevents.positions import record
-from airflow_provider_sfevents.positions.record_text import PRESETS
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, PRESETS
 from airflow_provider_sfevents.staging.manifest import LossWindow
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def without_anchor(plan: Fetch, refused: ReplayIdRefused) -> Fetch | None:
         return None
     older = replace(plan, anchors=plan.anchors[1:])
     log.warning(
-        "Keepalive point %s is refused; continuing after %s. %s", plan.ask, older.ask, refused
+        "Keepalive point %s is refused; continuing after %s. %s",
+        plan.subscribe_at,
+        older.subscribe_at,
+        refused,
     )
     return older
 
@@ -69,7 +72,7 @@ def choose(
     """
     if replay_fallback == FAIL:
         raise ReplayIdRefused(_what_to_choose(refused, position, where))
-    if position.loss is not None and position.loss.start == replay_fallback == "earliest":
+    if position.loss is not None and position.loss.start == replay_fallback == EARLIEST.to_text():
         raise refused  # the bus cannot refuse `earliest`; choosing it once more does not help
     window = LossWindow(
         after=position.loss.after if position.loss else position.replay_id,
@@ -94,8 +97,8 @@ def without_first(position: Position) -> Position:
     window = LossWindow(
         after=before.after if before else "",
         after_event_at=before.after_event_at if before else "",
-        start="latest",
-        pinned=position.start,
+        start=LATEST.to_text(),
+        pinned=position.start.to_text(),
         at=datetime.now(UTC).isoformat(),
         why=f"{before.why} Then {why}." if before else f"{why[0].upper()}{why[1:]}.",
     )
@@ -105,7 +108,7 @@ def without_first(position: Position) -> Position:
 def _what_to_choose(refused: ReplayIdRefused, position: Position, where: str) -> str:
     """Build the message with the user's choices after a refused replay id."""
     command = f"airflow sfevents position set {position.consumer} {position.topic}"
-    if not position.sequence and position.initial_replay == position.start:
+    if not position.sequence and position.initial_replay == position.start.to_text():
         return (
             f"{refused} The replay id {position.start} is the task's initial_replay, and nothing "
             "has landed yet. The position was not moved. Correct the argument; then `airflow "

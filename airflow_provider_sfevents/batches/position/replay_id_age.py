@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import TransportError
-from airflow_provider_sfevents.positions.record_text import PRESETS
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
+from airflow_provider_sfevents.replay_point import LATEST, PRESETS
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.batches.outcome import BatchRequest
@@ -102,7 +101,7 @@ def bounds(
     since = known_since(position, anchor_of(folder, position) if plan.anchors else None)
     if worry := warning(request.topic, since, now):
         log.warning("%s", worry)
-    if plan.ask == LATEST or is_old(since, now):
+    if plan.subscribe_at == LATEST or is_old(since, now):
         return replace(request.bounds, learn_seconds=request.learn_seconds)
     return request.bounds
 

@@ -13,6 +13,7 @@ from airflow_provider_sfevents.proto.pubsub_api_pb2 import CommitReplayRequest, 
 from airflow_provider_sfevents.pubsub.managed.managed_rules import answered_commits, is_id
 from airflow_provider_sfevents.pubsub.streaming.stream_source import SessionSource
 from airflow_provider_sfevents.pubsub.streaming.subscribe_call import SubscribeCall
+from airflow_provider_sfevents.replay_point import EARLIEST, ReplayPoint
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.pubsub.streaming.stream_source import LookUpTopic
 
 log = logging.getLogger(__name__)
+
+NOT_SENT = EARLIEST
+"""Start of a managed subscription's stream: no request names it, because Salesforce keeps it."""
 
 
 class ManagedSubscribeCall(SubscribeCall):
@@ -33,7 +37,7 @@ class ManagedSubscribeCall(SubscribeCall):
     def __init__(
         self, call: Any, reference: str, *, doing: str, secret: Secret, clock: Clock
     ) -> None:
-        super().__init__(call, "", "", doing=doing, secret=secret, clock=clock)
+        super().__init__(call, "", doing=doing, secret=secret, clock=clock)
         self._reference = reference
         self._outstanding: dict[str, asyncio.Future[str]] = {}
         self._writing = asyncio.Lock()
@@ -59,7 +63,7 @@ class ManagedSubscribeCall(SubscribeCall):
     async def send_commit(self, replay_id: str) -> asyncio.Future[str]:
         """Send a commit and return the future of its answer."""
         if not self._asked:
-            await self.ask(0)  # a commit is not allowed in the first request
+            await self.ask(0, NOT_SENT)  # a commit is not allowed in the first request
         self._read_ahead()
         request_id = str(uuid.uuid4())
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -98,7 +102,7 @@ class ManagedSubscribeCall(SubscribeCall):
         return late
 
     @override
-    def _request(self, events: int) -> ManagedFetchRequest:
+    def _request(self, events: int, start: ReplayPoint) -> ManagedFetchRequest:
         if self._asked:
             return ManagedFetchRequest(num_requested=events)
         if is_id(self._reference):
@@ -162,8 +166,8 @@ class ManagedStreamSource(SessionSource):
         self._reference = reference
         self.current: ManagedSubscribeCall | None = None
 
-    async def open(self, start: str) -> ManagedSubscribeCall:  # noqa: ARG002
-        """Open a stream; Salesforce keeps the start. :param start: not used."""
+    async def open(self) -> ManagedSubscribeCall:
+        """Open a stream; Salesforce keeps its start."""
         self._session = await self._calls.session()
         doing = f"Subscribing to managed subscription {self._reference} at {self._calls.endpoint}"
         self.current = ManagedSubscribeCall(

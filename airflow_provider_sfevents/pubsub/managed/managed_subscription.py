@@ -14,9 +14,11 @@ from airflow_provider_sfevents.pubsub.credit import MAX_CREDIT
 from airflow_provider_sfevents.pubsub.managed import managed_rules as rules
 from airflow_provider_sfevents.pubsub.managed.managed_config import PROCESS_CONFIGS
 from airflow_provider_sfevents.pubsub.managed.managed_deliveries import ManagedDeliveries
-from airflow_provider_sfevents.pubsub.managed.managed_subscribe_call import ManagedStreamSource
+from airflow_provider_sfevents.pubsub.managed.managed_subscribe_call import (
+    NOT_SENT,
+    ManagedStreamSource,
+)
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
-from airflow_provider_sfevents.pubsub.replay_ids import replay_id_hex
 from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
     BoundedFetch,
     FetchResult,
@@ -24,6 +26,7 @@ from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
     Receive,
 )
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
+from airflow_provider_sfevents.replay_point import replay_id_hex
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -265,7 +268,7 @@ class ManagedSubscription:
     def _opened(self, interrupt: asyncio.Future[Any] | None) -> Subscription:
         return Subscription(
             self._streams,
-            "",
+            NOT_SENT,
             self._clock,
             interrupt,
             timeouts=self._timeouts,
@@ -327,7 +330,7 @@ class ManagedSubscription:
     async def _commit_anew(self, replay_id: str, stop: asyncio.Event) -> str:
         tries, renewed = 0, False
         while True:
-            stream = await self._streams.open("")
+            stream = await self._streams.open()
             try:
                 why = await stream.commit(replay_id, self._timeouts.commit_seconds)
                 end = stream.end

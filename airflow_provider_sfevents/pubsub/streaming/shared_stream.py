@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sfevents.exceptions import SfEventsError
     from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
+    from airflow_provider_sfevents.replay_point import ReplayPoint
 
 _LISTEN_SECONDS = 3600.0  # the reading task wakes up this often; nothing depends on it
 
@@ -70,7 +71,7 @@ class SharedStream:
     def __init__(
         self,
         first: JoinRequest,
-        subscription: Callable[[str], Subscription],
+        subscription: Callable[[ReplayPoint], Subscription],
         forget: Callable[[SharedStream], None],
     ) -> None:
         self._position = StreamPosition(first)
@@ -108,7 +109,7 @@ class SharedStream:
         return self._reading.exception()
 
     @property
-    def replay_point(self) -> str:
+    def replay_point(self) -> ReplayPoint:
         """Replay point from which another stream would continue."""
         return self._subscription.replay_point
 

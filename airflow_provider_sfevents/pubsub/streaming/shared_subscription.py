@@ -10,6 +10,7 @@ from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.pubsub.streaming.shared_stream import SharedStream
 from airflow_provider_sfevents.pubsub.streaming.stream_position import JoinRequest, ends_member
 from airflow_provider_sfevents.pubsub.streaming.wake_up import Interrupt, WakeUp
+from airflow_provider_sfevents.replay_point import ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -29,7 +30,7 @@ class SharedStreams:
     :param subscription: makes a subscription, from a topic and a start.
     """
 
-    def __init__(self, subscription: Callable[[str, str], Subscription]) -> None:
+    def __init__(self, subscription: Callable[[str, ReplayPoint], Subscription]) -> None:
         self._make = subscription
         self._streams: dict[str, list[SharedStream]] = {}
 
@@ -164,8 +165,8 @@ class SharedSubscription:
         self._held.append(delivery)
         self._asked -= len(delivery)
         self._open_failure = None
-        if name := delivery.resume_after.hex():
-            self._request = JoinRequest(start=name)
+        if delivery.resume_after:
+            self._request = JoinRequest(start=ReplayPoint.after(delivery.resume_after))
         self._wake_up.wake()
 
     def wake(self) -> None:

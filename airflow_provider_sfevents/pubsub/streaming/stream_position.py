@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.exceptions import ReplayIdRefused
-from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,17 +33,17 @@ _IDS_KEPT = 64
 class JoinRequest:
     """Request of a member to join a stream.
 
-    :param start: `earliest`, `latest` or a replay id in hex.
-    :param equal_replay_ids: other replay ids of the same position as `start`.
+    :param start: replay point that the member continues from.
+    :param equal_points: other replay points of the same position as `start`.
     """
 
-    start: str
-    equal_replay_ids: tuple[str, ...] = ()
+    start: ReplayPoint
+    equal_points: tuple[ReplayPoint, ...] = ()
 
     @property
     def replay_ids(self) -> tuple[str, ...]:
-        others = tuple(name for name in self.equal_replay_ids if name not in {EARLIEST, LATEST})
-        return others if self.start == LATEST else (self.start, *others)
+        others = tuple(one.to_text() for one in self.equal_points if one.is_replay_id)
+        return others if self.start == LATEST else (self.start.to_text(), *others)
 
 
 class StreamPosition:
@@ -95,10 +95,10 @@ def latest_id_for(request: JoinRequest, position: StreamPosition) -> str:
 
     Empty if it is the member's own or there is none.
     """
-    return "" if position.latest_id == request.start else position.latest_id
+    return "" if position.latest_id == request.start.to_text() else position.latest_id
 
 
-def ends_member(error: object, refused: str, start: str) -> bool:
+def ends_member(error: object, refused: ReplayPoint, start: ReplayPoint) -> bool:
     """Check that a stream's end is also the end for a member that would continue from `start`.
 
     Several replay ids can denote the same position; some may have expired and others not.
@@ -111,7 +111,7 @@ def shared_credit(wants: Iterable[int]) -> int:
     return max(wants, default=0)
 
 
-def is_over_asked(outstanding: int, wants: Iterable[int], replay_point: str) -> bool:
+def is_over_asked(outstanding: int, wants: Iterable[int], replay_point: ReplayPoint) -> bool:
     """Check that more is outstanding than any remaining member wants.
 
     If so, the members continue on another stream.

@@ -39,12 +39,11 @@ class SessionSource:
 class TopicStreamSource(SessionSource):
     """Subscribe streams of one topic."""
 
-    async def open(self, start: str) -> SubscribeCall:
+    async def open(self) -> SubscribeCall:
         self._session = await self._calls.session()
         return SubscribeCall(
             self._calls.stream("Subscribe", self._session),
             self._topic,
-            start,
             doing=f"Subscribing to {self._topic} at {self._calls.endpoint}",
             secret=self._session.token,
             clock=self._calls.clock,

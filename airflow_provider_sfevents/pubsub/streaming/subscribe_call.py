@@ -23,10 +23,10 @@ import grpc.aio
 
 from airflow_provider_sfevents.exceptions import TransportError
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchRequest, ReplayPreset
-from airflow_provider_sfevents.pubsub.replay_ids import EARLIEST, LATEST
 from airflow_provider_sfevents.pubsub.rpc_errors import from_rpc
 from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery, from_response
 from airflow_provider_sfevents.pubsub.streaming.wake_up import WakeUp
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -53,7 +53,7 @@ class StreamEndedError(TransportError):
 class SubscriptionStream(Protocol):
     """Interface of one stream for a subscription."""
 
-    async def ask(self, events: int) -> None: ...
+    async def ask(self, events: int, start: ReplayPoint) -> None: ...
 
     async def read(self, timeout_seconds: float) -> Delivery | None: ...
 
@@ -192,20 +192,17 @@ class SubscribeCall(BidiStream):
     :param secret: the token of the call; it must not show in an error.
     """
 
-    def __init__(
-        self, call: Any, topic: str, start: str, *, doing: str, secret: Secret, clock: Clock
-    ) -> None:
+    def __init__(self, call: Any, topic: str, *, doing: str, secret: Secret, clock: Clock) -> None:
         super().__init__(call, doing=doing, secret=secret, clock=clock)
         self._topic = topic
-        self._start = start
         self._asked = False
 
-    async def ask(self, events: int) -> None:
-        """Request events; only the first request names the start.
+    async def ask(self, events: int, start: ReplayPoint) -> None:
+        """Request events; only the first request names the start, and later ones ignore it.
 
         A failed stream raises when it is read, not here.
         """
-        message = self._request(events)
+        message = self._request(events, start)
         self._asked = True
         await self.write(message)
 
@@ -221,13 +218,13 @@ class SubscribeCall(BidiStream):
         received_at, size, response = arrived
         return from_response(response, int(received_at * 1_000_000), size)
 
-    def _request(self, events: int) -> Any:
+    def _request(self, events: int, start: ReplayPoint) -> Any:
         if self._asked:
             return further_request(self._topic, events)
-        return first_request(self._topic, self._start, events)
+        return first_request(self._topic, start, events)
 
 
-def first_request(topic: str, start: str, events: int) -> FetchRequest:
+def first_request(topic: str, start: ReplayPoint, events: int) -> FetchRequest:
     """First request of a stream; the service reads the start in no other."""
     if start == EARLIEST:
         return FetchRequest(
@@ -240,7 +237,7 @@ def first_request(topic: str, start: str, events: int) -> FetchRequest:
     return FetchRequest(
         topic_name=topic,
         replay_preset=ReplayPreset.CUSTOM,
-        replay_id=bytes.fromhex(start),
+        replay_id=bytes.fromhex(start.to_text()),
         num_requested=events,
     )
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from airflow_provider_sfevents.exceptions import SfEventsError, TransportError
 from airflow_provider_sfevents.pubsub import credit
 from airflow_provider_sfevents.pubsub.reconnect import Retry, next_step
-from airflow_provider_sfevents.pubsub.replay_ids import LATEST
 from airflow_provider_sfevents.pubsub.streaming.subscribe_call import (
     StreamEndedError,
     SubscriptionStream,
 )
 from airflow_provider_sfevents.pubsub.streaming.wake_up import Interrupt
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ class StreamSource(Protocol):
         :raises SfEventsError: it cannot.
         """
 
-    async def open(self, start: str) -> SubscriptionStream: ...
+    async def open(self) -> SubscriptionStream: ...
 
     async def renew(self, why: SfEventsError) -> None:
         """Get a session other than that of the last stream, which was refused."""
@@ -67,7 +67,7 @@ class Subscription:
     def __init__(
         self,
         source: StreamSource,
-        start: str,
+        start: ReplayPoint,
         clock: Clock,
         interrupt: asyncio.Future[Any] | None = None,
         *,
@@ -104,7 +104,7 @@ class Subscription:
         return self._outstanding
 
     @property
-    def replay_point(self) -> str:
+    def replay_point(self) -> ReplayPoint:
         """Replay point from which another stream would continue.
 
         The start, until something came.
@@ -124,7 +124,7 @@ class Subscription:
         asking = credit.to_ask(self._outstanding, wanted)
         if self._stream is not None and asking:
             self._outstanding += asking
-            await self._stream.ask(asking)
+            await self._stream.ask(asking, self._start)
 
     async def next(
         self, timeout_seconds: float, opening_seconds: float | None = None
@@ -217,7 +217,7 @@ class Subscription:
             await self._source.renew(refusal)
         if self.losses:
             await self._source.reach()
-        self._stream = await self._source.open(self._start)
+        self._stream = await self._source.open()
         self._open_at = self._answered_at = self._clock.monotonic()
         self._has_answered = False
         await self.ask_up_to(self._wanted)
@@ -238,7 +238,8 @@ class Subscription:
             waited_seconds=now - listening_from,
         )
         self._answered_at, self._rpc_id, self._has_answered = now, delivery.rpc_id, True
-        self._start = delivery.resume_after.hex() or self._start
+        if delivery.resume_after:
+            self._start = ReplayPoint.after(delivery.resume_after)
         self._tries, self._renewed, self.failure = 0, False, None
         return delivery
 

@@ -59,7 +59,7 @@ def test_the_event_that_woke_a_wait_at_latest_is_in_the_batch(
     ids, pending = asyncio.run(run())
     assert (pending.events, pending.staged, pending.enough) == (1, True, True)
     position = at_latest.position
-    assert (position.start, position.pinned_by) == (ids[0], "event")
+    assert (position.start.to_text(), position.pinned_by) == (ids[0], "event")
     assert staged_ids(at_latest, at_latest.run_once()) == ids
     assert bus.deliveries(TOPIC) == 3
 

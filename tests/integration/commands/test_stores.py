@@ -182,7 +182,7 @@ def test_a_position_in_xcoms(hands: Hands) -> None:
     assert not hands.do("position", "set", "00000000000000ff0000", "-y", *here).refused
     XComModel.clear(**at, run_id="run-2")  # as Airflow does when the task is retried
     record = XComRows(ORG, hands.consumer, TOPIC).get()
-    assert Position.from_json(record or "", "XCom").start == "00000000000000ff0000"
+    assert Position.from_json(record or "", "XCom").start.to_text() == "00000000000000ff0000"
     assert not hands.do("position", "forget", "-y", *here).refused
     assert XComRows(ORG, hands.consumer, TOPIC).get() is None
 
@@ -233,6 +233,6 @@ def test_a_users_own_store_is_reached_by_its_dotted_path(
     assert not hands.do("position", "set", "latest", "-y", *store).refused
     from own_store_of_a_test import KEPT  # type: ignore[import-not-found]
 
-    assert Position.from_json(KEPT[hands.key], "the store").start == "latest"
+    assert Position.from_json(KEPT[hands.key], "the store").start.to_text() == "latest"
     assert not hands.do("position", "forget", "-y", *store).refused
     assert json.dumps(KEPT) == "{}"

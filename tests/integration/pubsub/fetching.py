@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.replay_point import ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -45,7 +46,7 @@ async def fetch(
     """A fetch that ends by the given bounds, because the timed defaults are out of reach."""
     timed = {"max_seconds": LONG, "idle_seconds": LONG}
     async with asyncio.timeout(LONG):
-        return await client.fetch(TOPIC, start, Bounds(**{**timed, **bounds}), receive)
+        return await client.fetch(TOPIC, ReplayPoint(start), Bounds(**{**timed, **bounds}), receive)
 
 
 async def endless(stream: SeenStream) -> AsyncIterator[Any]:

@@ -10,6 +10,7 @@ import pytest
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rpc_errors import is_transient
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+from airflow_provider_sfevents.replay_point import EARLIEST
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, come_true, publish, running
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def test_a_stream_that_breaks(how: str) -> None:
     async with running(chance=0.5) as (bus, client):
         published, received = publish(bus, 30), Received()
         bounds = Bounds(max_events=90, **LONG)
-        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+        task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, bounds, received))
         for part in (30, 60):
             await received.wait_for(part)
             await break_off(bus, BREAKS[how])
@@ -85,7 +86,7 @@ async def test_every_kind_of_reset_stream(error: str) -> None:
     async with running(rst_stream_error=error) as (bus, client):
         published, received = publish(bus, 20), Received()
         bounds = Bounds(max_events=40, **LONG)
-        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+        task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, bounds, received))
         await received.wait_for(20)
         await break_off(bus, BREAKS["RST_STREAM"])
         published += publish(bus, 20, first=20)
@@ -99,7 +100,7 @@ async def test_a_reset_behind_a_burst() -> None:
     async with running() as (bus, client):
         published, received = publish(bus, 100), Received()
         bus.fail_next("Subscribe", how="rst_stream", after=20, times=3)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=100, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=100, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
         assert (result.losses, result.deliveries) == (3, 100)
         assert 100 <= bus.deliveries() <= 160
@@ -117,7 +118,7 @@ async def test_what_came_before_a_reset_is_not_paid_for_twice() -> None:
             await received(delivery)
 
         bus.fail_next("Subscribe", how="rst_stream", after_seconds=0.4)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=100, **LONG), receive)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=100, **LONG), receive)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
         assert (result.losses, bus.deliveries()) == (1, 100)
 
@@ -127,7 +128,7 @@ async def test_a_connection_that_dies_without_a_word() -> None:
     async with running(timeouts=PINGS, chance=0.5) as (bus, client):
         published, received = publish(bus, 10), Received()
         bounds = Bounds(max_events=20, **LONG)
-        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+        task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, bounds, received))
         await received.wait_for(10)
         await asyncio.to_thread(bus.freeze, 1.2)
         result_before = len(bus.subscriptions)
@@ -147,7 +148,7 @@ async def test_a_line_that_stays_dead() -> None:
         published, received = publish(bus, 10), Received()
         bounds = Bounds(max_events=20, max_seconds=1.2, idle_seconds=120)
         async with asyncio.timeout(100):
-            task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+            task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, bounds, received))
             await received.wait_for(10)
             await asyncio.to_thread(bus.freeze)
             result = await task
@@ -163,7 +164,7 @@ async def test_a_slow_line() -> None:
     async with running() as (bus, client):
         published, received = publish(bus, 60), Received()
         bus.trickle("Subscribe", bytes_per_second=15_000)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=60, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=60, **LONG), received)
         bus.trickle("Subscribe", bytes_per_second=None)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
         assert (result.losses, len(bus.subscriptions), bus.deliveries()) == (0, 1, 60)
@@ -174,7 +175,7 @@ async def test_a_stop_while_the_service_is_away() -> None:
     async with running(chance=1.0) as (bus, client):
         published, received, stop = publish(bus, 10), Received(), asyncio.Event()
         bounds = Bounds(max_events=20, **LONG)
-        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received, stop=stop))
+        task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, bounds, received, stop=stop))
         await received.wait_for(10)
         await asyncio.to_thread(bus.away)
         await asyncio.wait((task,), timeout=0.3)
@@ -190,7 +191,7 @@ async def test_events_that_come_twice() -> None:
     async with running() as (bus, client):
         published, received = publish(bus, 100), Received()
         bus.repeat_next(10)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=80, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=80, **LONG), received)
         twice = [replay_id for replay_id in published[:10] for _ in range(2)]
         assert (result.ended_by, result.events) == ("max_events", 80)
         assert received.replay_ids == [*twice, *published[10:70]]
@@ -203,7 +204,7 @@ async def test_events_in_another_order() -> None:
     async with running(response_events=10) as (bus, client):
         published, received = publish(bus, 50), Received()
         bus.reorder_next(5)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=50, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=50, **LONG), received)
         assert received.replay_ids == [*reversed(published[:5]), *published[5:]]
         assert (result.ended_by, bus.deliveries()) == ("max_events", 50)
         assert bus.subscriptions[0].max_outstanding <= 100
@@ -215,7 +216,7 @@ async def test_events_sent_again_after_a_reconnect() -> None:
         published, received = publish(bus, 40), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", after=20)
         bus.resend_on_reconnect(5)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=45, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=45, **LONG), received)
         assert (result.ended_by, result.events) == ("max_events", 45)
         assert received.replay_ids == [*published[:20], *published[15:40]]
         assert bus.deliveries() == 45

@@ -17,6 +17,7 @@ from airflow_provider_sfevents.exceptions import (
     TopicError,
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from tests.integration.pubsub.emulated import LONG, QUICK, TOPIC, Received, publish, running
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +29,9 @@ async def test_batch_after_batch() -> None:
         published = publish(bus, 1000)
         received, start = Received(), "earliest"
         for _ in range(3):
-            result = await client.fetch(TOPIC, start, Bounds(max_events=350, **QUICK), received)
+            result = await client.fetch(
+                TOPIC, ReplayPoint(start), Bounds(max_events=350, **QUICK), received
+            )
             start = result.last_replay_id.hex()
         assert received.replay_ids == published
         assert bus.deliveries(TOPIC) == 1000
@@ -42,7 +45,7 @@ async def test_latest_takes_only_what_comes() -> None:
     async with running() as (bus, client):
         publish(bus, 5)
         task = asyncio.ensure_future(
-            client.fetch(TOPIC, "latest", Bounds(max_events=3, max_seconds=20), Received())
+            client.fetch(TOPIC, LATEST, Bounds(max_events=3, max_seconds=20), Received())
         )
         await asyncio.to_thread(bus.wait_open_streams, 1)
         while not bus.subscriptions[0].requests:  # noqa: ASYNC110 - the other side is a thread
@@ -56,11 +59,14 @@ async def test_a_keepalive_is_a_place_to_start_from() -> None:
     """On a quiet topic a keepalive's replay id is learned, and later events follow it."""
     async with running(keepalive_seconds=0.1) as (bus, client):
         quiet = Bounds(max_seconds=20, idle_seconds=0.05, learn_seconds=10)
-        result = await client.fetch(TOPIC, "latest", quiet, Received())
+        result = await client.fetch(TOPIC, LATEST, quiet, Received())
         assert (result.ended_by, result.events) == ("idle_seconds", 0)
         published, received = publish(bus, 4), Received()
         await client.fetch(
-            TOPIC, result.latest_replay_id.hex(), Bounds(max_events=4, max_seconds=20), received
+            TOPIC,
+            ReplayPoint(result.latest_replay_id.hex()),
+            Bounds(max_events=4, max_seconds=20),
+            received,
         )
         assert received.replay_ids == published
 
@@ -70,7 +76,7 @@ async def test_an_unknown_topic(unknown: str) -> None:
     """An unknown topic raises a TopicError that names it, before a stream is opened."""
     async with running(unknown_topic=unknown) as (bus, client):
         with pytest.raises(TopicError, match="/event/Nothing__e"):
-            await client.fetch("/event/Nothing__e", "earliest", Bounds(), Received())
+            await client.fetch("/event/Nothing__e", EARLIEST, Bounds(), Received())
         assert bus.subscriptions == ()
 
 
@@ -79,7 +85,7 @@ async def test_a_topic_this_user_may_not_read() -> None:
     async with running() as (bus, client):
         bus.define_event("Secret__e", {"A__c": "Text"}, can_subscribe=False)
         with pytest.raises(TopicError, match="Secret__e"):
-            await client.fetch("/event/Secret__e", "earliest", Bounds(), Received())
+            await client.fetch("/event/Secret__e", EARLIEST, Bounds(), Received())
         assert bus.subscriptions == ()
 
 
@@ -89,7 +95,7 @@ async def test_a_replay_id_the_bus_does_not_know(start: str) -> None:
     async with running() as (bus, client):
         publish(bus, 3)
         with pytest.raises(ReplayIdRefused, match="rpc id"):
-            await client.fetch(TOPIC, start, Bounds(**QUICK), Received())
+            await client.fetch(TOPIC, ReplayPoint(start), Bounds(**QUICK), Received())
         assert (len(bus.subscriptions), bus.deliveries()) == (1, 0)
 
 
@@ -101,7 +107,7 @@ async def test_a_replay_id_that_has_aged_out() -> None:
         clock.advance(hours=73)
         publish(bus, 1)
         with pytest.raises(ReplayIdRefused):
-            await client.fetch(TOPIC, old.hex(), Bounds(**QUICK), Received())
+            await client.fetch(TOPIC, ReplayPoint(old.hex()), Bounds(**QUICK), Received())
         assert bus.deliveries() == 0
 
 
@@ -110,9 +116,11 @@ async def test_an_expired_token_is_renewed_before_a_stream() -> None:
     async with running() as (bus, client):
         publish(bus, 4)
         bounds = Bounds(max_events=2, **LONG)
-        first = await client.fetch(TOPIC, "earliest", bounds, Received())
+        first = await client.fetch(TOPIC, EARLIEST, bounds, Received())
         bus.expire_tokens()
-        second = await client.fetch(TOPIC, first.last_replay_id.hex(), bounds, Received())
+        second = await client.fetch(
+            TOPIC, ReplayPoint(first.last_replay_id.hex()), bounds, Received()
+        )
         assert (first.events, second.events) == (2, 2)
         assert [call.rpc for call in bus.requests].count("token") == 2
 
@@ -123,7 +131,7 @@ async def test_a_token_that_ends_its_stream_is_renewed() -> None:
         published = publish(bus, 3)
         received = Received()
         task = asyncio.ensure_future(
-            client.fetch(TOPIC, "earliest", Bounds(max_events=6, max_seconds=20), received)
+            client.fetch(TOPIC, EARLIEST, Bounds(max_events=6, max_seconds=20), received)
         )
         while len(received.replay_ids) < 3:  # noqa: ASYNC110 - the other side is a thread
             await asyncio.sleep(0.005)
@@ -149,7 +157,7 @@ async def test_faults_in_mid_stream(status: str) -> None:
     async with running() as (bus, client):
         published, received = publish(bus, 300), Received()
         bus.fail_next("Subscribe", status=status, times=5, after=40)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=300, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=300, **LONG), received)
         assert received.replay_ids == published
         assert (result.losses, result.deliveries, bus.deliveries()) == (5, 300, 300)
 
@@ -158,7 +166,7 @@ async def test_a_used_up_allowance_ends_the_batch() -> None:
     """The events before a used-up allowance are a batch, and its result holds the error."""
     async with running(delivery_allocation=50) as (bus, client):
         publish(bus, 100)
-        result = await client.fetch(TOPIC, "earliest", Bounds(**LONG), Received())
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(**LONG), Received())
         assert (result.ended_by, result.events) == ("error", 50)
         assert isinstance(result.error, QuotaExceeded)
         assert bus.deliveries() == 50
@@ -173,7 +181,7 @@ async def test_until_by_the_events_own_time() -> None:
             publish(bus, 10)
             clock.advance(minutes=10)
         result = await client.fetch(
-            TOPIC, "earliest", Bounds(until=noon, max_seconds=20, idle_seconds=5), Received()
+            TOPIC, EARLIEST, Bounds(until=noon, max_seconds=20, idle_seconds=5), Received()
         )
         assert result.ended_by == "until"
         assert 61 <= result.events < 75
@@ -190,7 +198,7 @@ async def test_change_events_have_their_own_times() -> None:
         bus.change("Account", "CREATE", "001000000000001AAA", {"Name": "A"})
         bus.change("Contact", "CREATE", "003000000000001AAA", {"LastName": "C"})
         bounds = Bounds(until=noon, max_seconds=20, idle_seconds=5)
-        result = await client.fetch("/data/ChangeEvents", "earliest", bounds, Received())
+        result = await client.fetch("/data/ChangeEvents", EARLIEST, bounds, Received())
         assert (result.ended_by, result.last_event_at) == ("until", noon)
 
 
@@ -200,8 +208,8 @@ async def test_two_clients_share_nothing_but_the_bus() -> None:
         published, one, other = publish(bus, 200), Received(), Received()
         bounds = Bounds(max_events=200, **LONG)
         await asyncio.gather(
-            client.fetch(TOPIC, "earliest", bounds, one),
-            client.fetch(TOPIC, "earliest", bounds, other),
+            client.fetch(TOPIC, EARLIEST, bounds, one),
+            client.fetch(TOPIC, EARLIEST, bounds, other),
         )
         assert one.replay_ids == other.replay_ids == published
         assert bus.deliveries() == 400
@@ -215,7 +223,7 @@ async def test_an_event_whose_schema_nobody_has(schema_id: str) -> None:
         published = publish(bus, 2)
         [poison] = bus.publish_raw(TOPIC, b"who knows", schema_id or " ")
         received, bounds = Received(), Bounds(until=noon + timedelta(days=1), **QUICK)
-        result = await client.fetch(TOPIC, "earliest", bounds, received)
+        result = await client.fetch(TOPIC, EARLIEST, bounds, received)
         assert (result.ended_by, received.replay_ids) == ("idle_seconds", [*published, poison])
         assert (result.last_event_at, result.error) == (None, None)
         asked = len(bus.requests)
@@ -229,7 +237,7 @@ async def test_an_event_whose_schema_is_not_ours_to_see() -> None:
     async with running(unknown_schema="PERMISSION_DENIED") as (bus, client):
         bus.publish_raw(TOPIC, b"who knows", "not-ours")
         received, bounds = Received(), Bounds(until=datetime.now(UTC), **QUICK)
-        result = await client.fetch(TOPIC, "earliest", bounds, received)
+        result = await client.fetch(TOPIC, EARLIEST, bounds, received)
         assert (result.ended_by, result.events, len(received.replay_ids)) == ("error", 1, 1)
         assert type(result.error) is ConfigurationError
         assert "grant read" in str(result.error)

@@ -20,6 +20,7 @@ from airflow_provider_sfevents.pubsub.auth.settings import ClientCredentials, Se
 from airflow_provider_sfevents.pubsub.client import PubSubClient, TopicInfo
 from airflow_provider_sfevents.pubsub.clock import Clock
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.replay_point import EARLIEST
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
@@ -230,7 +231,7 @@ async def test_a_topic_that_may_not_be_read_is_refused_before_a_stream(
 
     bus.topic.can_subscribe = False
     with pytest.raises(TopicError, match="may not subscribe"):
-        await client.fetch(TOPIC, "earliest", Bounds(), receive)
+        await client.fetch(TOPIC, EARLIEST, Bounds(), receive)
     with pytest.raises(TopicError, match="may not subscribe"):
-        await anext(client.subscribe(TOPIC, "earliest"))
+        await anext(client.subscribe(TOPIC, EARLIEST))
     assert bus.streams == []

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from tests.integration.pubsub.emulated import (
     LONG,
     TOPIC,
@@ -36,7 +37,7 @@ async def test_a_stream_without_keepalives_is_replaced() -> None:
     async with running(keepalive_seconds=60, timeouts=quick) as (bus, client):
         published, received = publish(bus, 5), Received()
         bounds = Bounds(max_events=10, max_seconds=20, idle_seconds=20)
-        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+        task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, bounds, received))
         await come_true(lambda: len(bus.subscriptions) >= 3)
         published += publish(bus, 5)
         result = await task
@@ -51,7 +52,7 @@ async def test_a_stream_with_keepalives_is_alive() -> None:
     quick = Timeouts(silence_seconds=0.3)
     async with running(keepalive_seconds=0.05, timeouts=quick) as (bus, client):
         bounds = Bounds(max_seconds=0.9, idle_seconds=20)
-        result = await client.fetch(TOPIC, "latest", bounds, Received())
+        result = await client.fetch(TOPIC, LATEST, bounds, Received())
         assert (result.ended_by, result.losses, len(bus.subscriptions)) == ("max_seconds", 0, 1)
         assert bus.subscriptions[0].keepalives > 5
         assert [request.num_requested for request in bus.subscriptions[0].requests] == [100]
@@ -65,7 +66,7 @@ async def test_a_stream_the_service_does_not_end_is_cancelled(
     async with running(half_close_seconds=60, timeouts=quick) as (bus, client):
         published, received = publish(bus, 5), Received()
         with caplog.at_level(logging.WARNING):
-            result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
+            result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=5, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
         assert "cancelling it" in caplog.text
         bus.wait_open_streams(0)
@@ -77,7 +78,7 @@ async def test_nothing_learned_can_be_seen(start: str) -> None:
     """Without event and keepalive the result has no replay id."""
     async with running(keepalive_seconds=60) as (bus, client):
         bounds = Bounds(max_seconds=0.3, idle_seconds=0.1, learn_seconds=280)
-        result = await client.fetch(TOPIC, start, bounds, Received())
+        result = await client.fetch(TOPIC, ReplayPoint(start), bounds, Received())
         assert (result.ended_by, result.events) == ("max_seconds", 0)
         assert (result.last_replay_id, result.latest_replay_id) == (b"", b"")
         bus.wait_open_streams(0)
@@ -90,7 +91,7 @@ async def test_a_start_at_latest_that_is_lost_unheard(caplog: pytest.LogCaptureF
         bus.fail_next("GetTopic", status="UNAVAILABLE", after=1)
         received, bounds = Received(), Bounds(max_events=3, max_seconds=20, idle_seconds=20)
         with caplog.at_level(logging.WARNING):
-            task = asyncio.ensure_future(client.fetch(TOPIC, "latest", bounds, received))
+            task = asyncio.ensure_future(client.fetch(TOPIC, LATEST, bounds, received))
             await come_true(lambda: len(bus.subscriptions) == 2 and _asked(bus.subscriptions[1]))
         published = publish(bus, 3)
         await task
@@ -114,7 +115,7 @@ async def test_a_stop_made_in_another_loop_fails(bus: ScriptedBus, client: PubSu
     await asyncio.to_thread(lambda: asyncio.run(bind()))
     async with asyncio.timeout(100):
         with pytest.raises(RuntimeError, match="different event loop"):
-            await client.fetch(TOPIC, "earliest", Bounds(**LONG), Received(), stop=stop)
+            await client.fetch(TOPIC, EARLIEST, Bounds(**LONG), Received(), stop=stop)
     assert bus.streams == []
 
 
@@ -133,7 +134,7 @@ async def test_a_slow_caller_holds_the_service_back(bus: ScriptedBus, client: Pu
 
     bus.scripts = [heavy]
     bounds = Bounds(max_events=60, max_seconds=20, idle_seconds=20)
-    result = await client.fetch(TOPIC, "earliest", bounds, receive)
+    result = await client.fetch(TOPIC, EARLIEST, bounds, receive)
     assert result.events == 60
     assert seen[0] <= 15
 
@@ -154,7 +155,7 @@ async def test_replay_ids_are_only_ever_handed_back(bus: ScriptedBus, client: Pu
         await stream.closed()
 
     bus.scripts, received = [odd, last], Received()
-    await client.fetch(TOPIC, "earliest", Bounds(max_events=4, **LONG), received)
+    await client.fetch(TOPIC, EARLIEST, Bounds(max_events=4, **LONG), received)
     assert received.replay_ids[:3] == ids
     assert mark(received.replay_ids[3]) == 7
     assert bus.streams[1].start == "80007f"

@@ -24,6 +24,7 @@ from airflow_provider_sfevents.pubsub.error_codes import BY_CODE
 from airflow_provider_sfevents.pubsub.pubsub_calls import UNARY_TRIES
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
 from airflow_provider_sfevents.pubsub.rpc_errors import BY_STATUS, OwnFaultError, TokenRefusedError
+from airflow_provider_sfevents.replay_point import EARLIEST, ReplayPoint
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ async def call(client: PubSubClient, bus: Emulator, rpc: str) -> Any:
         case "Subscribe":
             received = Received()
             bounds = Bounds(max_events=EVENTS, **LONG)
-            result = await client.fetch(TOPIC, "earliest", bounds, received)
+            result = await client.fetch(TOPIC, EARLIEST, bounds, received)
             assert len(received.replay_ids) == result.events == EVENTS
             return result
         case "GetTopic":
@@ -213,7 +214,7 @@ async def test_a_code_in_mid_stream(pair: Pair, rpc: str, code: str, status: str
     bus.fail_next("Subscribe", error_code=code, status=status, after=2)
     received, bounds = Received(), Bounds(max_events=EVENTS, **LONG)
 
-    result = await client.fetch(TOPIC, "earliest", bounds, received)
+    result = await client.fetch(TOPIC, EARLIEST, bounds, received)
 
     if helps:
         assert (result.ended_by, result.events, result.losses) == ("max_events", EVENTS, 1)
@@ -222,7 +223,7 @@ async def test_a_code_in_mid_stream(pair: Pair, rpc: str, code: str, status: str
         assert type(result.error) is row.kind
         assert_told(str(result.error), code)
         rest = Bounds(max_events=EVENTS - 2, **LONG)
-        await client.fetch(TOPIC, result.last_replay_id.hex(), rest, received)
+        await client.fetch(TOPIC, ReplayPoint(result.last_replay_id.hex()), rest, received)
     assert received.replay_ids == [bytes.fromhex(event["replay_id"]) for event in bus.events(TOPIC)]
     assert bus.deliveries() - paid == EVENTS
     bus.wait_open_streams(0)
@@ -257,7 +258,7 @@ async def test_a_status_without_a_code(pair: Pair, status: str) -> None:
     bus, client = pair
     helps = status in {"DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED"}
     bus.fail_next("Subscribe", status=status, message="no", after=2)
-    result = await client.fetch(TOPIC, "earliest", Bounds(max_events=EVENTS, **LONG), Received())
+    result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=EVENTS, **LONG), Received())
     if helps:
         assert (result.ended_by, result.losses) == ("max_events", 1)
     else:

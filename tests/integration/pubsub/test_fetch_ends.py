@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_sfevents.exceptions import ReplayIdRefused, StagingError
 from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from tests.integration.pubsub.fetching import LONG, TOPIC, Received, a_few, endless, fetch, mark
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ async def test_a_batch_that_is_full_already_asks_for_nothing(
 ) -> None:
     """A batch that is full by its earlier parts opens no stream."""
     result = await client.fetch(
-        TOPIC, "earliest", Bounds(max_events=10), Received(), StagedProgress(events=10, bytes=1)
+        TOPIC, EARLIEST, Bounds(max_events=10), Received(), StagedProgress(events=10, bytes=1)
     )
     assert (result.ended_by, result.events, bus.streams) == ("max_events", 0, [])
 
@@ -37,7 +38,7 @@ async def test_earlier_parts_take_their_share_of_the_bound(
     """A batch that continues after 60 of 100 events takes 40."""
     bus.scripts = [endless]
     result = await client.fetch(
-        TOPIC, "earliest", Bounds(max_events=100), Received(), StagedProgress(events=60, bytes=600)
+        TOPIC, EARLIEST, Bounds(max_events=100), Received(), StagedProgress(events=60, bytes=600)
     )
     assert (result.ended_by, result.events) == ("max_events", 40)
 
@@ -69,7 +70,7 @@ async def test_stop_ends_a_batch(bus: ScriptedBus, client: PubSubClient) -> None
         stop.set()
 
     result = await client.fetch(
-        TOPIC, "earliest", Bounds(max_seconds=LONG, idle_seconds=LONG), receive, stop=stop
+        TOPIC, EARLIEST, Bounds(max_seconds=LONG, idle_seconds=LONG), receive, stop=stop
     )
     assert (result.ended_by, result.events, bus.open_streams) == ("stopped", 3, 0)
 
@@ -86,7 +87,7 @@ async def test_stop_wakes_a_batch_that_listens(bus: ScriptedBus, client: PubSubC
     bus.scripts = [quiet]
     async with asyncio.timeout(100):
         result = await client.fetch(
-            TOPIC, "latest", Bounds(max_seconds=LONG, idle_seconds=LONG), Received(), stop=stop
+            TOPIC, LATEST, Bounds(max_seconds=LONG, idle_seconds=LONG), Received(), stop=stop
         )
     assert result.ended_by == "stopped"
 

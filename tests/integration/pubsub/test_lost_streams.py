@@ -16,6 +16,7 @@ from airflow_provider_sfevents.exceptions import (
 )
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.rpc_errors import is_transient
+from airflow_provider_sfevents.replay_point import EARLIEST, ReplayPoint
 from tests.integration.pubsub.emulated import LONG, TOPIC, Received, publish, running
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ async def test_no_credit_is_asked_twice_over_many_losses() -> None:
     async with running() as (bus, client):
         published, received = publish(bus, 400), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", times=8, after=30)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=300, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=300, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("max_events", published[:300])
         assert (result.losses, bus.deliveries()) == (8, 300)
         for stream, left in zip(bus.subscriptions, range(300, 0, -30), strict=False):
@@ -52,7 +53,7 @@ async def test_the_end_that_a_write_met_is_known() -> None:
         for rounds in range(1, 41):
             received = Received()
             bus.fail_next("Subscribe", error_code="subscription.limit.exceeded", after=30)
-            result = await client.fetch(TOPIC, "earliest", Bounds(**LONG), received)
+            result = await client.fetch(TOPIC, EARLIEST, Bounds(**LONG), received)
             assert isinstance(result.error, QuotaExceeded)
             assert received.replay_ids == published[:30]
             assert len(bus.subscriptions) == rounds
@@ -63,7 +64,7 @@ async def test_a_server_that_restarts(tmp_path: Path) -> None:
     async with running(folder=tmp_path / "bus", chance=0.3) as (bus, client):
         published, received = publish(bus, 50), Received()
         task = asyncio.ensure_future(
-            client.fetch(TOPIC, "earliest", Bounds(max_events=100, **LONG), received)
+            client.fetch(TOPIC, EARLIEST, Bounds(max_events=100, **LONG), received)
         )
         await received.wait_for(50)
         await asyncio.to_thread(bus.stop)
@@ -81,7 +82,7 @@ async def test_a_service_away_for_longer_than_one_try() -> None:
         published, received = publish(bus, 20), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", after=10)
         bus.fail_next("GetTopic", status="UNAVAILABLE", times=11, after=1)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=20, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=20, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
         assert (len(bus.subscriptions), result.losses) == (2, 1)
 
@@ -90,7 +91,7 @@ async def test_a_service_that_does_not_come_back() -> None:
     """After all tries a batch ends with its events and a passing error; an empty one raises it."""
     async with running() as (bus, client):
         published, received = publish(bus, 10), Received()
-        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", Bounds(**LONG), received))
+        task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, Bounds(**LONG), received))
         await received.wait_for(10)
         await asyncio.to_thread(bus.stop)
         result = await task
@@ -99,7 +100,7 @@ async def test_a_service_that_does_not_come_back() -> None:
         assert result.error is not None
         assert is_transient(result.error)
         with pytest.raises(TransportError):
-            await client.fetch(TOPIC, published[-1].hex(), Bounds(**LONG), received)
+            await client.fetch(TOPIC, ReplayPoint(published[-1].hex()), Bounds(**LONG), received)
 
 
 async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ async def test_a_service_that_is_away_when_time_runs_out(tmp_path: Path) -> None
         published, received = publish(bus, 10), Received()
         began = asyncio.get_running_loop().time()
         bounds = Bounds(max_seconds=0.6, idle_seconds=120)
-        task = asyncio.ensure_future(client.fetch(TOPIC, "earliest", bounds, received))
+        task = asyncio.ensure_future(client.fetch(TOPIC, EARLIEST, bounds, received))
         await received.wait_for(10)
         await asyncio.to_thread(bus.stop)
         result = await task
@@ -124,7 +125,7 @@ async def test_a_new_session_that_is_refused_as_well() -> None:
         published, received = publish(bus, 5), Received()
         bus.fail_next("Subscribe", error_code="service.auth.error", after=2)
         bus.fail_next("Subscribe", error_code="service.auth.error")
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=5, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("lost", published[:2])
         assert isinstance(result.error, AuthenticationError)
         assert re.search(r"service\.auth\.error, rpc id [0-9a-f-]{36}", str(result.error))
@@ -136,7 +137,7 @@ async def test_sessions_that_expire_again_and_again() -> None:
     async with running() as (bus, client):
         published, received = publish(bus, 30), Received()
         bus.fail_next("Subscribe", error_code="service.auth.error", times=5, after=5)
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=30, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=30, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("max_events", published)
         assert (len(bus.subscriptions), called(bus, "token"), bus.deliveries()) == (6, 6, 30)
 
@@ -147,7 +148,7 @@ async def test_a_replay_id_refused_on_the_way() -> None:
         published, received = publish(bus, 5), Received()
         bus.fail_next("Subscribe", status="UNAVAILABLE", after=2)
         bus.fail_next("Subscribe", error_code="subscription.fetch.replayid.corrupted")
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=5, **LONG), received)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=5, **LONG), received)
         assert (result.ended_by, received.replay_ids) == ("error", published[:2])
         assert isinstance(result.error, ReplayIdRefused)
         assert [one.start for one in bus.subscriptions] == ["earliest", published[1].hex()]
@@ -158,10 +159,10 @@ async def test_a_topic_is_looked_up_once_in_a_run() -> None:
     async with running() as (bus, client):
         publish(bus, 4)
         await client.require_readable(TOPIC)
-        await client.fetch(TOPIC, "earliest", Bounds(max_events=4, **LONG), Received())
+        await client.fetch(TOPIC, EARLIEST, Bounds(max_events=4, **LONG), Received())
         assert called(bus, "GetTopic") == 1
         bus.fail_next("Subscribe", status="UNAVAILABLE", after=2)
-        await client.fetch(TOPIC, "earliest", Bounds(max_events=4, **LONG), Received())
+        await client.fetch(TOPIC, EARLIEST, Bounds(max_events=4, **LONG), Received())
         assert called(bus, "GetTopic") == 2
 
 
@@ -176,7 +177,7 @@ async def test_events_of_a_megabyte(megabytes: int) -> None:
         async def receive(delivery: Delivery) -> None:
             got.extend(delivery.payloads)
 
-        result = await client.fetch(TOPIC, "earliest", Bounds(max_events=10, **LONG), receive)
+        result = await client.fetch(TOPIC, EARLIEST, Bounds(max_events=10, **LONG), receive)
         assert (result.ended_by, got) == ("max_events", payloads)
         assert (result.last_replay_id, bus.deliveries(), result.losses) == (published[-1], 10, 0)
         assert (bus.subscriptions[0].responses == 1) is (megabytes == 12)

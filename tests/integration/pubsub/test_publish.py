@@ -21,6 +21,7 @@ from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.client import PubSubClient
 from airflow_provider_sfevents.pubsub.publishing.event_encoder import UNKNOWN_USER
 from airflow_provider_sfevents.pubsub.schema_cache import SchemaCache
+from airflow_provider_sfevents.replay_point import EARLIEST
 from tests.integration.pubsub.publishing_bus import scripted
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ async def test_what_is_published_arrives() -> None:
         async with client_of(bus) as client:
             records = [{"City__c": f"C{n}", "Placed__c": datetime.now(UTC)} for n in range(450)]
             results = await client.publish(TOPIC, records)
-            await client.fetch(TOPIC, "earliest", Bounds(max_events=450), receive)
+            await client.fetch(TOPIC, EARLIEST, Bounds(max_events=450), receive)
         bus.check()
         assert [call.rpc for call in bus.requests].count("Publish") == 3
     assert [result.replay_id for result in results] == replay_ids

@@ -24,6 +24,7 @@ from airflow_provider_sfevents.pubsub.publishing.event_publisher import (
     stream_records,
 )
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+from airflow_provider_sfevents.replay_point import EARLIEST
 from tests.integration.pubsub.emulated import QUICK, TOPIC, running
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ async def read_back(client: PubSubClient) -> list[tuple[str, bytes]]:
     async def receive(delivery: Delivery) -> None:
         found.extend(zip(delivery.ids, delivery.replay_ids, strict=True))
 
-    await client.fetch(TOPIC, "earliest", Bounds(max_events=10_000, **QUICK), receive)
+    await client.fetch(TOPIC, EARLIEST, Bounds(max_events=10_000, **QUICK), receive)
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_sfevents.exceptions import AuthenticationError, QuotaExceeded, TransportError
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.reconnect import MAX_TRIES
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
 from tests.integration.pubsub.conftest import ORG_ID
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ async def test_a_lost_stream_is_replaced(
     """The next stream starts after the last event received: none is missed, none comes twice."""
     bus.scripts, received = [losing(status, code), three], Received()
 
-    result = await client.fetch(TOPIC, "earliest", QUIET, received)
+    result = await client.fetch(TOPIC, EARLIEST, QUIET, received)
 
     assert (result.ended_by, received, result.losses) == ("max_events", [1, 2, 3, 4, 5], 1)
     assert [stream.start for stream in bus.streams] == ["earliest", "00000000000000020000"]
@@ -92,7 +93,7 @@ async def test_what_was_delivered_before_the_end_is_not_lost(
 
     bus.scripts, received = [burst, last], Received()
     bounds = Bounds(max_seconds=20, idle_seconds=0.2)
-    result = await client.fetch(TOPIC, "earliest", bounds, receive)
+    result = await client.fetch(TOPIC, EARLIEST, bounds, receive)
 
     assert (received, result.losses, result.deliveries) == (list(range(21)), 1, 21)
     assert bus.streams[1].start == "00000000000000130000"
@@ -109,7 +110,7 @@ async def test_a_keepalive_is_a_place_to_go_on_from(bus: ScriptedBus, client: Pu
     bus.scripts, received = [keepalive, three], Received()
     bounds = Bounds(max_events=3, max_seconds=20, idle_seconds=20)
 
-    await client.fetch(TOPIC, "latest", bounds, received)
+    await client.fetch(TOPIC, LATEST, bounds, received)
 
     assert [stream.start for stream in bus.streams] == ["latest", "abcd"]
 
@@ -125,7 +126,7 @@ async def test_a_service_that_stays_away_is_given_up(
 
     bus.scripts = [down]
     with pytest.raises(TransportError) as raised:
-        await client.fetch(TOPIC, "earliest", QUIET, Received())
+        await client.fetch(TOPIC, EARLIEST, QUIET, Received())
 
     assert len(bus.streams) == MAX_TRIES
     assert (raised.value.error_code[-19:], raised.value.rpc_id) == ("service.unavailable", "rpc-9")
@@ -142,7 +143,7 @@ async def test_a_used_up_allowance_is_not_tried_again(
 
     bus.scripts = [used_up]
     with pytest.raises(QuotaExceeded):
-        await client.fetch(TOPIC, "earliest", QUIET, Received())
+        await client.fetch(TOPIC, EARLIEST, QUIET, Received())
     assert len(bus.streams) == 1
 
 
@@ -162,7 +163,7 @@ async def test_time_that_runs_out_while_the_service_is_away_is_an_error(
     bus.scripts = [down]
     bounds = Bounds(max_seconds=0.5, idle_seconds=20)
     with pytest.raises(TransportError, match="it broke"):
-        await client.fetch(TOPIC, "earliest", bounds, Received())
+        await client.fetch(TOPIC, EARLIEST, bounds, Received())
 
 
 async def test_a_session_token_that_is_refused_mid_stream_says_so(
@@ -170,7 +171,7 @@ async def test_a_session_token_that_is_refused_mid_stream_says_so(
 ) -> None:
     """A refused session token ends the batch with a remedy, and the error does not show it."""
     bus.scripts = [losing("UNAUTHENTICATED", "service.auth.error")]
-    result = await client.fetch(TOPIC, "earliest", QUIET, Received())
+    result = await client.fetch(TOPIC, EARLIEST, QUIET, Received())
 
     assert (result.ended_by, result.events) == ("error", 2)
     assert isinstance(result.error, AuthenticationError)
@@ -186,7 +187,7 @@ async def test_a_subscription_goes_on_over_lost_streams(
     """The endless iterator yields every event once, and closes its stream when it is closed."""
     bus.scripts = [losing("UNAVAILABLE"), three]
     numbers: list[int] = []
-    async with aclosing(client.subscribe(TOPIC, "earliest")) as deliveries:
+    async with aclosing(client.subscribe(TOPIC, EARLIEST)) as deliveries:
         async for delivery in deliveries:
             numbers += [int.from_bytes(replay_id[:8], "big") for replay_id in delivery.replay_ids]
             if len(numbers) == 5:
@@ -207,7 +208,7 @@ async def test_a_subscription_asks_for_no_more_than_its_credit(
             yield stream.deliver([number])
 
     bus.scripts = [one_by_one]
-    async with aclosing(client.subscribe(TOPIC, "latest", credit=1)) as deliveries:
+    async with aclosing(client.subscribe(TOPIC, LATEST, credit=1)) as deliveries:
         count = 0
         async for _ in deliveries:
             count += 1

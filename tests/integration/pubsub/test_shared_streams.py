@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.shared_clients import shared_client
+from airflow_provider_sfevents.replay_point import EARLIEST, ReplayPoint
 from tests.integration.pubsub.emulated import (
     LONG,
     TOPIC,
@@ -41,7 +42,7 @@ class Waiting:
         self.heard: list[str] = []
         bounds = Bounds(max_events=events, **LONG)
         self.task: asyncio.Task[FetchResult] = asyncio.ensure_future(
-            client.fetch(topic, start, bounds, self.received, on_keepalive=self._hear)
+            client.fetch(topic, ReplayPoint(start), bounds, self.received, on_keepalive=self._hear)
         )
 
     async def _hear(self, name: str) -> None:
@@ -181,9 +182,7 @@ async def test_a_shared_client_outlives_its_first_user() -> None:
 
         async def use() -> FetchResult:
             async with shared_client(settings_of(bus)) as client:
-                return await client.fetch(
-                    TOPIC, "earliest", Bounds(max_events=2, **LONG), Received()
-                )
+                return await client.fetch(TOPIC, EARLIEST, Bounds(max_events=2, **LONG), Received())
 
         first, second = asyncio.ensure_future(use()), asyncio.ensure_future(use())
         await come_true(lambda: bus.open_streams == 1)

@@ -7,6 +7,7 @@ import pytest
 from airflow_provider_sfevents.batches.fetch import announcement
 from airflow_provider_sfevents.batches.recovery import Fetch
 from airflow_provider_sfevents.pubsub.bounds import Bounds
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Part
 
 PART = Part(
@@ -18,19 +19,19 @@ PART = Part(
     ("plan", "bounds", "said"),
     [
         (
-            Fetch(start="earliest"),
+            Fetch(start=EARLIEST),
             Bounds(),
             "Fetching /event/A__e from earliest, until nothing comes for 30 s, 10000 events or "
             "600 s at most.",
         ),
         (
-            Fetch(start="latest"),
+            Fetch(start=LATEST),
             Bounds(idle_seconds=0.5, learn_seconds=280, max_events=5),
             "Fetching /event/A__e from latest, until nothing comes for 0.5 s (280 s for the "
             "first), 5 events or 600 s at most.",
         ),
         (
-            Fetch(start="0a", kept=(PART,)),
+            Fetch(start=ReplayPoint("0a"), kept=(PART,)),
             Bounds(),
             "Fetching /event/A__e after 0b, until nothing comes for 30 s, 10000 events or 600 s "
             "at most; 7 staged already.",

@@ -14,6 +14,7 @@ from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.position.position_writes import take_area
 from airflow_provider_sfevents.exceptions import BatchClaimed
 from airflow_provider_sfevents.positions import stores
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.sidecar_files import Confirmed
@@ -61,7 +62,9 @@ def test_a_place_counts_only_if_it_was_kept_since_the_area_is_in_use(
     folder.batch("e1", 2).write_confirmed(Confirmed(replay_id="02", at=""))
     folder.batch("e1", 3).create_manifest(building.manifest(3, building.run(3)))
     position = building.position(staging_id=HERE, staging_since=since)
-    assert supply(folder, position)._has_no_place(recovery.Fetch(start="03")) is unknown
+    assert (
+        supply(folder, position)._has_no_place(recovery.Fetch(start=ReplayPoint("03"))) is unknown
+    )
 
 
 @pytest.mark.parametrize("found", [HERE, ELSEWHERE])

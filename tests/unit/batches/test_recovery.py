@@ -7,6 +7,7 @@ import pytest
 
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt
 from airflow_provider_sfevents.staging.sidecar_files import Anchor
 
@@ -15,7 +16,7 @@ HERE, ANCHOR, NEXT, LATER = "0a", "0b", "0c", "0d"
 
 def found(**changes: Any) -> recovery.Found:
     """Build the content of the folder of the batch after a position at `HERE`."""
-    return replace(recovery.Found(position_start=HERE, start=HERE), **changes)
+    return replace(recovery.Found(position_start=HERE, start=ReplayPoint(HERE)), **changes)
 
 
 def anchor(after: str = HERE, replay_id: str = ANCHOR) -> Anchor:
@@ -65,21 +66,25 @@ RECEIPT = Receipt(
 
 def test_nothing_found_fetches_from_the_position() -> None:
     """With an empty folder the batch begins at the position."""
-    assert recovery.plan(found()) == recovery.Fetch(start=HERE)
+    assert recovery.plan(found()) == recovery.Fetch(start=ReplayPoint(HERE))
 
 
 def test_an_anchor_is_asked_for_when_nothing_was_kept() -> None:
     """A quiet topic is subscribed at its keepalive point; its file begins at the position."""
     planned = recovery.plan(found(anchors=(anchor(),)))
-    assert planned == recovery.Fetch(start=HERE, anchors=(ANCHOR,))
-    assert (planned.ask, planned.resume) == (ANCHOR, HERE)
+    assert planned == recovery.Fetch(
+        start=ReplayPoint(HERE), anchors=tuple(map(ReplayPoint, (ANCHOR,)))
+    )
+    assert (planned.subscribe_at.to_text(), planned.resume.to_text()) == (ANCHOR, HERE)
 
 
 def test_the_freshest_anchor_is_asked_for_first() -> None:
     """The freshest of several keepalive points is used first; the others are a fallback."""
     planned = recovery.plan(found(anchors=(anchor(replay_id=LATER), anchor())))
-    assert planned == recovery.Fetch(start=HERE, anchors=(LATER, ANCHOR))
-    assert planned.ask == LATER
+    assert planned == recovery.Fetch(
+        start=ReplayPoint(HERE), anchors=tuple(map(ReplayPoint, (LATER, ANCHOR)))
+    )
+    assert planned.subscribe_at.to_text() == LATER
 
 
 @pytest.mark.parametrize("anchors", [(), (anchor(),)], ids=["no anchor", "an anchor of before"])
@@ -87,22 +92,26 @@ def test_closed_files_are_kept_and_the_fetch_goes_on_after_them(anchors: tuple[A
     """A fetch continues after the closed files; a keepalive point before them does not count."""
     kept = (part(HERE, NEXT), part(NEXT, LATER, first_ordinal=5, events=2, claim=2))
     planned = recovery.plan(found(anchors=anchors, parts=kept[::-1]))
-    assert planned == recovery.Fetch(start=HERE, kept=kept)
-    assert (planned.ask, planned.events, planned.bytes) == (LATER, 7, 70)
+    assert planned == recovery.Fetch(start=ReplayPoint(HERE), kept=kept)
+    assert (planned.subscribe_at.to_text(), planned.events, planned.bytes) == (LATER, 7, 70)
 
 
 def test_an_anchor_after_kept_files_is_where_to_subscribe() -> None:
     """A fetch subscribes at a keepalive point that follows the kept files."""
     kept = (part(HERE, NEXT),)
     planned = recovery.plan(found(anchors=(anchor(after=NEXT),), parts=kept))
-    assert planned == recovery.Fetch(start=HERE, kept=kept, anchors=(ANCHOR,))
-    assert (planned.ask, planned.resume) == (ANCHOR, NEXT)
+    assert planned == recovery.Fetch(
+        start=ReplayPoint(HERE), kept=kept, anchors=tuple(map(ReplayPoint, (ANCHOR,)))
+    )
+    assert (planned.subscribe_at.to_text(), planned.resume.to_text()) == (ANCHOR, NEXT)
 
 
 @pytest.mark.parametrize("after", [NEXT, LATER], ids=["a file that is lost", "an end of before"])
 def test_an_anchor_after_other_files_does_not_count(after: str) -> None:
     """A keepalive point that follows other files does not count: events may be in between."""
-    assert recovery.plan(found(anchors=(anchor(after=after),))) == recovery.Fetch(start=HERE)
+    assert recovery.plan(found(anchors=(anchor(after=after),))) == recovery.Fetch(
+        start=ReplayPoint(HERE)
+    )
 
 
 @pytest.mark.parametrize("events", [1, 5], ids=["shorter", "as long"])
@@ -110,8 +119,8 @@ def test_a_batch_begins_with_the_file_that_holds_the_pinning_event(events: int) 
     """The file that starts at `latest` is kept, and files after the pinning event are not."""
     pinning = part("latest", HERE, events=events, claim=2)
     planned = recovery.plan(found(parts=(part(HERE, NEXT), pinning)))
-    assert planned == recovery.Fetch(start=HERE, kept=(pinning,))
-    assert planned.ask == HERE
+    assert planned == recovery.Fetch(start=ReplayPoint(HERE), kept=(pinning,))
+    assert planned.subscribe_at.to_text() == HERE
 
 
 @pytest.mark.parametrize(
@@ -124,21 +133,21 @@ def test_a_plan_says_if_the_event_that_pinned_it_is_lacking(
 ) -> None:
     """The plan says that the pinning event is lost if no file holds it."""
     planned = recovery.plan(found(pinned_by_event=True, parts=kept))
-    assert planned == recovery.Fetch(start=HERE, kept=kept, lacks_first=lacks)
+    assert planned == recovery.Fetch(start=ReplayPoint(HERE), kept=kept, lacks_first=lacks)
 
 
 def test_a_position_read_at_latest_keeps_no_file() -> None:
     """A position read at `latest` keeps no file: a file means that it was pinned later."""
     planned = recovery.plan(
-        found(position_start="latest", start="latest", parts=(part("latest", HERE),))
+        found(position_start="latest", start=LATEST, parts=(part("latest", HERE),))
     )
-    assert planned == recovery.Fetch(start="latest")
+    assert planned == recovery.Fetch(start=LATEST)
 
 
 def test_files_that_nothing_leads_to_are_left_out() -> None:
     """A file that does not follow the batch's start is not part of the batch."""
     orphan = part(NEXT, LATER, first_ordinal=5)
-    assert recovery.plan(found(parts=(orphan,))) == recovery.Fetch(start=HERE)
+    assert recovery.plan(found(parts=(orphan,))) == recovery.Fetch(start=ReplayPoint(HERE))
 
 
 def test_a_staged_batch_is_adopted() -> None:
@@ -178,20 +187,20 @@ def test_no_receipt_is_not_landed() -> None:
 def test_a_manifest_for_another_place_is_refused() -> None:
     """A batch that was staged from another replay id than the position's is refused."""
     with pytest.raises(PositionConflict, match="staged from 0a, but the position is at 0d"):
-        recovery.plan(found(position_start=LATER, start=LATER, manifest=MANIFEST))
+        recovery.plan(found(position_start=LATER, start=ReplayPoint(LATER), manifest=MANIFEST))
 
 
 def test_after_a_loss_window_files_of_before_are_left() -> None:
     """After a loss window, a batch keeps only files that begin at the user's choice."""
     kept = part("earliest", NEXT)
-    planned = recovery.plan(found(start="earliest", parts=(part(HERE, LATER), kept)))
-    assert planned == recovery.Fetch(start="earliest", kept=(kept,))
+    planned = recovery.plan(found(start=EARLIEST, parts=(part(HERE, LATER), kept)))
+    assert planned == recovery.Fetch(start=EARLIEST, kept=(kept,))
 
 
 def test_a_batch_after_a_loss_window_is_adopted() -> None:
     """A staged batch after a loss window is reused: its manifest has the position's replay id."""
     manifest = replace(MANIFEST, start="earliest")
-    planned = recovery.plan(found(start="earliest", manifest=manifest))
+    planned = recovery.plan(found(start=EARLIEST, manifest=manifest))
     assert planned == recovery.Adopt(manifest=manifest)
 
 

@@ -10,7 +10,9 @@ import pytest
 
 from airflow_provider_sfevents.batches.managed import redelivery
 from airflow_provider_sfevents.batches.managed.redelivery import Before
+from airflow_provider_sfevents.batches.recovery import Fetch
 from airflow_provider_sfevents.pubsub.managed.managed_rules import leading_known
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.manifest import Manifest, Receipt
 from tests.unit.batches.building import manifest as made, run
 
@@ -201,7 +203,7 @@ def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "anchor", "place"),
+    ("start", "anchor", "kept"),
     [
         ("earliest", "", ""),
         ("latest", "", ""),
@@ -210,6 +212,10 @@ def test_the_end_of_the_last_batch_is_committed_before_a_fetch() -> None:
         ("latest", "02", "02"),
     ],
 )
-def test_only_a_place_that_is_staged_is_repeated(start: str, anchor: str, place: str) -> None:
+def test_only_a_replay_id_that_is_staged_is_committed_again(
+    start: str, anchor: str, kept: str
+) -> None:
     """A commit that keeps the stream open never moves beyond the staged events."""
-    assert redelivery.place_of(start, anchor) == place
+    anchors = (ReplayPoint(anchor),) if anchor else ()
+    plan = Fetch(start=ReplayPoint(start), anchors=anchors)
+    assert redelivery.kept_replay_id(plan) == kept

@@ -6,6 +6,7 @@ from airflow_provider_sfevents.batches.position import replay_fallback
 from airflow_provider_sfevents.batches.recovery import Fetch
 from airflow_provider_sfevents.exceptions import ConfigurationError, ReplayIdRefused
 from airflow_provider_sfevents.positions.record import EVENT, lose, move_on, pin
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.manifest import LossWindow
 from tests.unit.batches.building import position
 
@@ -21,7 +22,7 @@ def test_a_choice_makes_a_loss_window(choice: str) -> None:
     assert after.loss is not None
     assert (after.loss.after, after.loss.after_event_at) == ("0a", "then")
     assert (after.loss.start, after.loss.why) == (choice, "Subscribing failed: expired.")
-    assert (after.replay_id, after.start, after.resume_after) == ("0a", choice, "")
+    assert (after.replay_id, after.start.to_text(), after.resume_after) == ("0a", choice, "")
     assert after.is_pinned == (choice == "earliest")
 
 
@@ -40,7 +41,7 @@ def test_a_pinning_event_that_is_nowhere_is_a_loss_window(losses: int) -> None:
     """A loss window for a lost pinning event keeps the replay id and an earlier window's start."""
     before = lose(position(replay_id="0a"), WINDOW) if losses else position(replay_id="latest")
     after = replay_fallback.without_first(pin(before, "0b", by=EVENT, staging_id="s"))
-    assert (after.start, after.pinned_by) == ("0b", "")
+    assert (after.start.to_text(), after.pinned_by) == ("0b", "")
     assert after.loss is not None
     assert (after.loss.after, after.loss.start) == ("0a" if losses else "", "latest")
     assert "event 0b" in after.loss.why
@@ -70,10 +71,12 @@ def test_a_refused_initial_replay_is_named_as_such() -> None:
 
 def test_a_refused_anchor_loses_nothing() -> None:
     """A refused keepalive point is replaced by the next older one, and at last by the position."""
-    plan: Fetch | None = Fetch(start="0a", anchors=("0c", "0b"))
+    plan: Fetch | None = Fetch(
+        start=ReplayPoint("0a"), anchors=tuple(map(ReplayPoint, ("0c", "0b")))
+    )
     asked = []
     while plan is not None:
-        asked.append(plan.ask)
+        asked.append(plan.subscribe_at.to_text())
         plan = replay_fallback.without_anchor(plan, REFUSED)
     assert asked == ["0c", "0b", "0a"]
 

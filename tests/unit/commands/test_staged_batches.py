@@ -9,6 +9,7 @@ from upath import UPath
 from airflow_provider_sfevents.batches import recovery
 from airflow_provider_sfevents.batches.position import replay_id_age
 from airflow_provider_sfevents.commands import staged_batches
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import Verdict
 from airflow_provider_sfevents.staging.manifest import LossWindow
@@ -90,6 +91,8 @@ def test_an_anchor_counts_for_its_position_only(folder: TopicFolder) -> None:
         seen = staged_batches.look(folder, "e1", 1)
         return recovery.plan(staged_batches.find(folder, position, seen))
 
-    assert plan(AT) == recovery.Fetch(start=AT.replay_id, anchors=("0f",))
+    assert plan(AT) == recovery.Fetch(
+        start=ReplayPoint(AT.replay_id), anchors=tuple(map(ReplayPoint, ("0f",)))
+    )
     loss = LossWindow(after="0f", start="latest", pinned="1a", at="2026-01-03", why="expired")
-    assert plan(replace(AT, loss=loss)) == recovery.Fetch(start="1a")
+    assert plan(replace(AT, loss=loss)) == recovery.Fetch(start=ReplayPoint("1a"))

@@ -18,6 +18,7 @@ from airflow_provider_sfevents.batches.position.open_position import (
 )
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict, ReplayIdRefused
 from airflow_provider_sfevents.positions import record
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.lease_holder import Sighting, Verdict, judge
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Run
 from airflow_provider_sfevents.staging.sidecar_files import Origin
@@ -166,7 +167,7 @@ def staged(store: str, parts: tuple[Part, ...], tick: int, run: int, life: int) 
         sequence=stands.sequence + 1,
         batch_id=f"{stands.epoch}-{stands.sequence + 1}",
         position_start=stands.replay_id,
-        start=stands.start,
+        start=stands.start.to_text(),
         end=parts[-1].end,
         events=sum(part.events for part in parts),
         bytes=sum(part.bytes for part in parts),
@@ -283,7 +284,9 @@ def _plan(
 @remember
 def kept_files(start: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """Closed files that the next attempt keeps."""
-    plan = recovery.plan(recovery.Found(position_start=start, start=start, parts=parts))
+    plan = recovery.plan(
+        recovery.Found(position_start=start, start=ReplayPoint(start), parts=parts)
+    )
     assert isinstance(plan, recovery.Fetch)
     return plan.kept
 

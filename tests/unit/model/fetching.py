@@ -29,16 +29,19 @@ def to_fetch(rules: Rules, world: World, me: Worker, plan: recovery.Fetch) -> St
     """Subscribe at the freshest replay point that the bus knows; otherwise fall back."""
     batch = world.areas[me.area].batch(me.key)
     after = me._replace(
-        at="fetch", start=plan.start, kept=plan.kept, staged=closed_files(plan.start, batch)
+        at="fetch",
+        start=plan.start.to_text(),
+        kept=plan.kept,
+        staged=closed_files(plan.start.to_text(), batch),
     )
     if rules.managed:
-        return f"is to fetch after {plan.ask}", world.worker(
-            after._replace(at="make up", since=place(plan.ask))
+        return f"is to fetch after {plan.subscribe_at}", world.worker(
+            after._replace(at="make up", since=place(plan.subscribe_at))
         )
-    asks = [one for one in (*plan.anchors, plan.resume) if not _is_gone(world, one)]
+    asks = [one for one in (*plan.anchors, plan.resume) if not _is_gone(world, one.to_text())]
     if asks:
         after = after._replace(
-            since=max(place(asks[0]), world.gone) if _is_place(asks[0]) else UNKNOWN
+            since=max(place(asks[0]), world.gone) if _is_place(asks[0].to_text()) else UNKNOWN
         )
         return f"keeps {plan.events} events and fetches after {asks[0]}", world.worker(after)
     if plan.kept:
@@ -48,7 +51,9 @@ def to_fetch(rules: Rules, world: World, me: Worker, plan: recovery.Fetch) -> St
         return failed(world, me, "is refused, and nothing was chosen")
     if position(lost).is_pinned:
         return "is refused, and falls back", world.worker(to_write(me, me.seen, lost, "look"))
-    after = after._replace(seen=lost, base=me.seen, start=position(lost).start, since=UNKNOWN)
+    after = after._replace(
+        seen=lost, base=me.seen, start=position(lost).start.to_text(), since=UNKNOWN
+    )
     return "is refused, and falls back to latest", world.worker(after)
 
 

@@ -68,7 +68,7 @@ def closed(world: World, me: Worker) -> tuple[str, World, Worker]:
     parts = tuple(sorted((*others, part), key=lambda one: one.path))
     changed = world.area(me.area, area.put(batch._replace(parts=parts)))
     label = f"closes a file with {list(me.memory)}"
-    after = me._replace(memory=(), kept=(*me.kept, part), start=position(me.seen).start)
+    after = me._replace(memory=(), kept=(*me.kept, part), start=position(me.seen).start.to_text())
     return label, _with_pinning_event(changed, me), after
 
 

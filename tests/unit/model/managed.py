@@ -12,6 +12,7 @@ from airflow_provider_sfevents.batches.managed import redelivery
 from airflow_provider_sfevents.batches.managed.managed_source import ByManaged
 from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.recovery import Fetch
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from tests.unit.model import beside, decisions, rules as broken
 from tests.unit.model.attempts import Step, failed
 from tests.unit.model.world import (
@@ -130,9 +131,9 @@ def _make_up(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
 def _place(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     """Read after Salesforce's replay id, unless that might be beyond what this area holds."""
     supply = _supply(rules, world, me)
-    plan = Fetch(start=me.start, kept=me.kept)
+    plan = Fetch(start=ReplayPoint(me.start), kept=me.kept)
     if me.since == UNKNOWN:
-        plan = Fetch(start=LATEST)
+        plan = Fetch(start=ReplayPoint(LATEST))
     if rules.keeps(broken.NO_PLACE) and supply._has_no_place(plan):
         offered = "" if world.kept_place == UNKNOWN else f"{world.kept_place + 1:02x}"
         after = me._replace(at="fetch", offered=offered or "01")

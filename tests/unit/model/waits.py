@@ -65,16 +65,16 @@ def _plan(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
         after = _listening(me, batch, plan)
         if unpinned(me):
             after = after._replace(at="claim")
-        yield f"is to listen after {plan.ask}", world.worker(after)
+        yield f"is to listen after {plan.subscribe_at}", world.worker(after)
 
 
 def _listening(me: Worker, batch: Batch, plan: recovery.Fetch) -> Worker:
     return me._replace(
         at="listen",
-        start=plan.start,
+        start=plan.start.to_text(),
         kept=plan.kept,
-        since=place(plan.ask),
-        staged=closed_files(plan.start, batch),
+        since=place(plan.subscribe_at),
+        staged=closed_files(plan.start.to_text(), batch),
     )
 
 

@@ -96,7 +96,7 @@ def _written(rules: Rules, world: World, me: Worker) -> Iterator[Step]:
     after = me._replace(seen=me.text, base="", text="", drafts=False)
     after = after._replace(at="origin") if is_first else after._replace(at=me.further, further="")
     if pins and not _holds_pin(rules, me.text):
-        after = after._replace(start=position(me.text).start)
+        after = after._replace(start=position(me.text).start.to_text())
     changed = pinned(world, me.text) if pins else world
     yield "reads the position back", changed.worker(after)
 

@@ -46,7 +46,7 @@ def test_a_position_begins_at_sequence_0() -> None:
         at=AT,
         by=FETCH,
     )
-    assert (position.sequence, position.start, position.committed_at) == (0, "latest", AT)
+    assert (position.sequence, position.start.to_text(), position.committed_at) == (0, "latest", AT)
     assert (position.committed_by, position.owner) == (FETCH, "load.fetch")
     assert len(position.epoch) == 12
 
@@ -201,7 +201,7 @@ WINDOW = LossWindow(after="0a", start="latest", at=AT, why="expired")
 def test_latest_is_pinned_once(by: str) -> None:
     """The first replay id replaces `latest`, and a second pin is refused."""
     pinned = record.pin(LATEST, "0a", by=by, staging_id="area-1")
-    assert (pinned.start, pinned.replay_id, pinned.pinned_by) == ("0a", "0a", by)
+    assert (pinned.start.to_text(), pinned.replay_id, pinned.pinned_by) == ("0a", "0a", by)
     assert (pinned.staging_id, pinned.initial_replay) == ("area-1", "latest")
     assert (LATEST.is_pinned, pinned.is_pinned) == (False, True)
     with pytest.raises(ValueError, match="pinned to 0a"):
@@ -211,9 +211,9 @@ def test_latest_is_pinned_once(by: str) -> None:
 def test_a_loss_window_is_pinned_in_place_of_the_position() -> None:
     """With `replay_fallback="latest"` the loss window is pinned, not the position."""
     lost = record.lose(begun(replay_id="0a", resume_after="0b", resume_after_at=AT), WINDOW)
-    assert (lost.start, lost.is_pinned, lost.resume_after) == ("latest", False, "")
+    assert (lost.start.to_text(), lost.is_pinned, lost.resume_after) == ("latest", False, "")
     pinned = record.pin(lost, "1a", by=record.KEEPALIVE, staging_id="area-1")
-    assert (pinned.start, pinned.replay_id) == ("1a", "0a")
+    assert (pinned.start.to_text(), pinned.replay_id) == ("1a", "0a")
     assert pinned.loss == replace(WINDOW, pinned="1a")
 
 
@@ -223,7 +223,11 @@ def test_a_commit_ends_what_was_noted_for_the_batch() -> None:
     position = record.pin(position, "1a", by=record.EVENT, staging_id="area-1")
     position = record.move_on(position, "1b", AT)
     position = record.note_wait(position, "area-2", 7)
-    assert (position.start, position.resume_after, position.resume_after_at) == ("1a", "1b", AT)
+    assert (position.start.to_text(), position.resume_after, position.resume_after_at) == (
+        "1a",
+        "1b",
+        AT,
+    )
     assert (position.staged_in, position.staged_events) == ("area-2", 7)
     manifest = batch_after(position, position_start="0a", start="1a")
     committed = advance(position, manifest, AT, COMMIT, "area-3")
@@ -308,7 +312,7 @@ def test_a_position_survives_its_text(position: Position) -> None:
 @pytest.mark.parametrize("start", ["earliest", "latest", "0a"])
 def test_a_first_runs_start_survives_its_text(start: str) -> None:
     """A position with batch number 0 may start at a preset, and is equal after a round trip."""
-    assert Position.from_json(begun(replay_id=start).to_json(), "here").start == start
+    assert Position.from_json(begun(replay_id=start).to_json(), "here").start.to_text() == start
 
 
 COMMITTED = {"sequence": 1, "batch_id": "e1-1", "replay_id": "0a", "events": 3, "at": "then"}

@@ -20,18 +20,6 @@ def test_a_key_that_airflow_cannot_keep_is_refused() -> None:
         record_text.variable_key("x" * 250, "/event/Order__e")
 
 
-@given(st.binary(min_size=1))
-def test_every_replay_id_has_a_text_form(replay_id: bytes) -> None:
-    """Any bytes have a text form as a replay id."""
-    assert record_text.is_replay_id(replay_id.hex())
-
-
-@pytest.mark.parametrize("value", ["", "a", "0A", "0x0a", " 0a", "0a\n", "latest", "zz"])
-def test_what_is_no_replay_id(value: str) -> None:
-    """Only lower-case hex of whole bytes is a replay id."""
-    assert not record_text.is_replay_id(value)
-
-
 @given(st.from_regex(r"[\w.-]{1,50}", fullmatch=True))
 def test_what_a_dag_may_be_called_names_a_consumer(name: str) -> None:
     """Every DAG id that Airflow accepts is a valid consumer."""

@@ -19,6 +19,7 @@ from airflow_provider_sfevents.positions.record import Position
 from airflow_provider_sfevents.positions.stores import MappingStore
 from airflow_provider_sfevents.pubsub.bounds import Bounds
 from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import FetchResult
+from airflow_provider_sfevents.replay_point import ReplayPoint
 from airflow_provider_sfevents.staging.area import StagingArea
 from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import Manifest, Run
@@ -41,7 +42,7 @@ COMING = Coming(
     epoch="e1",
     sequence=4,
     position_start="0a",
-    start="0a",
+    start=ReplayPoint("0a"),
 )
 SENSOR = Run(dag="orders", run="r1", task="wait")
 TASK = Run(dag="orders", run="r1", task="land")
@@ -65,18 +66,18 @@ class Service:
     async def fetch(
         self,
         topic: str,
-        start: str,
+        start: ReplayPoint,
         bounds: Bounds,
         receive: Any,
         *,
         already: Any,
         stop: asyncio.Event,
         on_keepalive: Any,
-        equal_replay_ids: Any,
+        equal_points: Any,
         outlast: bool,
     ) -> FetchResult:
-        self.asked.append(start)
-        if start == self.refuses:
+        self.asked.append(start.to_text())
+        if start == ReplayPoint(self.refuses):
             raise ReplayIdRefused(f"{start} is refused")
         events = 0
         for moment in self.moments:
@@ -129,7 +130,7 @@ def test_what_comes_is_staged_and_the_batch_let_go(area: StagingArea) -> None:
     heard = heard_of(area, Came(1, 2), Came(3, 1))
     assert (heard.events, heard.staged, heard.held_by) == (3, True, "")
     there = plan(area)
-    assert (there.events, there.resume) == (3, replay_id(3).hex())
+    assert (there.events, there.resume.to_text()) == (3, replay_id(3).hex())
     claimed(area).release()
 
 
@@ -189,7 +190,7 @@ def test_the_first_keepalive_is_kept_and_the_next_is_not(area: StagingArea) -> N
     kept = anchor(area)
     assert kept is not None
     assert (kept.replay_id, kept.sequence, kept.after) == ("0e", 3, "0a")
-    assert plan(area).ask == "0e"
+    assert plan(area).subscribe_at.to_text() == "0e"
 
 
 def test_a_keepalive_after_kept_files_says_so(area: StagingArea) -> None:
@@ -199,7 +200,7 @@ def test_a_keepalive_after_kept_files_says_so(area: StagingArea) -> None:
     kept = anchor(area)
     assert kept is not None
     assert kept.after == replay_id(2).hex()
-    assert (plan(area).ask, plan(area).resume) == ("0f", kept.after)
+    assert (plan(area).subscribe_at.to_text(), plan(area).resume.to_text()) == ("0f", kept.after)
 
 
 def test_a_wait_of_long_ago_takes_no_newer_anchors_place(area: StagingArea) -> None:

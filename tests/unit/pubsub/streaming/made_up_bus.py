@@ -19,6 +19,7 @@ from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEnde
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 from airflow_provider_sfevents.pubsub.streaming.wake_up import WakeUp
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.exceptions import SfEventsError
@@ -87,25 +88,24 @@ class Bus:
     async def renew(self, why: SfEventsError) -> None:
         raise AssertionError("no session was refused")
 
-    async def open(self, start: str) -> MadeUpStream:
+    async def open(self) -> MadeUpStream:
         if self.held_back is not None:
             await self.held_back.wait()
-        at = self.published if start == "latest" else self._places[start]
-        stream = MadeUpStream(self, start, at)
+        stream = MadeUpStream(self)
         self.streams.append(stream)
         return stream
 
 
 class MadeUpStream:
-    """One stream, from the position after so many events.
+    """One stream; the first request says where it starts.
 
     A scripted error comes behind its deliveries.
     """
 
-    def __init__(self, bus: Bus, start: str, at: int) -> None:
+    def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self.start = start
-        self.at = at
+        self.start = ""
+        self.at = -1  # number of events before its position; none before the first request
         self.credit = 0
         self.most_owed = 0
         self.asked: list[int] = []
@@ -120,8 +120,11 @@ class MadeUpStream:
         """Number of unread responses."""
         return len(self._arrived)
 
-    async def ask(self, events: int) -> None:
+    async def ask(self, events: int, start: ReplayPoint) -> None:
         await asyncio.sleep(0)  # a write takes its time
+        if not self.start:
+            self.start = start.to_text()
+            self.at = self._bus.published if start == LATEST else self._bus.after(self.start)
         self.asked.append(events)
         self.most_owed = max(self.most_owed, self.credit + events)
         self.credit = min(100, self.credit + events)
@@ -242,7 +245,9 @@ class Waits:
         interrupt = asyncio.ensure_future(wait.stop.wait())
         try:
             member = self.streams.member(
-                TOPIC, JoinRequest(start=start, equal_replay_ids=also), interrupt
+                TOPIC,
+                JoinRequest(start=ReplayPoint(start), equal_points=tuple(map(ReplayPoint, also))),
+                interrupt,
             )
             bounds = Bounds(max_events=max_events, max_seconds=FOREVER, idle_seconds=FOREVER)
             return await BoundedFetch(

@@ -13,14 +13,19 @@ from airflow_provider_sfevents.pubsub.streaming.stream_position import (
     latest_id_for,
     shared_credit,
 )
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 
 
 def place(start: str, *also: str) -> StreamPosition:
-    return StreamPosition(JoinRequest(start=start, equal_replay_ids=also))
+    return StreamPosition(
+        JoinRequest(start=ReplayPoint(start), equal_points=tuple(map(ReplayPoint, also)))
+    )
 
 
 def admits(where: StreamPosition, start: str, *also: str) -> bool:
-    return where.admits(JoinRequest(start=start, equal_replay_ids=also))
+    return where.admits(
+        JoinRequest(start=ReplayPoint(start), equal_points=tuple(map(ReplayPoint, also)))
+    )
 
 
 def test_every_name_since_the_last_event_admits() -> None:
@@ -56,7 +61,9 @@ def test_other_names_of_a_newcomer_count_both_ways() -> None:
     """A member that joins by one replay id adds its other ones, which then admit too."""
     where = place("0a", "e1")
     assert admits(where, "0b", "e1")
-    where.add_ids_of(JoinRequest(start="0b", equal_replay_ids=("e1", "0c")))
+    where.add_ids_of(
+        JoinRequest(start=ReplayPoint("0b"), equal_points=tuple(map(ReplayPoint, ("e1", "0c"))))
+    )
     assert admits(where, "0c")
 
 
@@ -91,10 +98,10 @@ def test_who_joined_at_latest_brings_no_name() -> None:
     """A member that joined at `latest` adds no replay id."""
     where = place("0a")
     where.keepalive_received("0b", owed=1)
-    where.add_ids_of(JoinRequest(start="latest"))
+    where.add_ids_of(JoinRequest(start=LATEST))
     where.event_received("0c")
     assert not admits(where, "earliest")
-    assert place("latest").admits(JoinRequest(start="latest"))
+    assert place("latest").admits(JoinRequest(start=LATEST))
 
 
 def test_names_do_not_grow_without_end() -> None:
@@ -114,19 +121,19 @@ def test_names_do_not_grow_without_end() -> None:
 def test_news_are_what_the_service_said() -> None:
     """A new member gets the latest replay id of the service, unless it is its own."""
     where = place("0a", "e1")
-    request = JoinRequest(start="0b", equal_replay_ids=("e1",))
+    request = JoinRequest(start=ReplayPoint("0b"), equal_points=tuple(map(ReplayPoint, ("e1",))))
     assert latest_id_for(request, where) == ""
     where.keepalive_received("0c", owed=1)
     assert latest_id_for(request, where) == "0c"
-    assert latest_id_for(JoinRequest(start="0c"), where) == ""
+    assert latest_id_for(JoinRequest(start=ReplayPoint("0c")), where) == ""
 
 
 def test_only_ones_own_refused_replay_id_is_refused() -> None:
     """A refused replay id ends the member that continues from it; any other error ends all."""
     refused = ReplayIdRefused("not known")
-    assert ends_member(refused, "0a", "0a")
-    assert not ends_member(refused, "0a", "0b")
-    assert ends_member(TransportError("it broke"), "0a", "0b")
+    assert ends_member(refused, ReplayPoint("0a"), ReplayPoint("0a"))
+    assert not ends_member(refused, ReplayPoint("0a"), ReplayPoint("0b"))
+    assert ends_member(TransportError("it broke"), ReplayPoint("0a"), ReplayPoint("0b"))
 
 
 @pytest.mark.parametrize(
@@ -144,5 +151,5 @@ def test_when_there_is_too_much_credit(
     outstanding: int, wants: list[int], where: str, too_much: bool
 ) -> None:
     """A stream is replaced for its credit only if a member stays that wants less."""
-    assert is_over_asked(outstanding, wants, where) is too_much
+    assert is_over_asked(outstanding, wants, ReplayPoint(where)) is too_much
     assert shared_credit(wants) == max(wants, default=0)

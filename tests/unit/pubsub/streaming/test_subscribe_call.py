@@ -18,6 +18,7 @@ from airflow_provider_sfevents.pubsub.streaming.subscribe_call import (
     StreamEndedError,
     SubscribeCall,
 )
+from airflow_provider_sfevents.replay_point import EARLIEST
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -86,11 +87,9 @@ class EndedCall:
 
 
 async def end_of(call: EndedCall) -> SfEventsError:
-    stream = SubscribeCall(
-        call, "/event/X__e", "earliest", doing="Reading", secret=NO_SECRET, clock=Clock()
-    )
-    await stream.ask(100)
-    await stream.ask(1)
+    stream = SubscribeCall(call, "/event/X__e", doing="Reading", secret=NO_SECRET, clock=Clock())
+    await stream.ask(100, EARLIEST)
+    await stream.ask(1, EARLIEST)
     assert await stream.read(5) is not None
     with pytest.raises(SfEventsError) as raised:
         await stream.read(5)

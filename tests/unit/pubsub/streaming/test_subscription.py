@@ -16,6 +16,7 @@ from airflow_provider_sfevents.pubsub.streaming.delivery import Delivery
 from airflow_provider_sfevents.pubsub.streaming.subscribe_call import StreamEndedError
 from airflow_provider_sfevents.pubsub.streaming.subscription import Subscription
 from airflow_provider_sfevents.pubsub.timeouts import Timeouts
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -40,10 +41,11 @@ class SaysNothing:
     def __init__(self, time: Time, says: list[Delivery | SfEventsError]) -> None:
         self._time = time
         self._says = says
+        self.start: ReplayPoint | None = None
         self.closed = False
 
-    async def ask(self, events: int) -> None:
-        """Ignored."""
+    async def ask(self, events: int, start: ReplayPoint) -> None:
+        self.start = self.start or start
 
     async def read(self, timeout_seconds: float) -> Delivery | None:
         if not self._says:
@@ -66,11 +68,11 @@ class SaysNothing:
 
 @dataclass
 class Streams:
-    """Stream source with scripted streams; records the start of each."""
+    """Stream source with scripted streams; each records its start."""
 
     time: Time
     says: list[list[Delivery | SfEventsError]] = field(default_factory=list)
-    opened: list[tuple[str, SaysNothing]] = field(default_factory=list)
+    opened: list[SaysNothing] = field(default_factory=list)
     stuck: bool = False
 
     async def reach(self) -> None:
@@ -79,11 +81,11 @@ class Streams:
     async def renew(self, why: SfEventsError) -> None:
         raise AssertionError("no session was refused")
 
-    async def open(self, start: str) -> SaysNothing:
+    async def open(self) -> SaysNothing:
         if self.stuck:
             await asyncio.Event().wait()
         stream = SaysNothing(self.time, self.says.pop(0) if self.says else [])
-        self.opened.append((start, stream))
+        self.opened.append(stream)
         return stream
 
 
@@ -91,7 +93,7 @@ def keepalive(replay_id: bytes) -> Delivery:
     return Delivery(events=(), latest_replay_id=replay_id, pending=100, rpc_id="r-1", received_at=0)
 
 
-def run(scene: Callable[[Streams, Any], Awaitable[None]], start: str = "earliest") -> Streams:
+def run(scene: Callable[[Streams, Any], Awaitable[None]], start: ReplayPoint = EARLIEST) -> Streams:
     """Play a scene with the streams and a maker of subscriptions on them."""
     streams = Streams(Time())
 
@@ -112,6 +114,7 @@ def test_a_stream_silent_for_300_seconds_is_dead() -> None:
     async def scene(streams: Streams, subscription: Any) -> None:
         streams.says = [[keepalive(b"\xab")]]
         one = subscription()
+        await one.ask_up_to(1)
         for _ in range(2):
             await one.next(1.0)  # opens; hears the keepalive
         began = streams.time.now
@@ -124,8 +127,8 @@ def test_a_stream_silent_for_300_seconds_is_dead() -> None:
         await one.next(1.0)
 
     streams = run(scene)
-    assert [start for start, _ in streams.opened] == ["earliest", "ab"]
-    assert streams.opened[0][1].closed
+    assert [stream.start for stream in streams.opened] == [EARLIEST, ReplayPoint("ab")]
+    assert streams.opened[0].closed
 
 
 def test_silence_for_ever_is_given_up() -> None:
@@ -206,11 +209,15 @@ def test_a_lost_start_at_latest_is_told(learned: bool, caplog: pytest.LogCapture
         first = [keepalive(b"\xab")] if learned else []
         streams.says = [[*first, StreamEndedError("it ended")]]
         one = subscription()
+        await one.ask_up_to(1)
         while not one.losses:
             await one.next(1.0)
         await one.next(1.0)
 
     with caplog.at_level(logging.WARNING):
-        streams = run(scene, start="latest")
-    assert [start for start, _ in streams.opened] == ["latest", "ab" if learned else "latest"]
+        streams = run(scene, start=LATEST)
+    assert [stream.start for stream in streams.opened] == [
+        LATEST,
+        ReplayPoint("ab") if learned else LATEST,
+    ]
     assert ("are missed" in caplog.text) is not learned

@@ -1,23 +1,26 @@
-"""Starts of subscriptions, and names of topics."""
+"""Replay points and their text forms, the first request, and names of topics."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from airflow_provider_sfevents.exceptions import ConfigurationError, TopicError
 from airflow_provider_sfevents.proto.pubsub_api_pb2 import FetchRequest
-from airflow_provider_sfevents.pubsub.replay_ids import (
-    check_given_start,
-    check_start,
-    replay_id_hex,
-)
 from airflow_provider_sfevents.pubsub.streaming.subscribe_call import (
     first_request,
     further_request,
 )
 from airflow_provider_sfevents.pubsub.topic_names import check_topic
+from airflow_provider_sfevents.replay_point import (
+    EARLIEST,
+    LATEST,
+    ReplayPoint,
+    is_replay_id,
+    replay_id_hex,
+)
 
 TOPIC = "/event/Order__e"
 
@@ -37,7 +40,7 @@ TOPIC = "/event/Order__e"
 )
 def test_the_first_request(start: str, request_: FetchRequest) -> None:
     """Each text form becomes its preset; a replay id becomes the same bytes again."""
-    assert first_request(TOPIC, check_start(start), 7) == request_
+    assert first_request(TOPIC, ReplayPoint.from_text(start), 7) == request_
 
 
 def test_a_further_request() -> None:
@@ -52,22 +55,22 @@ def test_a_further_request() -> None:
 def test_a_start_that_is_none(start: str) -> None:
     """Blank and malformed ids are refused before any request, with the allowed forms."""
     with pytest.raises(ConfigurationError, match="earliest"):
-        check_start(start)
+        ReplayPoint.from_text(start)
 
 
 @pytest.mark.parametrize("digits", [16, 20])
 def test_a_start_that_a_person_gives(digits: int) -> None:
     """A user may give a preset, or a replay id of a length that Salesforce's ids have had."""
-    assert check_given_start("0" * digits) == "0" * digits
-    assert check_given_start("latest") == "latest"
+    assert ReplayPoint.given("0" * digits) == ReplayPoint("0" * digits)
+    assert ReplayPoint.given("latest") == LATEST
 
 
 @pytest.mark.parametrize(("start", "has"), [("ff", "1 byte,"), ("00" * 9, "9 bytes,")])
 def test_a_replay_id_of_an_impossible_length(start: str, has: str) -> None:
     """A replay id of another length is refused from a user and accepted from Salesforce."""
-    assert check_start(start) == start
+    assert ReplayPoint.from_text(start).to_text() == start
     with pytest.raises(ConfigurationError, match=f"it has {has} and theirs have 8 or 10"):
-        check_given_start(start)
+        ReplayPoint.given(start)
 
 
 @pytest.mark.parametrize(
@@ -113,3 +116,17 @@ def test_what_is_no_replay_id(given: Any) -> None:
     """The error names the wrong value and the accepted forms."""
     with pytest.raises(ConfigurationError, match=r"is no replay id\. Give the bytes of a delivery"):
         replay_id_hex(given)
+
+
+@given(st.binary(min_size=1, max_size=128))
+def test_a_replay_point_after_an_event_keeps_its_bytes_as_text(replay_id: bytes) -> None:
+    """Any replay id of the service has a text form that reads back as the same replay point."""
+    point = ReplayPoint.after(replay_id)
+    assert ReplayPoint.from_text(point.to_text()) == point
+    assert point.is_replay_id
+
+
+def test_a_preset_is_no_replay_id() -> None:
+    """`earliest` and `latest` are replay points, and not replay ids."""
+    assert not EARLIEST.is_replay_id
+    assert not is_replay_id(LATEST.to_text())
