@@ -47,13 +47,7 @@ async def fetch_and_stage(settings: Settings, events: int) -> None:
         writer = PartWriter(UPath(Path(folder)), claim=1, start="earliest", first_ordinal=0)
 
         async def receive(delivery: Delivery) -> None:
-            await writer.append(
-                delivery.ids,
-                delivery.replay_ids,
-                delivery.schema_ids,
-                delivery.payloads,
-                delivery.received_at,
-            )
+            await writer.append(delivery)
 
         async with writer, PubSubClient(settings) as client:
             await client.fetch(TOPIC, EARLIEST, Bounds(max_events=events), receive)

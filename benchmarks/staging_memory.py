@@ -56,13 +56,7 @@ async def fetch_and_stage(settings: Settings, events: int, folder: Path) -> list
         nonlocal received
         if not times:
             times.append(time.perf_counter())
-        await writer.append(
-            delivery.ids,
-            delivery.replay_ids,
-            delivery.schema_ids,
-            delivery.payloads,
-            delivery.received_at,
-        )
+        await writer.append(delivery)
         received += len(delivery)
         if received >= SMALL * len(times):
             times.append(time.perf_counter())

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.area import TopicFolder
     from airflow_provider_sfevents.staging.batch_folder import BatchFolder
     from airflow_provider_sfevents.staging.manifest import Manifest, Run
-    from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
 log = logging.getLogger(__name__)
 
@@ -65,20 +64,6 @@ def _note_dropped(batch: BatchFolder, manifest: Manifest, events: int) -> None:
     batch.note_excess({extra_deliveries.UNASKED: said - beside + events})
 
 
-async def hand_over(delivery: Delivery, writer: PartWriter) -> None:
-    """Append a delivery to a file.
-
-    :raises StagingError: earlier events could not be written; the writer accepts no more.
-    """
-    await writer.append(
-        delivery.ids,
-        delivery.replay_ids,
-        delivery.schema_ids,
-        delivery.payloads,
-        delivery.received_at,
-    )
-
-
 async def _keep_in(folder: BatchFolder, start: str, beyond: tuple[Delivery, ...], run: Run) -> bool:
     holder = Holder.here(run, datetime.now(UTC).isoformat())
     claim = await folder.claim_in_thread(holder)
@@ -88,7 +73,7 @@ async def _keep_in(folder: BatchFolder, start: str, beyond: tuple[Delivery, ...]
         steps.reached(steps.CARRY_OVER_CLAIMED, folder.batch_id)
         async with folder.writer(claim, start, 0, is_billed=False) as writer:
             for delivery in beyond:
-                await hand_over(delivery, writer)
+                await writer.append(delivery)
             await writer.close()
         return True
     finally:

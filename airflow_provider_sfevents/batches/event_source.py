@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from airflow_provider_sfevents.batches.managed.managed_source import ByManaged
-from airflow_provider_sfevents.batches.plain_source import ByReplayId
+from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import ConfigurationError, StagingError
-from airflow_provider_sfevents.replay_point import LATEST
+from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import extra_deliveries
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from airflow_provider_sfevents.batches.next_batch import Coming
     from airflow_provider_sfevents.batches.outcome import BatchRequest
     from airflow_provider_sfevents.batches.recovery import Fetch
-    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
@@ -34,43 +34,59 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Supply(Protocol):
-    """Event source of a fetch or a wait."""
+class FetchCall(Protocol):
+    """Fetch of one batch; as `PubSubClient.fetch`, for one topic."""
 
-    async def fetch(
+    def __call__(
         self,
-        plan: Fetch,
+        start: ReplayPoint,
         bounds: Bounds,
         receive: Receive,
         *,
+        already: StagedProgress,
         stop: asyncio.Event,
-        heard: OnKeepalive | None = None,
-        outlast: bool = False,
-    ) -> FetchResult:
-        """Fetch as `PubSubClient.fetch`; `heard` gets replay ids that are safe to continue from."""
+        on_keepalive: OnKeepalive | None,
+        equal_points: tuple[ReplayPoint, ...],
+        outlast: bool,
+    ) -> Awaitable[FetchResult]: ...
 
-    async def keep(self, replay_id: str) -> None:
-        """Keep a replay id, hex: all events up to it are in durable files."""
 
-    def repeated(self) -> dict[str, int]:
-        """Return the extra deliveries so far, by cause as in `staging.extra_deliveries`."""
+async def _leave_to_the_position(replay_id: str) -> None:
+    """Keep nothing: the position keeps the replay id of a plain subscription."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventSource:
+    """Event source of a fetch or a wait: a plain subscription, or a managed one.
+
+    :param fetch: `on_keepalive` gets replay ids that are safe to continue from.
+    :param keep: keeps a replay id, hex; all events up to it are in durable files.
+    :param repeated: returns the extra deliveries so far, by cause as in `extra_deliveries`. A plain
+        subscription delivers nothing that is staged already.
+    """
+
+    fetch: FetchCall
+    keep: Callable[[str], Awaitable[None]] = _leave_to_the_position
+    repeated: Callable[[], dict[str, int]] = dict
 
 
 @asynccontextmanager
-async def supplied(
-    client: PubSubClient, coming: Coming, folder: TopicFolder, staging_id: str
-) -> AsyncGenerator[Supply]:
-    """Yield the event source of the coming batch; at the end no stream is open.
+async def open_source(
+    client: PubSubClient, coming: Coming, plan: Fetch, folder: TopicFolder, staging_id: str
+) -> AsyncGenerator[EventSource]:
+    """Yield the event source of the next batch; at the end no stream is open.
 
+    :param plan: of the batch, as the fetch or wait begins.
     :param staging_id: of the staging area that `folder` is in; empty if it cannot be known.
     """
     if not coming.managed:
-        yield ByReplayId(client, coming.topic)
+        yield EventSource(fetch=partial(client.fetch, coming.topic))
         return
     managed = client.managed(coming.managed, coming.topic)
+    source = ManagedSource(client, managed, coming, folder, staging_id, plan=plan)
     try:
         async with managed:
-            yield ByManaged(client, managed, coming, folder, staging_id)
+            yield EventSource(fetch=source.fetch, keep=source.keep, repeated=source.repeated)
     finally:
         await note_excess(managed, coming, folder)
 
@@ -83,7 +99,7 @@ again. A change of errorRecoveryReplay matters only after the committed replay i
 hours)."""
 
 
-async def fit(
+async def resolve_first_start(
     request: BatchRequest,
     client: PubSubClient,
     area: StagingArea,
@@ -153,7 +169,8 @@ async def commit_staged(
     if manifest is None or await asyncio.to_thread(batch.read_confirmed) == manifest.end:
         return
     async with client.managed(coming.managed, coming.topic) as managed:
-        await ByManaged(client, managed, coming, folder, staging_id, stop).keep(manifest.end)
+        source = ManagedSource(client, managed, coming, folder, staging_id, stop=stop)
+        await source.keep(manifest.end)
 
 
 async def note_excess(managed: ManagedSubscription, coming: Coming, folder: TopicFolder) -> None:

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
-from airflow_provider_sfevents.batches.carry_over import carry_over, hand_over
+from airflow_provider_sfevents.batches.carry_over import carry_over
 from airflow_provider_sfevents.batches.event_schemas import EventSchemas
-from airflow_provider_sfevents.batches.event_source import Supply, supplied
+from airflow_provider_sfevents.batches.event_source import EventSource, open_source
 from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.outage_retry import outlast
 from airflow_provider_sfevents.batches.position import position_writes
@@ -148,8 +148,10 @@ class BatchFetch:
             self._plan = await self._judged_by_time(client, self._bounds.until)
         self._deadline = asyncio.get_running_loop().time() + self._bounds.max_seconds
         coming = Coming.after(self._position, self._request.managed)
-        async with supplied(client, coming, self._topic_folder, self._staging_id) as supply:
-            staged, beyond = await self._stage(client, supply, stopping)
+        async with open_source(
+            client, coming, self._plan, self._topic_folder, self._staging_id
+        ) as source:
+            staged, beyond = await self._stage(client, source, stopping)
             if isinstance(staged, Manifest):
                 if self._request.managed:
                     await asyncio.to_thread(
@@ -159,7 +161,7 @@ class BatchFetch:
                         self._staging_id,
                         self._claim,
                     )
-                await supply.keep(staged.end)
+                await source.keep(staged.end)
                 if beyond:
                     await carry_over(self._topic_folder, staged, beyond, self._request.run)
         return staged
@@ -173,10 +175,10 @@ class BatchFetch:
         return replace(self._plan, until_reached=reached)
 
     async def _stage(
-        self, client: PubSubClient, supply: Supply, stopping: asyncio.Event
+        self, client: PubSubClient, source: EventSource, stopping: asyncio.Event
     ) -> tuple[Manifest | Ended, tuple[Delivery, ...]]:
         async with self._files:
-            ended = await self._fetch(client, supply, stopping)
+            ended = await self._fetch(client, source, stopping)
         parts = (*self._plan.kept, *(await self._writer.close() if self._writer else ()))
         if ended.ended_by == "stopped":
             raise self._stopped(parts)
@@ -191,7 +193,7 @@ class BatchFetch:
         losses = await self._losses(client)
         if not ended.last_event_at:
             ended = replace(ended, last_event_at=self._last_event_at(parts[-1]))
-        manifest = self._write_manifest(parts, ended, losses, supply.repeated())
+        manifest = self._write_manifest(parts, ended, losses, source.repeated())
         # Another process may have written the manifest, with another end: then drop `beyond`.
         return manifest, ended.beyond if manifest.end == parts[-1].end else ()
 
@@ -202,21 +204,25 @@ class BatchFetch:
             f"({counted(events, 'event')}) stays staged for the next try."
         )
 
-    async def _fetch(self, client: PubSubClient, supply: Supply, stopping: asyncio.Event) -> Ended:
+    async def _fetch(
+        self, client: PubSubClient, source: EventSource, stopping: asyncio.Event
+    ) -> Ended:
         async def receive(delivery: Delivery) -> None:
             steps.reached(steps.DELIVERED, self._folder.batch_id)
-            await self._keep(delivery, supply)
+            await self._keep(delivery, source)
             self._report(len(delivery))
             await self._schemas.keep_if_available(client, set(delivery.schema_ids))
 
         try:
             async with asyncio.timeout(self._bounds.max_seconds + MARGIN_SECONDS):
-                result = await supply.fetch(
-                    self._plan,
+                result = await source.fetch(
+                    self._plan.subscribe_at,
                     self._bounds,
                     receive,
+                    already=self._plan.progress,
                     stop=stopping,
-                    heard=self._heard if self._pin else None,
+                    on_keepalive=self._pin_to_keepalive if self._pin else None,
+                    equal_points=(self._plan.resume,),
                     outlast=True,
                 )
         except TimeoutError as error:
@@ -244,7 +250,7 @@ class BatchFetch:
         passes = isinstance(error, TransportError) and not isinstance(error, QuotaExceeded)
         return Ended(ended_by="lost" if passes else "error", error=str(error))
 
-    async def _keep(self, delivery: Delivery, supply: Supply) -> None:
+    async def _keep(self, delivery: Delivery, source: EventSource) -> None:
         """Append a delivery to the file; the first one pins `latest` before anything is staged.
 
         The file that holds the pinning event says `latest` as its start (`recovery`).
@@ -270,13 +276,13 @@ class BatchFetch:
             self._writer = await self._files.enter_async_context(
                 self._folder.writer(self._claim, start, self._plan.events)
             )
-        await hand_over(delivery, self._writer)
+        await self._writer.append(delivery)
         if pinned_here:
             # Only this file holds the pinning event. And a managed subscription has no committed
             # replay id yet: its next stream would begin at a later `latest`.
-            await supply.keep(await self._writer.sealed())
+            await source.keep(await self._writer.sealed())
 
-    async def _heard(self, replay_id: str) -> None:
+    async def _pin_to_keepalive(self, replay_id: str) -> None:
         if self._pin is not None:
             await self._pin_to(replay_id, record.KEEPALIVE)
 

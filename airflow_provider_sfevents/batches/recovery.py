@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import NotLanded, PositionConflict
+from airflow_provider_sfevents.pubsub.bounds import StagedProgress
 from airflow_provider_sfevents.replay_point import LATEST, ReplayPoint
 from airflow_provider_sfevents.staging.parts.part_chain import chain
 
@@ -90,6 +91,13 @@ class Fetch:
     def subscribe_at(self) -> ReplayPoint:
         """Replay point at which to subscribe."""
         return self.anchors[0] if self.anchors else self.resume
+
+    @property
+    def progress(self) -> StagedProgress:
+        """Share of the batch's bounds that is staged already."""
+        return StagedProgress(
+            events=self.events, bytes=self.bytes, until_reached=self.until_reached
+        )
 
     @property
     def events(self) -> int:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery, reruns
 from airflow_provider_sfevents.batches.event_schemas import keep_schemas
-from airflow_provider_sfevents.batches.event_source import commit_staged, fit
+from airflow_provider_sfevents.batches.event_source import commit_staged, resolve_first_start
 from airflow_provider_sfevents.batches.fetch import BatchFetch, Ended
 from airflow_provider_sfevents.batches.next_batch import Coming, look
 from airflow_provider_sfevents.batches.open_transaction import Settling, is_due
@@ -91,7 +91,9 @@ async def stage_batch(
     if claimed is None:
         asked = request
         await outlast(lambda: client.require_readable(asked.topic), deadline, stopping)
-        request = await outlast(lambda: fit(asked, client, area), deadline, stopping)
+        request = await outlast(
+            lambda: resolve_first_start(asked, client, area), deadline, stopping
+        )
         staging_id = await asyncio.to_thread(area.staging_id)
         claimed = await _claim_next(request, session, folder, store, staging_id)
     try:

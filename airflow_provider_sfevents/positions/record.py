@@ -134,7 +134,9 @@ class Position:
         :param whose: consumer, topic and store, for the commands in messages.
         :raises ConfigurationError: it is no position, or one that a newer release wrote.
         """
-        value = record_text.parse(record, VERSION, _TYPES, where, whose)
+        record_text.check_fields(record, VERSION, _TYPES, where, whose)
+        value = json.loads(record)
+        del value["version"]
         try:
             position = cls(
                 **{

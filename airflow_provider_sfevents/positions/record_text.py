@@ -89,10 +89,10 @@ class Whose:
         return f"`{' '.join(filter(None, words))}`"
 
 
-def parse(
+def check_fields(
     record: str, version: int, types: dict[str, type], where: str, whose: Whose
-) -> dict[str, Any]:
-    """Parse a record: it must have all of these fields and no others, each of its type.
+) -> None:
+    """Check that a record has all of these fields and no others, each of its type.
 
     :raises ConfigurationError: it has another content or another version.
     """
@@ -113,7 +113,6 @@ def parse(
         raise unusable(where, whose, f"`version` is {found!r} instead of {version}")
     if wrong := _differences(value, types):
         raise unusable(where, whose, wrong)
-    return value
 
 
 def unusable(where: str, whose: Whose, why: str) -> ConfigurationError:

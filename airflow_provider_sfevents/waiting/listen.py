@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery
-from airflow_provider_sfevents.batches.carry_over import hand_over
-from airflow_provider_sfevents.batches.event_source import Supply, supplied
+from airflow_provider_sfevents.batches.event_source import EventSource, open_source
 from airflow_provider_sfevents.batches.position import replay_fallback
 from airflow_provider_sfevents.counting import counted
 from airflow_provider_sfevents.exceptions import BatchClaimed, ReplayIdRefused, StagingError
@@ -133,7 +132,7 @@ class _Wait:
         self._is_quiet = True
         self._received = 0
         self._in_vain = 0
-        self._supply: Supply | None = None
+        self._source: EventSource | None = None
         self._writer: PartWriter | None = None
         self._unstaged = unstaged
         self._keepalive_due_at = 0.0
@@ -176,12 +175,21 @@ class _Wait:
             coming.batch_id,
             counted(self._plan.events, "event"),
         )
-        supply = supplied(client, coming, self._batch.topic_folder, self._batch.staging_id)
-        async with supply as self._supply:
+        source = open_source(
+            client, coming, self._plan, self._batch.topic_folder, self._batch.staging_id
+        )
+        async with source as self._source:
             aside = asyncio.create_task(self._step_aside()) if coming.managed else None
             try:
-                result = await self._supply.fetch(
-                    self._plan, self._bounds, self._receive, stop=self._over, heard=self._keepalive
+                result = await self._source.fetch(
+                    self._plan.subscribe_at,
+                    self._bounds,
+                    self._receive,
+                    already=self._plan.progress,
+                    stop=self._over,
+                    on_keepalive=self._keepalive,
+                    equal_points=(self._plan.resume,),
+                    outlast=False,
                 )
             finally:
                 if aside is not None:
@@ -217,10 +225,10 @@ class _Wait:
         self._received += len(delivery)
         if self._writer is not None and not self._unstaged:
             try:
-                await hand_over(delivery, self._writer)
-                if pins and self._supply is not None:
+                await self._writer.append(delivery)
+                if pins and self._source is not None:
                     # Only this file holds the event that pinned the position.
-                    await self._supply.keep(await self._writer.sealed())
+                    await self._source.keep(await self._writer.sealed())
             except StagingError as error:
                 self._not_staged(error, pinned_here=pins)
                 await self._batch.release()  # the remaining events may take long

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.batches import recovery, reruns
-from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, fit
+from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, resolve_first_start
 from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.position import (
     position_writes,
@@ -194,7 +194,7 @@ async def _look(
             why = f"run {request.run.run} has batch {own.batch_id}, which is landed again"
             return Pending(coming=None, events=own.events, enough=True, why=why)
     await client.require_readable(request.topic)
-    request = await fit(request, client, area, max_age_seconds=SETUP_SECONDS)
+    request = await resolve_first_start(request, client, area, max_age_seconds=SETUP_SECONDS)
     staging_id = await asyncio.to_thread(area.known_id)
     try:
         opened = open_position(request, session, topic_folder, store, staging_id)

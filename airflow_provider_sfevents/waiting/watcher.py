@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches import recovery
-from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, fit
+from airflow_provider_sfevents.batches.event_source import SETUP_SECONDS, resolve_first_start
 from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.position import open_position
 from airflow_provider_sfevents.batches.position.position_writes import Pin
@@ -135,7 +135,9 @@ class Watcher:
         async with self.around.client(settings) as client:
             session = self._hindrance.session = await client.session()
             if self._fit is None:
-                self._fit = await fit(self.request, client, area, max_age_seconds=SETUP_SECONDS)
+                self._fit = await resolve_first_start(
+                    self.request, client, area, max_age_seconds=SETUP_SECONDS
+                )
             look = await asyncio.to_thread(self._look, session, area)
             if look.sight.held_by or not look.sight.events:
                 self._batch.known_for = 0.0

@@ -6,24 +6,24 @@ import asyncio
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents import steps
 from airflow_provider_sfevents.batches.managed import redelivery
-from airflow_provider_sfevents.batches.plain_source import ByReplayId, progress_of
 from airflow_provider_sfevents.batches.position import replay_id_age
+from airflow_provider_sfevents.batches.recovery import Fetch
 from airflow_provider_sfevents.exceptions import StagingError
 from airflow_provider_sfevents.positions.record import Position
-from airflow_provider_sfevents.replay_point import EARLIEST, LATEST
+from airflow_provider_sfevents.replay_point import EARLIEST, LATEST, ReplayPoint
 from airflow_provider_sfevents.staging import extra_deliveries
 from airflow_provider_sfevents.staging.sidecar_files import Confirmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Callable, Iterator
 
     from airflow_provider_sfevents.batches.next_batch import Coming
-    from airflow_provider_sfevents.batches.recovery import Fetch
-    from airflow_provider_sfevents.pubsub.bounds import Bounds
+    from airflow_provider_sfevents.pubsub.bounds import Bounds, StagedProgress
     from airflow_provider_sfevents.pubsub.client import PubSubClient
     from airflow_provider_sfevents.pubsub.managed.managed_subscription import ManagedSubscription
     from airflow_provider_sfevents.pubsub.streaming.bounded_fetch import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class ByManaged:
+class ManagedSource:
     """Starts after the replay id that was committed to Salesforce (see `redelivery`)."""
 
     def __init__(
@@ -47,11 +47,14 @@ class ByManaged:
         coming: Coming,
         folder: TopicFolder,
         staging_id: str,
+        *,
+        plan: Fetch | None = None,
         stop: asyncio.Event | None = None,
     ) -> None:
         self._staging_id = staging_id
-        self._plain = ByReplayId(client, coming.topic)
+        self._client = client
         self._managed = managed
+        self._plan = plan or Fetch(start=coming.start)
         self._stop = stop
         self._offered = ""
         self._coming = coming
@@ -60,20 +63,33 @@ class ByManaged:
 
     async def fetch(
         self,
-        plan: Fetch,
+        start: ReplayPoint,
         bounds: Bounds,
         receive: Receive,
         *,
+        already: StagedProgress,
         stop: asyncio.Event,
-        heard: OnKeepalive | None = None,
-        outlast: bool = False,
+        on_keepalive: OnKeepalive | None,
+        equal_points: tuple[ReplayPoint, ...],
+        outlast: bool,
     ) -> FetchResult:
+        """Fetch as `PubSubClient.fetch`; `start` counts only if Salesforce keeps no replay id."""
         self._stop = stop
         await self._make_up()
+        plan = self._plan
         if await asyncio.to_thread(self._has_no_place, plan):
-            return await self._fetch_without_place(
-                plan, bounds, receive, stop=stop, heard=heard, outlast=outlast
+            without = partial(
+                self._client.fetch,
+                self._coming.topic,
+                start,
+                bounds,
+                already=already,
+                stop=stop,
+                on_keepalive=on_keepalive,
+                equal_points=equal_points,
+                outlast=outlast,
             )
+            return await self._fetch_without_place(without, receive, on_keepalive)
 
         is_noted = plan.start != LATEST  # otherwise one is recorded already
 
@@ -82,15 +98,15 @@ class ByManaged:
             if not is_noted:
                 is_noted = True
                 await self._note(replay_id)
-            if heard is not None:
-                await heard(replay_id)
+            if on_keepalive is not None:
+                await on_keepalive(replay_id)
 
         return await self._managed.fetch(
             bounds,
             receive,
             known=lambda: self._known(plan),
             kept_replay_id=redelivery.kept_replay_id(plan),
-            already=progress_of(plan),
+            already=already,
             on_keepalive=committed,
             stop=stop,
             outlast=outlast,
@@ -135,13 +151,9 @@ class ByManaged:
 
     async def _fetch_without_place(
         self,
-        plan: Fetch,
-        bounds: Bounds,
+        fetch: Callable[..., Awaitable[FetchResult]],
         receive: Receive,
-        *,
-        stop: asyncio.Event,
-        heard: OnKeepalive | None,
-        outlast: bool,
+        on_keepalive: OnKeepalive | None,
     ) -> FetchResult:
         """Continue by the position, with a plain subscription: the managed one might skip events.
 
@@ -155,7 +167,7 @@ class ByManaged:
             "is missed, the fetch continues by the position, after %s, over a plain subscription, "
             "until Salesforce has committed a replay id. It costs one extra delivery.",
             self._coming.managed,
-            plan.subscribe_at,
+            self._plan.subscribe_at,
         )
         seen: set[bytes] = set()
 
@@ -164,11 +176,9 @@ class ByManaged:
             await receive(delivery)
 
         # A wait commits nothing, so it requests no event that would be delivered twice.
-        offer = asyncio.ensure_future(self._managed.first() if heard is None else _nothing())
+        offer = asyncio.ensure_future(self._managed.first() if on_keepalive is None else _nothing())
         try:
-            result = await self._plain.fetch(
-                plan, bounds, received, stop=stop, heard=heard, outlast=outlast
-            )
+            result = await fetch(received)
             # Salesforce may deliver these again, so they are not kept for the next batch.
             self._managed.late += sum(map(len, result.beyond))
             return replace(result, beyond=())

@@ -9,7 +9,7 @@ from array import array
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,6 +31,28 @@ COMPRESSION = "lz4"
 """Half of zstd's time at its lowest level; files are a quarter larger, and kept only briefly."""
 
 
+class Received(Protocol):
+    """Events of one delivery, as columns of equal length.
+
+    `received_at` is in microseconds since the Unix epoch.
+    """
+
+    @property
+    def ids(self) -> Sequence[str]: ...
+
+    @property
+    def replay_ids(self) -> Sequence[bytes]: ...
+
+    @property
+    def schema_ids(self) -> Sequence[str]: ...
+
+    @property
+    def payloads(self) -> Sequence[bytes]: ...
+
+    @property
+    def received_at(self) -> int: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Chunk:
     """Events in columns, waiting to become one row group.
@@ -48,22 +70,15 @@ class Chunk:
     payloads: list[bytes] = field(default_factory=list)
     received: list[tuple[int, int]] = field(default_factory=list)
 
-    def add(
-        self,
-        ids: Sequence[str],
-        replay_ids: Sequence[bytes],
-        schema_ids: Sequence[str],
-        payloads: Sequence[bytes],
-        received_at: int,
-    ) -> int:
+    def add(self, delivery: Received) -> int:
         """Add a delivery; returns the sum of its payloads' sizes in bytes."""
-        size = sum(map(len, payloads))
+        size = sum(map(len, delivery.payloads))
         self.size += size
-        self.ids += ids
-        self.replay_ids += replay_ids
-        self.schema_ids += schema_ids
-        self.payloads += payloads
-        self.received.append((received_at, len(ids)))
+        self.ids += delivery.ids
+        self.replay_ids += delivery.replay_ids
+        self.schema_ids += delivery.schema_ids
+        self.payloads += delivery.payloads
+        self.received.append((delivery.received_at, len(delivery.ids)))
         return size
 
     def rows(self) -> pa.RecordBatch:

@@ -24,10 +24,12 @@ from airflow_provider_sfevents.staging.manifest import Part
 from airflow_provider_sfevents.staging.parts.part_file import Chunk, PartFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from types import TracebackType
 
     from upath import UPath
+
+    from airflow_provider_sfevents.staging.parts.part_file import Received
 
 log = logging.getLogger(__name__)
 
@@ -115,32 +117,24 @@ class PartWriter:
         self._failed: Exception | None = None
         self._closed = False
 
-    async def append(
-        self,
-        ids: Sequence[str],
-        replay_ids: Sequence[bytes],
-        schema_ids: Sequence[str],
-        payloads: Sequence[bytes],
-        received_at: int,
-    ) -> None:
+    async def append(self, delivery: Received) -> None:
         """Take a delivery; returns when there is room for the next.
 
-        :param received_at: microseconds since the epoch.
         :raises StagingError: an earlier delivery could not be written; no later one will be.
         :raises RuntimeError: the writer is closed.
         """
         if self._closed:
             raise RuntimeError("append after close")
-        if not ids:
+        if not (count := len(delivery.ids)):
             return
         if self._note_received is not None:
-            self._note_received(len(ids))
+            self._note_received(count)
         part = self._current = self._current or self._begin()
-        part.size += part.chunk.add(ids, replay_ids, schema_ids, payloads, received_at)
-        part.events += len(ids)
-        part.end = replay_ids[-1]
-        part.schemas.update(schema_ids)
-        self._ordinal += len(ids)
+        part.size += part.chunk.add(delivery)
+        part.events += count
+        part.end = delivery.replay_ids[-1]
+        part.schemas.update(delivery.schema_ids)
+        self._ordinal += count
         limits = self._limits
         if part.events >= limits.part_events or part.size >= limits.part_bytes:
             self._seal()

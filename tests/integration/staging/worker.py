@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 
+from typing_extensions import override
 from upath import UPath
 
 from airflow_provider_sfevents.exceptions import SfEventsError
@@ -16,7 +17,16 @@ from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.leases import Patience
 from airflow_provider_sfevents.staging.manifest import Run
 from airflow_provider_sfevents.staging.parts.part_writer import Limits
-from tests.unit.staging.building import Delivered, append
+from tests.unit.staging.building import Delivered
+
+
+class Incompressible(Delivered):
+    """Events with random payloads, from the fifth on; those before have none."""
+
+    @property
+    @override
+    def payloads(self) -> list[bytes]:
+        return [b"" if n < 4 else random_bytes(n) for n in self._numbers]
 
 
 def batch_at(folder: str) -> BatchFolder:
@@ -49,7 +59,7 @@ def write(folder: str) -> None:
             limits = Limits(part_events=30, chunk_events=10)
             async with batch.writer(taken, "earliest", 0, limits) as writer:
                 for n in range(10**9):
-                    await append(writer, Delivered(10 * n, 10, size=2000))
+                    await writer.append(Delivered(10 * n, 10, size=2000))
                     say(str(n))
 
     asyncio.run(endless())
@@ -67,9 +77,7 @@ def overfill(folder: str) -> None:
                 taken, "earliest", 0, Limits(part_events=4, chunk_events=1)
             ) as writer:
                 for n in range(20):
-                    await writer.append(
-                        [""], [n.to_bytes(10, "big")], ["s"], [b"" if n < 4 else random_bytes(n)], 0
-                    )
+                    await writer.append(Incompressible(n, 1))
 
     try:
         asyncio.run(attempt())
@@ -81,13 +89,12 @@ def fill(folder: str, events: str) -> None:
     """Write so many events and print the peak memory in KiB."""
     batch = batch_at(folder)
     delivered = Delivered(0, 100, size=200)
-    columns = (delivered.ids, delivered.replay_ids, delivered.schema_ids, delivered.payloads)
 
     async def attempt() -> None:
         with batch.claim(holder()) as taken:
             async with batch.writer(taken, "earliest", 0) as writer:
                 for _ in range(int(events) // 100):
-                    await writer.append(*columns, 0)
+                    await writer.append(delivered)
 
     asyncio.run(attempt())
     say(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))

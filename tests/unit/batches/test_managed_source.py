@@ -9,7 +9,7 @@ import pytest
 from upath import UPath
 
 from airflow_provider_sfevents.batches import recovery
-from airflow_provider_sfevents.batches.managed.managed_source import ByManaged
+from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
 from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.position.position_writes import take_area
 from airflow_provider_sfevents.exceptions import BatchClaimed
@@ -36,10 +36,10 @@ def folder(tmp_path: Path) -> TopicFolder:
     return StagingArea(UPath(tmp_path)).topic("00D000000000001AAA", "orders", building.TOPIC)
 
 
-def supply(folder: TopicFolder, position: Position) -> ByManaged:
+def supply(folder: TopicFolder, position: Position) -> ManagedSource:
     """Build the event source of the coming batch; tests call only its reading methods."""
     nothing = cast("PubSubClient", None), cast("ManagedSubscription", None)
-    return ByManaged(*nothing, Coming.after(position, "orders"), folder, HERE)
+    return ManagedSource(*nothing, Coming.after(position, "orders"), folder, HERE)
 
 
 @pytest.mark.parametrize(("end", "owed"), [("03", "03"), ("04", "")], ids=["landed", "other form"])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from airflow_provider_sfevents.batches.managed import redelivery
-from airflow_provider_sfevents.batches.managed.managed_source import ByManaged
+from airflow_provider_sfevents.batches.managed.managed_source import ManagedSource
 from airflow_provider_sfevents.batches.next_batch import Coming
 from airflow_provider_sfevents.batches.recovery import Fetch
 from airflow_provider_sfevents.replay_point import ReplayPoint
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.unit.model.rules import Rules
 
 
-def _supply(rules: Rules, world: World, me: Worker) -> ByManaged:
+def _supply(rules: Rules, world: World, me: Worker) -> ManagedSource:
     """The package's event source of the coming batch; only its reading methods are called."""
     coming = Coming.after(position(me.seen), "orders")
     if not rules.keeps(broken.LAST_PLACE):
@@ -46,7 +46,7 @@ def _supply(rules: Rules, world: World, me: Worker) -> ByManaged:
     before = world.areas[me.area].batch((coming.epoch, coming.sequence - 1))
     if not rules.keeps(broken.OWED) and before.manifest:
         coming = replace(coming, position_start=manifest(before.manifest).end)
-    return ByManaged(
+    return ManagedSource(
         cast("PubSubClient", None),
         cast("ManagedSubscription", None),
         coming,

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from airflow_provider_sfevents.staging.lease_holder import Holder
 from airflow_provider_sfevents.staging.manifest import Manifest, Part, Receipt, Run
-
-if TYPE_CHECKING:
-    from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 
 
 @dataclass(frozen=True)
@@ -47,16 +43,6 @@ class Delivered:
 
 def replay_id(number: int) -> bytes:
     return number.to_bytes(10, "big")
-
-
-async def append(writer: PartWriter, delivered: Delivered) -> None:
-    await writer.append(
-        delivered.ids,
-        delivered.replay_ids,
-        delivered.schema_ids,
-        delivered.payloads,
-        delivered.received_at,
-    )
 
 
 def part(

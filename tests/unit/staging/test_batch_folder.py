@@ -15,7 +15,7 @@ from airflow_provider_sfevents.staging.parts.part_chain import chain
 from airflow_provider_sfevents.staging.sidecar_files import Announced
 from airflow_provider_sfevents.staging.storage import durable_files
 from tests.unit.staging.bucket import Budget, Effect, new_bucket
-from tests.unit.staging.building import Delivered, append, here, manifest, receipt
+from tests.unit.staging.building import Delivered, here, manifest, receipt
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -33,7 +33,7 @@ def attempt(batch: BatchFolder, claim: Claim, start: str, *deliveries: Delivered
     async def write() -> None:
         async with batch.writer(claim, start, deliveries[0].first) as writer:
             for delivered in deliveries:
-                await append(writer, delivered)
+                await writer.append(delivered)
 
     asyncio.run(write())
 

@@ -19,7 +19,7 @@ from airflow_provider_sfevents.staging.extra_deliveries import (
 from airflow_provider_sfevents.staging.leases import Patience
 from airflow_provider_sfevents.staging.manifest import Manifest
 from airflow_provider_sfevents.staging.storage import durable_files
-from tests.unit.staging.building import Delivered, append, here, manifest, part
+from tests.unit.staging.building import Delivered, here, manifest, part
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -72,7 +72,7 @@ def test_a_sign_of_life_tells_what_has_come(place: UPath) -> None:
 
     async def receive(claim: leases.Claim) -> None:
         writer = batch.writer(claim, "earliest", 0)  # as of a process that dies: never closed
-        await append(writer, Delivered(0, 7))
+        await writer.append(Delivered(0, 7))
 
     with leases.take(batch.folder, here(), Patience(beat_seconds=0.005)) as first:
         asyncio.run(receive(first))

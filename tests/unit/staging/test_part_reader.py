@@ -19,7 +19,7 @@ from airflow_provider_sfevents.staging.parts.part_reader import (
 )
 from airflow_provider_sfevents.staging.parts.part_writer import PartWriter
 from airflow_provider_sfevents.staging.storage import durable_files
-from tests.unit.staging.building import Delivered, append
+from tests.unit.staging.building import Delivered
 
 if TYPE_CHECKING:
     from airflow_provider_sfevents.staging.manifest import Part
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def staged(place: UPath, count: int = 50) -> Part:
     async def attempt() -> list[Part]:
         writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
-        await append(writer, Delivered(0, count))
+        await writer.append(Delivered(0, count))
         return await writer.close()
 
     (part,) = asyncio.run(attempt())

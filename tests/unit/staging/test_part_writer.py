@@ -16,7 +16,7 @@ from airflow_provider_sfevents.staging.parts.part_chain import chain
 from airflow_provider_sfevents.staging.parts.part_reader import damage, read_part
 from airflow_provider_sfevents.staging.parts.part_writer import Limits, PartWriter
 from airflow_provider_sfevents.staging.storage import durable_files
-from tests.unit.staging.building import Delivered, append, replay_id
+from tests.unit.staging.building import Delivered, replay_id
 
 if TYPE_CHECKING:
     from upath import UPath
@@ -36,7 +36,7 @@ def write(
     async def attempt() -> list[Part]:
         writer = PartWriter(place, claim=1, start=start, first_ordinal=first, limits=limits)
         for delivered in deliveries:
-            await append(writer, delivered)
+            await writer.append(delivered)
         return await writer.close()
 
     return asyncio.run(attempt())
@@ -107,11 +107,11 @@ def test_an_old_file_is_closed_though_the_stream_is_silent(place: UPath) -> None
         writer = PartWriter(
             place, claim=1, start="earliest", first_ordinal=0, limits=Limits(part_seconds=0.01)
         )
-        await append(writer, Delivered(0, 3))
+        await writer.append(Delivered(0, 3))
         async with asyncio.timeout(100):
             while not closed(place):  # noqa: ASYNC110 - a closed file sends no signal
                 await asyncio.sleep(0)
-        await append(writer, Delivered(3, 3))
+        await writer.append(Delivered(3, 3))
         await writer.close()
         return durable_files.names(place / "attempts" / "0001")
 
@@ -126,7 +126,7 @@ def test_nobody_sees_an_unfinished_file(local_place: UPath) -> None:
             local_place, claim=1, start="earliest", first_ordinal=0, limits=Limits(chunk_events=1)
         ) as writer:
             for n in range(4):
-                await append(writer, Delivered(n, 1))
+                await writer.append(Delivered(n, 1))
             found = durable_files.names(local_place / "attempts" / "0001")
             assert found
             assert all(durable_files.is_leftover(name) for name in found)
@@ -204,7 +204,7 @@ def test_a_failing_task_keeps_what_it_received(place: UPath) -> None:
 
     async def attempt() -> None:
         async with PartWriter(place, claim=1, start="earliest", first_ordinal=0) as writer:
-            await append(writer, Delivered(0, 3))
+            await writer.append(Delivered(0, 3))
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -223,7 +223,7 @@ def test_a_cancelled_append_loses_no_chunk(place: UPath) -> None:
             place, claim=1, start="earliest", first_ordinal=0, limits=limits
         ) as writer:
             for n in range(50):
-                appending = asyncio.ensure_future(append(writer, Delivered(n, 1)))
+                appending = asyncio.ensure_future(writer.append(Delivered(n, 1)))
                 await asyncio.sleep(0)
                 appending.cancel()
                 await asyncio.wait([appending])
@@ -242,7 +242,7 @@ def test_appending_after_the_end_is_a_mistake(place: UPath) -> None:
         writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
         await writer.close()
         assert await writer.close() == []
-        await append(writer, Delivered(0, 1))
+        await writer.append(Delivered(0, 1))
 
     with pytest.raises(RuntimeError, match="after close"):
         asyncio.run(attempt())
@@ -268,7 +268,7 @@ def test_a_file_that_cannot_be_written_ends_the_attempt(
             local_place, claim=1, start="earliest", first_ordinal=0, limits=limits
         ) as writer:
             for n in range(0, 12, 2):
-                await append(writer, Delivered(n, 2))
+                await writer.append(Delivered(n, 2))
 
     with pytest.raises(StagingError, match=rf"attempts/0001/part-.*\.parquet {message}"):
         asyncio.run(attempt())
@@ -301,9 +301,9 @@ def test_sealing_closes_the_current_file(place: UPath) -> None:
     async def attempt() -> tuple[str, str, list[Part]]:
         writer = PartWriter(place, claim=1, start="earliest", first_ordinal=0)
         before = await writer.sealed()
-        await append(writer, Delivered(1, 3))
+        await writer.append(Delivered(1, 3))
         sealed = await writer.sealed()
-        await append(writer, Delivered(4, 2))
+        await writer.append(Delivered(4, 2))
         return before, sealed, await writer.close()
 
     before, sealed, parts = asyncio.run(attempt())
