@@ -15,7 +15,8 @@ LANES ?= $(if $(ARGS),0,3)
 PYTEST := python -m pytest -n $(LANES) $(ARGS)
 CHECKED := airflow_provider_sfevents tests dags scripts benchmarks
 
-.PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports format bench bench-year proof soak histories lock proto docs-errors clean \
+.PHONY: help demo ui test test-full test-org check check-format check-lint check-types check-imports check-house \
+	format bench bench-year proof soak histories lock proto docs-errors clean \
 	runtime dev
 
 help: ## list the targets
@@ -42,7 +43,7 @@ test-full: dev ## all tests; a failure does not keep the long ones from telling 
 test-org: dev ## the contract suite on a real org, whose allowances it uses; docs/contract.md says what to set
 	python -m pytest tests/contract --org --timeout=7200 $(ARGS)
 
-check: check-format check-lint check-types check-imports ## format, lint, types, import rules
+check: check-format check-lint check-types check-imports check-house ## format, lint, types, import rules, house rules
 
 check-format: dev
 	ruff format --check $(CHECKED)
@@ -55,6 +56,9 @@ check-types: dev
 
 check-imports: dev
 	lint-imports
+
+check-house: dev
+	python -m scripts.house_rules
 
 format: dev ## put the code into the form that `make check` wants
 	ruff format $(CHECKED)
