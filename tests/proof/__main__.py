@@ -17,7 +17,7 @@ from tests.proof.stage import open_stage
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """0 when nothing was lost and nothing doubled."""
+    """Run the command; 0 if no event was lost or doubled."""
     options = _parser().parse_args(arguments)
     match options.command:
         case "soak":

@@ -1,4 +1,4 @@
-"""Stages on which everything is killed: a warm Airflow, an emulator of its own process, a database."""
+"""Fixtures of the proof: a warm Airflow, an emulator in its own process, a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.proof.world import Stage
 
 FEW = 8
-"""Crash points for which a second stage does not pay."""
+"""Below this number of crash points, a second stage costs more time than it saves."""
 
 MOST_AT_ONCE = 4
 
@@ -29,7 +29,7 @@ def new_stage(
     airflow_database_file: Path,
     spark_environment: dict[str, str],
 ) -> Callable[[str], AbstractContextManager[Stage]]:
-    """Opens a stage in a folder of this name."""
+    """Return a function that opens a stage in a folder of the given name."""
     folder = tmp_path_factory.mktemp("proof")
     return lambda name: open_stage(folder / name, airflow_database_file, spark_environment)
 
@@ -38,7 +38,7 @@ def new_stage(
 def trials(
     request: pytest.FixtureRequest, new_stage: Callable[[str], AbstractContextManager[Stage]]
 ) -> Iterator[Trials]:
-    """All crash points that the session has selected; a test asks for its own."""
+    """Start the trials of all selected crash points; each test asks for its own."""
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     points = [call.params["point"] for call in calls if call and "point" in call.params]
     at_once = 1 if len(points) <= FEW else min(os.cpu_count() or 1, MOST_AT_ONCE)

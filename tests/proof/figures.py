@@ -1,4 +1,4 @@
-"""What trials and rounds came to, as JSON lines in a folder, and the report that is read from them."""
+"""Results of trials and soaks: JSON lines in a folder, and a report made from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Line = dict[str, Any]
 
 
 def folder() -> Path:
-    """Where figures are kept; the environment may name another place."""
+    """Folder of the results; an environment variable may name another one."""
     named = os.environ.get(FOLDER)
     found = Path(named) if named else Path(tempfile.gettempdir()) / f"sfevents-proof-{os.getuid()}"
     found.mkdir(parents=True, exist_ok=True)
@@ -32,20 +32,20 @@ def folder() -> Path:
 
 
 def forget() -> None:
-    """Throw away what earlier runs left."""
+    """Delete the results of earlier runs."""
     for name in (TRIALS, SOAKS):
         (folder() / name).unlink(missing_ok=True)
 
 
 def note_trial(trial: Trial) -> None:
-    """Keep what one crash point came to."""
+    """Record the result of one trial."""
     point = asdict(trial.point)
     point |= {"victim": trial.point.victim.value, "front": trial.point.front.value}
     _note(TRIALS, {**asdict(trial), "point": point, "id": trial.point.id})
 
 
 def note_soak(soak: Soak) -> None:
-    """Keep what a soak came to that has held to its end."""
+    """Record the result of a soak that has ended without a violation."""
     value = {
         "seed": soak.seed,
         "rounds": soak.rounds,
@@ -60,8 +60,8 @@ def note_soak(soak: Soak) -> None:
 
 
 def report() -> tuple[list[str], bool]:
-    """The report's lines, and whether all that has run held, at every crash point there is."""
-    trials = {line["id"]: line for line in _read(TRIALS)}  # the last time counts
+    """Lines of the report; True if every crash point has run and no trial broke a rule."""
+    trials = {line["id"]: line for line in _read(TRIALS)}  # the last trial of a point counts
     soaks = list(_read(SOAKS))
     missing = [point.id for point in crash_points() if point.id not in trials]
     broken = [name for name, line in trials.items() if line["wrong"]]
@@ -111,20 +111,22 @@ def _paid(lines: list[Line]) -> list[str]:
     calm = [line for line in lines if not line["causes"]]
     without = sum(line["deliveries"] for line in calm) / (sum(line["events"] for line in calm) or 1)
     return [
-        f"deliveries per event   {per_event:.3f} ({deliveries} for {events}); {without:.3f} where nothing was in memory when it died",
+        f"deliveries per event   {per_event:.3f} ({deliveries} for {events}); "
+        f"{without:.3f} where nothing was in memory when it died",
         *(f"  {count:>5} more: {cause}" for cause, count in sorted(causes.items())),
         *_paid_by_front(lines),
     ]
 
 
 def _paid_by_front(lines: list[Line]) -> list[str]:
-    """Of each who may wait before the task that fetches: deliveries, and those beyond the first of each event."""
+    """Deliveries and extra deliveries by the kind of wait before the task that fetches."""
     paid: dict[str, Counter[str]] = defaultdict(Counter)
     for line in lines:
         for front, count in _fronts(line).items():
             paid[front].update(count)
     return [
-        f"  {front or 'nobody in front':<18} {count['deliveries'] / first:.3f} ({count['deliveries']} for {first})"
+        f"  {front or 'no wait before':<18} {count['deliveries'] / first:.3f} "
+        f"({count['deliveries']} for {first})"
         for front, count in sorted(paid.items())
         if (first := count["deliveries"] - count["more"])
     ]
@@ -142,7 +144,8 @@ def _slowest(lines: list[Line]) -> list[str]:
     if slowest is None:
         return []
     return [
-        f"longest recovery       {slowest['recovery_seconds']:.1f} s from the kill to the commit ({slowest['id']})"
+        f"longest recovery       {slowest['recovery_seconds']:.1f} s from the kill to the commit "
+        f"({slowest['id']})"
     ]
 
 

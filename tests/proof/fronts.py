@@ -1,4 +1,7 @@
-"""One crash point of a wait gone through: a sensor, a trigger or a watcher is killed, and whoever comes next goes on where it was."""
+"""Run one crash point of a wait: a sensor, a trigger or a watcher is killed.
+
+A second wait, or the task that fetches, then continues from the position that the first one left.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 EVENTS, MORE_EVENTS = 12, 3
 MOST_TRIES = 5
 MODES = {Front.TRIGGER: {"PROOF_DEFERRABLE": "yes"}, Front.WATCH: {"PROOF_WATCH": "yes"}}
-"""Options of whoever waits so."""
+"""Options of a wait of this kind."""
 
 PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.02
@@ -28,9 +31,9 @@ POLL_SECONDS = 0.02
 
 @dataclass(slots=True)
 class Wait:
-    """Whoever waits in a world: begun, killed, begun once more, and followed by the task that fetches.
+    """A wait in a world: started, killed, started again, followed by the task that fetches.
 
-    :ivar one: that is at work, or was last.
+    :ivar one: the attempt that is waiting, or that waited last.
     """
 
     point: CrashPoint
@@ -46,7 +49,7 @@ class Wait:
         self.options |= MODES.get(self.point.front, {})
 
     def begin(self) -> Reached | None:
-        """Begin to wait, with events when they may come, until the step is reached."""
+        """Start the wait, publish events as soon as they count, and return at the step."""
         point, world = self.point, self.world
         early = point.front is Front.POKE and not point.latest
         if early:
@@ -58,11 +61,11 @@ class Wait:
             world.publish(EVENTS)
         held = self.one.wait_stopped()
         if held is not None and point.step == steps.ANCHOR_WRITTEN:
-            world.publish(EVENTS)  # nobody hears them, but the place before them is kept
+            world.publish(EVENTS)  # not received, but the position is before them
         return held
 
     def strike(self, held: Reached) -> None:
-        """Kill, and see the dead off; who lives on comes to its end."""
+        """Kill the victim and wait for its end; a process that survives runs to its end."""
         one, victim = self.one, self.point.victim
         assert one is not None
         if victim is Victim.EMULATOR:
@@ -88,7 +91,7 @@ class Wait:
         return [held.pid]
 
     def go_on(self) -> None:
-        """What comes next: another wait and then the task that fetches, or at once that task; until nothing is left."""
+        """Continue until nothing is left: first another wait if the point says so, then fetches."""
         if self.point.again:
             self._wait_again()
         for _ in range(MOST_TRIES):
@@ -97,7 +100,11 @@ class Wait:
             self._land()
 
     def end(self) -> None:
-        """A watcher goes on watching; and a trigger that was left behind while others fetched still has its task to wake."""
+        """Check what a wait does after its batch has landed.
+
+        A watcher announces the next batch. A trigger whose batch another task has landed still
+        fires.
+        """
         if self.point.front is Front.WATCH:
             self._hear_of_more()
         elif self.point.front is Front.TRIGGER and not self.point.again:
@@ -110,7 +117,7 @@ class Wait:
         return self.world.start_triggers(stop_at=stop_at, options=self.options)
 
     def _defer(self, *, again: bool = False) -> None:
-        """The sensor itself, in a worker: nothing is there, so it leaves a trigger behind."""
+        """Run the sensor in a worker; no event is there, so it defers to a trigger."""
         sensor = self.world.start(task=WAIT, again=again, options=self.options)
         sensor.wait()
         assert sensor.state == "deferred", sensor.said()
@@ -119,11 +126,11 @@ class Wait:
         one = self.one
         if one is None or not (one.state == "success" or one.told("fired")):
             one = self.one = self._start()
-        if not self.world.replay_ids:  # at `latest` nothing counts before the position is pinned
+        if not self.world.replay_ids:  # events before the pinned `latest` do not count
             until(lambda: self.world.position() is not None, one)
             self.world.publish(EVENTS)
         if self.point.front is Front.WATCH:
-            if self.point.step != steps.ANNOUNCED:  # else its run has been started
+            if self.point.step != steps.ANNOUNCED:  # at that step its run is already started
                 until(lambda: bool(one.told("announced")), one)
             return
         one.wait()
@@ -133,7 +140,7 @@ class Wait:
             assert one.state == "success", one.said()
 
     def _resume(self) -> None:
-        """The sensor goes on in a worker, once its trigger has fired."""
+        """Run the sensor again in a worker after its trigger has fired."""
         sensor = self.world.start(task=WAIT, again=True, options=self.options)
         sensor.wait()
         assert sensor.state == "success", sensor.said()
@@ -149,13 +156,13 @@ class Wait:
         return {name: value for name, value in self.options.items() if name != "PROOF_WATCH"}
 
     def _hear_of_more(self) -> None:
-        """What comes after the batch is announced too; and no batch is announced twice by one watcher."""
+        """A watcher announces the events after the batch, and each batch once."""
         watcher = self.one
         assert watcher is not None
         if not watcher.processes():
             watcher = self.one = self._start()
         known = len(watcher.told("announced"))
-        assert self.point.step != steps.ANNOUNCED or not known, "what was noted down is said again"
+        assert self.point.step != steps.ANNOUNCED or not known, "a batch was announced again"
         self.world.publish(MORE_EVENTS)
         until(lambda: len(watcher.told("announced")) > known, watcher)
         self._land()
@@ -165,7 +172,7 @@ class Wait:
         assert said.total() == len(said), f"announced more than once: {said}"
 
     def _wake_up_late(self) -> None:
-        """Its batch has been landed by others; the sensor sees that, and waits for the next one."""
+        """A trigger whose batch has landed fires, and the sensor waits for the next batch."""
         trigger = self._start()
         assert trigger.wait() == 0, trigger.said()
         self._defer(again=True)
@@ -177,7 +184,7 @@ class Wait:
 
 
 def until(is_so: Callable[[], bool], attempt: Attempt) -> None:
-    """Wait for it."""
+    """Wait until the condition is true; fail with the attempt's log after a minute."""
     last = time.monotonic() + PATIENCE_SECONDS
     while not is_so():
         assert time.monotonic() < last, attempt.said()

@@ -1,4 +1,7 @@
-"""What must hold, seen from outside: in the tables, in the position, in the staging area, on the bill. Messages, empty where all is well."""
+"""Rules that must hold, checked in tables, position, staging area and deliveries.
+
+Each check returns its violations as messages; an empty list means that the rule holds.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def doubled(world: World) -> list[str]:
-    """Holds at every moment: no event is in the tables twice."""
+    """At every moment: no event is in the tables twice."""
     twice = [one for one, times in Counter(world.landed()).items() if times > 1]
     return [f"{len(twice)} events are in the tables more than once: {twice[:3]}"] * bool(twice)
 
 
 def lost(world: World) -> list[str]:
-    """Holds when all is quiet: each published event is in the tables, and nothing else is."""
+    """At rest: each published event is in the tables, and no other event is."""
     landed, published = set(world.landed()), set(world.published)
     missing, foreign = published - landed, landed - published
     found = [f"{len(missing)} of {len(published)} events are not in the tables"] * bool(missing)
@@ -31,7 +34,7 @@ def lost(world: World) -> list[str]:
 
 
 def misplaced(world: World) -> list[str]:
-    """Holds when all is quiet: the position stands behind the last event, in the epoch in which it began."""
+    """At rest: the position is at the last event, in the epoch in which it began."""
     position = world.position()
     if position is None:
         return ["there is no position"]
@@ -58,9 +61,9 @@ def misplaced(world: World) -> list[str]:
 
 
 def orphans(world: World) -> list[str]:
-    """Holds when all is quiet: no unfinished file, no folder of a landing, no claim of a living holder.
+    """At rest: no unfinished file, no landing folder, no lease of a running process.
 
-    What a killed task left on a disk of its own stays there until that disk is worked on again.
+    A killed task may leave files on its own disk until a later task uses that disk.
     """
     hidden = [
         path
@@ -74,25 +77,27 @@ def orphans(world: World) -> list[str]:
 
 
 def delivered_again(world: World, explained: int, *, at_most: bool = False) -> list[str]:
-    """Each event was delivered once, and again only what was in memory when somebody was killed.
+    """Each event was delivered once, plus the deliveries that a kill explains.
 
-    :param explained: deliveries beyond the first of each event.
-    :param at_most: some of these may have been saved.
+    A kill explains those that were only in the memory of the killed process.
+
+    :param explained: extra deliveries that the kills explain.
+    :param at_most: accept fewer extra deliveries than explained.
     """
     extra = world.bus.deliveries(world.topic) - len(world.replay_ids)
     if extra == explained or (at_most and 0 <= extra <= explained):
         return []
     return [
-        f"{extra} deliveries beyond one for each of {len(world.replay_ids)} events; {explained} are explained"
+        f"{extra} extra deliveries for {len(world.replay_ids)} events; {explained} are explained"
     ]
 
 
 def overcounted(world: World, delivered: int) -> list[str]:
-    """Holds at every moment: what the manifests count, events and what was delivered beyond them, was delivered.
+    """At every moment: the manifests count no more deliveries than were made.
 
-    They may count less: of what a killed process had in memory they know as of its last sign of life.
+    They may count fewer: of a killed process they know only what its last lease heartbeat recorded.
 
-    :param delivered: by the bus.
+    :param delivered: deliveries that the bus has counted.
     """
     manifests = [path / layout.MANIFEST for path in world.batches]
     counted = [

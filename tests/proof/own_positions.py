@@ -1,4 +1,4 @@
-"""A position store as a user would write it: an object over files in a folder, each replaced whole."""
+"""A user's own position store: one file per key, each replaced atomically."""
 
 from __future__ import annotations
 

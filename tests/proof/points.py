@@ -1,4 +1,7 @@
-"""The named crash points: where, who is killed, and what is kept where. A step that is added without one fails a test."""
+"""The named crash points: the step, the victim, and the stores.
+
+A step that is added without a crash point fails a test.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +17,24 @@ if TYPE_CHECKING:
 
 
 class Victim(enum.Enum):
-    """Who gets SIGKILL while the step is held, and what goes on."""
+    """Process that is killed while the step is held, or another disturbance there."""
 
-    TASK = "task"  # the task's process; its supervisor notices
-    SUPERVISOR = "supervisor"  # the supervisor only: the task goes on without anybody to speak to
+    TASK = "task"  # the task's process; its supervisor notices that
+    SUPERVISOR = "supervisor"  # the supervisor only; the task continues without it
     TERMINATED = "terminated"  # the task's process, by SIGTERM: it ends by itself
-    WORKER = "worker"  # both, as when the machine is lost
+    WORKER = "worker"  # task and supervisor, as after the loss of the machine
     JOB = "job"  # Spark's driver
     JVM = "jvm"  # spark-submit's Java, the driver's parent
-    TWIN_AFTER = (
-        "twin-after"  # the worker; the job lives on, and wakes up after the next attempt landed
-    )
-    TWIN_BESIDE = "twin-beside"  # the worker; the job lives on beside the next attempt
-    EMULATOR = "emulator"  # Salesforce; it comes back on the same ports, and the task goes on
+    TWIN_AFTER = "twin-after"  # the worker; the job continues after the next attempt has landed
+    TWIN_BESIDE = "twin-beside"  # the worker; the job continues beside the next attempt
+    EMULATOR = "emulator"  # Salesforce; it restarts on the same ports, and the task continues
     TRIGGERER = "triggerer"  # the process that runs the trigger
 
 
 class Front(enum.Enum):
-    """Who waits before the task that fetches, and is killed at it."""
+    """Kind of wait before the task that fetches; the wait is the victim."""
 
-    NOBODY = ""
+    NONE = ""
     POKE = "poke"  # a sensor, in the worker
     TRIGGER = "trigger"  # a deferred sensor's trigger
     WATCH = "watch"  # a watcher, which starts the runs
@@ -43,12 +44,13 @@ class Front(enum.Enum):
 class CrashPoint:
     """One kill.
 
-    :param step: where everything stands still while the victim is killed; `name` or `name:2`.
-    :param again: what comes next is another try of the same run, and not the next run; or, after a wait, another wait, and not the task
-        that fetches.
-    :param front: who waits before that task, and is on the way there.
+    :param step: step at which the victim is killed, as `name` or `name:2`; all its processes are
+        stopped.
+    :param again: another try of the same run follows instead of the next run; after a killed wait,
+        another wait follows instead of the task that fetches.
+    :param front: kind of wait that is killed, before the task that fetches.
     :param latest: the first run starts at `latest`.
-    :param beyond: events are delivered beyond the batch's bounds, and begin the next one.
+    :param beyond: events are delivered beyond the batch's bounds and begin the next batch.
     """
 
     step: str
@@ -56,7 +58,7 @@ class CrashPoint:
     store: str = "variable"
     job: str = STAND_IN
     again: bool = False
-    front: Front = Front.NOBODY
+    front: Front = Front.NONE
     latest: bool = False
     beyond: bool = False
 
@@ -73,23 +75,23 @@ class CrashPoint:
 
 
 FALLBACKS = frozenset({steps.FALLBACK_NEXT, steps.FALLBACK_WRITTEN})
-"""Steps on the way of a task whose replay id is refused."""
+"""Steps of a task whose replay id is refused."""
 
 BEGINNINGS = (steps.POSITION_BEGUN, steps.ORIGIN_WRITTEN)
 BEYOND = (steps.MANIFEST_NEXT, steps.MANIFEST_WRITTEN, *steps.CARRY_OVER_STEPS)
 """Steps at which events beyond the batch are in memory only."""
 
 LISTENING = (steps.CLAIMED, steps.DELIVERED, steps.PART_CLOSED, steps.HEARD)
-"""Steps on the way of a wait that hears something."""
+"""Steps of a wait that receives an event."""
 
 REWRITES = frozenset({steps.LANDING_CLEAR, steps.LANDING_REMOVE})
-"""Steps on the way of a landing that finds an older form of its batch; only the real job takes them."""
+"""Steps of a landing that replaces an older form of its batch; only the real job takes them."""
 
 MANAGED_WORKER_STEPS = (
     *(step for step in steps.WORKER_STEPS if step not in FALLBACKS),
     *steps.MANAGED_STEPS,
 )
-"""No replay id of ours is asked for, so none is refused."""
+"""Steps of the worker with a managed subscription: no replay id is requested or refused."""
 
 _STREAMING = (
     steps.AUTHENTICATED,
@@ -103,7 +105,7 @@ _JOB_STEPS = tuple(step for step in steps.LANDING_STEPS if step not in REWRITES)
 
 
 def crash_points() -> list[CrashPoint]:
-    """All of them."""
+    """Return all crash points."""
     return [
         *_worker_points(),
         *_beyond_points(),
@@ -116,7 +118,7 @@ def crash_points() -> list[CrashPoint]:
 
 
 def quick_points() -> list[CrashPoint]:
-    """A few that differ most, for every day; the whole matrix has them too."""
+    """Return a few crash points that differ most, for the daily tests."""
     wanted = {
         "variable-delivered:2-task",
         "xcom-position-set-task",
@@ -129,7 +131,7 @@ def quick_points() -> list[CrashPoint]:
 
 
 def _worker_points() -> Iterator[CrashPoint]:
-    """Each step of the worker in each store; the next try and the next run take turns."""
+    """Each step of the worker in each store, followed by the next try or the next run."""
     for row, store in enumerate(STORES):
         for column, step in enumerate(steps.WORKER_STEPS):
             nth = ":2" if step == steps.DELIVERED else ""
@@ -144,14 +146,14 @@ def _worker_points() -> Iterator[CrashPoint]:
 
 
 def _beyond_points() -> Iterator[CrashPoint]:
-    """Steps around the events beyond a batch: its manifest, the next batch's lease, that batch's first part."""
+    """Steps for events beyond a batch: manifest, lease and first part of the next batch."""
     for column, step in enumerate((*BEYOND, f"{steps.PART_CLOSED}:2")):
         yield CrashPoint(step=step, again=column % 2 == 0, beyond=True)
     yield CrashPoint(step=steps.CARRY_OVER_CLAIMED, victim=Victim.WORKER, beyond=True)
 
 
 def _latest_points() -> Iterator[CrashPoint]:
-    """Steps at which a task that fetches has pinned `latest` by a keepalive, in each store."""
+    """Steps of a fetch that pins `latest` by a keepalive, in each store."""
     for row, store in enumerate(STORES):
         for column, step in enumerate((steps.POSITION_SET, *BEGINNINGS)):
             again = (row + column) % 2 == 0
@@ -159,7 +161,7 @@ def _latest_points() -> Iterator[CrashPoint]:
 
 
 def _wait_points() -> Iterator[CrashPoint]:
-    """Each step of a wait, wherever it is on the way of a sensor, a trigger or a watcher."""
+    """Each step of a wait, for a sensor, a trigger or a watcher."""
     yield from _poke_points()
     for step in (steps.ANCHOR_WRITTEN, *LISTENING):
         again = step != steps.HEARD
@@ -176,7 +178,7 @@ def _watched(step: str, victim: Victim, *, again: bool) -> CrashPoint:
 
 
 def _poke_points() -> Iterator[CrashPoint]:
-    """What begins a position in each store, as that is where it makes a difference; the rest in one."""
+    """Steps that begin a position, in each store; the other steps of a sensor in one store."""
     for row, store in enumerate(STORES):
         for column, step in enumerate(BEGINNINGS):
             again = (row + column) % 2 == 0
@@ -195,7 +197,7 @@ def _poke_points() -> Iterator[CrashPoint]:
 
 
 def _managed_points() -> Iterator[CrashPoint]:
-    """Where Salesforce keeps the place: each step of the worker that is on the way then, and of a sensor or trigger that hears something."""
+    """Steps with a managed subscription: each of the worker, and those of a wait."""
     for column, step in enumerate(MANAGED_WORKER_STEPS):
         nth = ":2" if step == steps.DELIVERED else ""
         yield CrashPoint(step=step + nth, store=MANAGED, again=column % 2 == 0)
@@ -210,7 +212,7 @@ def _managed_points() -> Iterator[CrashPoint]:
 
 
 def _stand_in_points() -> Iterator[CrashPoint]:
-    """Each step of the job in each store, without Spark: it is the worker that has to come through."""
+    """Each step of the job in each store, by the stand-in without Spark."""
     for row, store in enumerate(STORES):
         for column, step in enumerate(_JOB_STEPS):
             yield CrashPoint(
@@ -222,7 +224,10 @@ def _stand_in_points() -> Iterator[CrashPoint]:
 
 
 def _spark_points() -> Iterator[CrashPoint]:
-    """Each step of the job under the real spark-submit, and its twins. Mostly another try comes next, which is one Spark less."""
+    """Each step of the job under the real spark-submit, and its twins.
+
+    Mostly another try follows rather than a next run, because it starts Spark once less.
+    """
     for step in steps.LANDING_STEPS:
         again = step != steps.LANDING_MOVE
         yield CrashPoint(step=step, victim=Victim.JOB, job=SPARK, again=again)

@@ -1,6 +1,7 @@
-"""What happens in each round of a soak: decided by the seed and the round's number alone, so that any round can be told again.
+"""Plan of each round of a soak, decided by the seed and the round's number alone.
 
-What a seed does not decide is how long things take; so a round comes again as it was ordered, not to the millisecond.
+Any round can be planned again. Durations are not part of the plan, so a repeated round has the same
+orders at the same offsets, and not the same interleaving.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ STEPS = tuple(
     step for step in (*steps.WORKER_STEPS, *steps.LANDING_STEPS) if step not in FALLBACKS | REWRITES
 )
 IN_MEMORY = tuple(f"{steps.DELIVERED}:{nth}" for nth in (1, 2, 3))
-"""Where a kill costs something: the first, the second, the third delivery."""
+"""Steps at which a kill costs deliveries: the first, the second, the third one."""
 
 JOB_STEPS = tuple(step for step in steps.LANDING_STEPS if step not in REWRITES)
 
-NOBODY, TASK, SUPERVISOR, WORKER, JOB, EVERYTHING = (
-    "nobody",
+NO_VICTIM, TASK, SUPERVISOR, WORKER, JOB, EVERYTHING = (
+    "none",
     "task",
     "supervisor",
     "worker",
@@ -34,7 +35,7 @@ SLEEPER = "sleeper"  # the worker; its job sleeps on, and wakes up in a later ro
 NOTHING, KILLED, FROZEN = "", "emulator killed", "emulator frozen"
 OUTAGE = "unreachable for two minutes"
 OUTLASTS_SECONDS = 200.0
-"""`max_seconds` of a task that waits such an outage out."""
+"""`max_seconds` of a task that waits until such an outage is over."""
 ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "connections reset": ("drop_connections", {"how": "reset"}),
     "connections told to go away": ("drop_connections", {"how": "goaway"}),
@@ -56,46 +57,51 @@ ORDERS: dict[str, tuple[str, dict[str, Any]]] = {
     "events re-ordered": ("reorder_next", {"events": 3}),
     "events sent again": ("resend_on_reconnect", {"events": 3}),
 }
-"""What the emulator can be told to do, by what it is: the verb and its arguments."""
+"""Faults of the emulator by name: the verb and its arguments."""
 
 SHARED, WORKER_DISKS, POD_DISKS = "shared", "worker disks", "pod disks"
 STAGINGS = (SHARED, WORKER_DISKS, POD_DISKS)
 """One staging area for all attempts, one for every other attempt, or one for each attempt."""
 
 ATTEMPTS_PER_AREA = {SHARED: 0, WORKER_DISKS: 2, POD_DISKS: 1}
-"""As `World.attempts_per_area` has it."""
+"""Value of `World.attempts_per_area` for each of them."""
 
 FAULTS = (NOTHING, KILLED, FROZEN, *ORDERS)
 MOST_HOURS = 60.0
-"""How far the clock is moved in one soak: events of its first round are still on the bus at its end."""
+"""Hours that the clock moves at most in one soak.
+
+Events of its first round are then still on the bus at its end.
+"""
 
 BIG = 900_000
-"""Bytes of a large event's field; with the rest of it below the service's limit."""
+"""Bytes of a large event's field; the whole event is below the service's limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What is ordered for one round.
+    """Plan of one round.
 
-    :param world: which store's world it happens in; or the one of the real job.
-    :param events: published before the attempts; `retried` of the older ones once more, under their ids.
-    :param big: one of the events is as large as the service takes.
-    :param poison: one of them does not decode.
-    :param victim: who is killed.
-    :param stop_at: at which step; empty: at `kill_seconds` after the start.
-    :param twin_seconds: when a second run is started beside the first; None: there is no second.
-    :param fault: what Salesforce does at `fault_seconds`.
-    :param hours: Salesforce's clock is moved by, before all else.
-    :param wakes: sleeping jobs of earlier rounds wake up.
-    :param front: who waits for events before the first attempt; a watcher does so beside it, too.
-    :param enough: events that are enough for it.
-    :param front_seconds: how long it may wait.
-    :param front_killed: it is killed, at `front_stop_at`, or when its time is over.
-    :param front_terminated: that is done by SIGTERM.
-    :param staging: which attempts share a staging area; each kind has worlds of its own.
+    :param world: position store of the world in which the round runs, or the world of the real job.
+    :param events: events published before the attempts; `retried` older events are published once
+        more under their ids.
+    :param big: one of the events is as large as the service accepts.
+    :param poison: one of the events does not decode.
+    :param victim: process that is killed.
+    :param stop_at: step of the kill; empty: `kill_seconds` after the start.
+    :param twin_seconds: offset at which a second run is started beside the first; None: no second
+        run.
+    :param fault: fault of the emulator at `fault_seconds`.
+    :param hours: hours that Salesforce's clock is moved by, first of all.
+    :param wakes: sleeping jobs of earlier rounds continue.
+    :param front: kind of wait before the first attempt; a watcher runs beside it, too.
+    :param enough: `min_events` of the wait.
+    :param front_seconds: longest time of the wait.
+    :param front_killed: the wait is killed, at `front_stop_at` or at the end of its time.
+    :param front_terminated: the wait is ended by SIGTERM instead of SIGKILL.
+    :param staging: which attempts share a staging area; each kind has its own worlds.
     :param timeout_seconds: `execution_timeout` of the first attempt; 0: none.
-    :param skew_seconds: by which the clock of the first attempt's machine is ahead.
-    :param compacts: another program makes one file of each date's files, before all else.
+    :param skew_seconds: seconds that the first attempt's clock is ahead.
+    :param compacts: another program compacts each date's files before the attempts.
     """
 
     number: int
@@ -104,7 +110,7 @@ class Round:
     retried: int = 0
     big: bool = False
     poison: bool = False
-    victim: str = NOBODY
+    victim: str = NO_VICTIM
     stop_at: str = ""
     kill_seconds: float = 0.0
     twin_seconds: float | None = None
@@ -114,7 +120,7 @@ class Round:
     again: bool = False
     wakes: bool = False
     hours: float = 0.0
-    front: Front = Front.NOBODY
+    front: Front = Front.NONE
     enough: int = 1
     front_seconds: float = 0.0
     front_killed: bool = False
@@ -131,15 +137,18 @@ class Round:
 
     @property
     def is_calm(self) -> bool:
-        """Nobody is killed, nothing fails, nothing runs twice: every event of it is delivered once."""
-        undisturbed = self.victim == NOBODY and not self.fault and not self.front_killed
+        """True if no process is killed, nothing fails and nothing runs twice.
+
+        Every event of such a round is delivered once.
+        """
+        undisturbed = self.victim == NO_VICTIM and not self.fault and not self.front_killed
         whole = self.staging == SHARED and not self.timeout_seconds
         return undisturbed and whole and self.twin_seconds is None
 
     @property
     def cause(self) -> str:
-        """Why events may have been delivered more than once in it, told shortly."""
-        killed = f"{self.victim} killed" if self.victim != NOBODY else ""
+        """Short reason for extra deliveries in this round."""
+        killed = f"{self.victim} killed" if self.victim != NO_VICTIM else ""
         twin = "" if self.twin_seconds is None else "a twin"
         timeout = "execution_timeout" * bool(self.timeout_seconds)
         staging = self.staging * (self.staging != SHARED)
@@ -150,16 +159,16 @@ class Round:
         return " and ".join(told) or "nothing"
 
     def describe(self) -> str:
-        """In a few words."""
+        """Describe the round in a few words."""
         where = self.stop_at or f"{self.kill_seconds:.2f} s"
         said = [f"{self.world}: {self.events} events"]
         said += [f"{self.retried} published again"] * bool(self.retried)
         said += ["one of 1 MB"] * self.big + ["one undecodable"] * self.poison
-        if self.front is not Front.NOBODY:
+        if self.front is not Front.NONE:
             said += [f"{self.front.value} for {self.enough} before it"]
             ended = "terminated" if self.front_terminated else "killed"
             said += [f"{ended} at {self.front_stop_at or 'its end'}"] * self.front_killed
-        said += [f"{self.victim} killed at {where}"] * (self.victim != NOBODY)
+        said += [f"{self.victim} killed at {where}"] * (self.victim != NO_VICTIM)
         said += [] if self.twin_seconds is None else [f"a twin after {self.twin_seconds:.2f} s"]
         said += [f"{self.fault} at {self.fault_seconds:.2f} s"] * bool(self.fault)
         said += [f"execution_timeout {self.timeout_seconds:.2f} s"] * bool(self.timeout_seconds)
@@ -172,14 +181,14 @@ class Round:
 
 
 def plan_round(seed: int, number: int, spark_every: int) -> Round:
-    """The round of this number.
+    """Plan the round of this number.
 
-    :param spark_every: every so many rounds the real job; 0: never.
+    :param spark_every: the real job runs in every round with a number that this divides; 0: never.
     """
-    dice = random.Random(f"{seed}/{number}")  # noqa: S311 - to be repeatable is what it is for
+    dice = random.Random(f"{seed}/{number}")  # noqa: S311 - must be repeatable
     real = bool(spark_every) and number % spark_every == 0
     victim = dice.choices(
-        (TASK, SUPERVISOR, WORKER, JOB, EVERYTHING, SLEEPER, TERMINATED, NOBODY),
+        (TASK, SUPERVISOR, WORKER, JOB, EVERYTHING, SLEEPER, TERMINATED, NO_VICTIM),
         (6, 3, 4, 3, 3, 3, 4, 4),
     )[0]
     steps_of = JOB_STEPS if victim in {JOB, SLEEPER} else (*STEPS, *IN_MEMORY)
@@ -193,7 +202,7 @@ def plan_round(seed: int, number: int, spark_every: int) -> Round:
         big=dice.random() < 0.05,
         poison=dice.random() < 0.1,
         victim=victim,
-        stop_at=dice.choice(steps_of) if at_a_step and victim != NOBODY else "",
+        stop_at=dice.choice(steps_of) if at_a_step and victim != NO_VICTIM else "",
         kill_seconds=dice.uniform(0, 12 if real else 2),
         twin_seconds=dice.uniform(0, 1.5) if dice.random() < 0.25 else None,
         fault=fault,
@@ -211,8 +220,8 @@ def plan_round(seed: int, number: int, spark_every: int) -> Round:
 def _with_staging(found: Round, dice: random.Random) -> Round:
     """Draw a staging area and a timeout.
 
-    The stand-in for the job cannot tell two forms of a batch apart that land at once, as the real one
-    does; so with several staging areas no job is left alive beside another attempt.
+    The stand-in for the job cannot separate two forms of a batch that land at once, as the real job
+    does. With several staging areas, no job is therefore left running beside another attempt.
     """
     staging = dice.choices(STAGINGS, (3, 1, 1))[0] if found.job == STAND_IN else SHARED
     timeout = dice.uniform(0.3, 4) if dice.random() < 0.15 else 0.0
@@ -224,11 +233,14 @@ def _with_staging(found: Round, dice: random.Random) -> Round:
 
 
 def _with_front(found: Round, dice: random.Random) -> Round:
-    """Somebody waits before the attempts of every other round; a watcher only where it can read the position without an Airflow."""
-    front = dice.choices((Front.NOBODY, Front.POKE, Front.TRIGGER, Front.WATCH), (6, 2, 2, 2))[0]
+    """Draw a wait before the attempts of every other round.
+
+    A watcher is drawn only where it can read the position without an Airflow.
+    """
+    front = dice.choices((Front.NONE, Front.POKE, Front.TRIGGER, Front.WATCH), (6, 2, 2, 2))[0]
     if front is Front.WATCH and found.world != OWN:
         front = Front.POKE
-    killed = front is not Front.NOBODY and dice.random() < 0.4
+    killed = front is not Front.NONE and dice.random() < 0.4
     terminated = killed and dice.random() < 0.4
     stops = ("",) if terminated else ("", *LISTENING, f"{steps.DELIVERED}:2")
     return replace(

@@ -1,4 +1,7 @@
-"""Rounds of disorder over one set of worlds, and a reckoning after each and at the end. `make soak` runs hundreds."""
+"""Soak: random rounds over a set of worlds, with checks after each round and at the end.
+
+`make soak` runs hundreds of rounds.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,17 @@ LINE_EVERY = 10
 
 
 class BrokenPromiseError(AssertionError):
-    """Something that must hold does not; the message says in which round, and how to see it again."""
+    """A rule does not hold; the message names the round and the command that repeats it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Soak:
     """One soak.
 
-    :param say: takes lines of progress.
-    :ivar causes: deliveries beyond the first of each event, by why.
-    :ivar fronts: rounds, deliveries and those beyond the first of each event, by who waited before the attempts.
-    :ivar published, deliveries: when last summed up.
+    :param say: receives lines of progress.
+    :ivar causes: extra deliveries by cause.
+    :ivar fronts: rounds, deliveries and extra deliveries by the kind of wait before the attempts.
+    :ivar published, deliveries: totals of the latest summary.
     """
 
     stage: Stage
@@ -54,9 +57,9 @@ class Soak:
     _hours: float = 0.0
 
     def run(self) -> None:
-        """All rounds, then quiet.
+        """Run all rounds, then land what is left and check everything.
 
-        :raises BrokenPromiseError: at the first thing that does not hold.
+        :raises BrokenPromiseError: at the first rule that does not hold.
         """
         began = time.monotonic()
         for number in range(1, self.rounds + 1):
@@ -67,7 +70,8 @@ class Soak:
                 raise BrokenPromiseError(self._how_to_repeat(plan, wrong)) from wrong
             if number % LINE_EVERY == 0 or number == self.rounds:
                 self.say(
-                    f"round {number} of {self.rounds}: {self.summary()}; {time.monotonic() - began:.0f} s"
+                    f"round {number} of {self.rounds}: {self.summary()}; "
+                    f"{time.monotonic() - began:.0f} s"
                 )
         try:
             for world in self.worlds.values():
@@ -78,14 +82,15 @@ class Soak:
         self.say(f"drained: {self.summary()}; {self.seconds:.0f} s")
 
     def summary(self) -> str:
-        """Figures so far."""
+        """Sum up the figures so far."""
         self.published = sum(len(world.replay_ids) for world in self.worlds.values())
         self.deliveries = sum(world.bus.deliveries(world.topic) for world in self.worlds.values())
         distinct = sum(len(world.published) for world in self.worlds.values())
         landed = sum(len(world.landed()) for world in self.worlds.values())
         return (
-            f"{self.published} published ({distinct} distinct events), {landed} landed, {self.kills} kills, "
-            f"{self.deliveries} deliveries ({self.causes.total()} more than once)"
+            f"{self.published} published ({distinct} distinct events), {landed} landed, "
+            f"{self.kills} kills, {self.deliveries} deliveries "
+            f"({self.causes.total()} more than once)"
         )
 
     def _world(self, name: str, staging: str) -> World:
@@ -129,17 +134,17 @@ class Soak:
         self._reckon(plan, world, is_calm=plan.is_calm and front.is_calm)
 
     def _let_happen(self, plan: Round, world: World, first: Attempt) -> list[Attempt]:
-        """What has its time, each at its time; the attempts started meanwhile."""
+        """Carry out the timed orders of a round; return the attempts started meanwhile."""
         twins: list[Attempt] = []
         happenings: list[tuple[float, Callable[[], object]]] = []
         if plan.twin_seconds is not None:
             happenings.append((plan.twin_seconds, lambda: twins.append(world.start())))
-        if plan.victim != schedule.NOBODY and not plan.stop_at:
+        if plan.victim != schedule.NO_VICTIM and not plan.stop_at:
             happenings.append((plan.kill_seconds, lambda: self._kill(plan, world, first, None)))
         happenings += _faults(plan, world)
         began = time.monotonic()
         for seconds, happen in sorted(happenings, key=lambda one: one[0]):
-            time.sleep(max(0.0, began + seconds - time.monotonic()))  # the moment is the order
+            time.sleep(max(0.0, began + seconds - time.monotonic()))  # as planned
             happen()
         return twins
 
@@ -183,7 +188,7 @@ class Soak:
         assert not wrong, "\n".join(wrong)
 
     def _count_extra(self, world: World, cause: str) -> int:
-        """Deliveries since the last count that brought nothing which is kept in a file."""
+        """Count deliveries since the last count that brought no event into a closed file."""
         extra = world.bus.deliveries(world.topic) - len(world.note_kept()) - world.extra_deliveries
         world.extra_deliveries += extra
         if extra:
@@ -191,12 +196,12 @@ class Soak:
         return extra
 
     def _drain(self, world: World) -> None:
-        """Attempts without any trouble, until nothing is left; then everything must hold."""
+        """Run undisturbed attempts until nothing is left, and check every rule."""
         for attempt, _ in self._wake(world):
             attempt.wait_all_gone()
         said = _land_all(world)
         if world.replay_ids and world.age_leftovers():
-            world.publish(1)  # whoever commits clears them away
+            world.publish(1)  # the commit of this event's batch deletes the leftovers
             said = _land_all(world)
         world.note_kept()
         if not world.replay_ids:
@@ -216,13 +221,15 @@ class Soak:
         where = f"round {plan.number} ({plan.describe()})" if plan else "the drain at the end"
         rounds = plan.number if plan else self.rounds
         return (
-            f"seed {self.seed}, {where}: {str(wrong) or repr(wrong)}\nTo repeat it: make soak SEED={self.seed} ROUNDS={rounds} SPARK_EVERY={self.spark_every}\n"
-            f"What was left is in {self.stage.folder}"
+            f"seed {self.seed}, {where}: {str(wrong) or repr(wrong)}\n"
+            f"To repeat it: make soak SEED={self.seed} ROUNDS={rounds} "
+            f"SPARK_EVERY={self.spark_every}\n"
+            f"The worlds are in {self.stage.folder}"
         )
 
 
 def _land_all(world: World) -> str:
-    """Attempts until nothing is left; what the last one said."""
+    """Run attempts until nothing is left; return the end of the last log."""
     said = ""
     for _ in range(MOST_ATTEMPTS_TO_DRAIN):
         if not world.replay_ids or world.is_quiet():
@@ -234,7 +241,7 @@ def _land_all(world: World) -> str:
 
 
 def _options(plan: Round) -> dict[str, str]:
-    """Of the first attempt."""
+    """Options of the first attempt."""
     options = {skew.SECONDS: str(plan.skew_seconds)}
     if plan.timeout_seconds:
         options["PROOF_EXECUTION_TIMEOUT"] = str(plan.timeout_seconds)

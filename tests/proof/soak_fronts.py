@@ -1,4 +1,7 @@
-"""Whoever waits before the attempts of a round: a sensor, a deferred one's trigger, or a watcher, which goes on watching beside them."""
+"""Waits before the attempts of a round: a sensor, a trigger, or a watcher.
+
+A watcher continues beside the attempts.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,10 @@ if TYPE_CHECKING:
     from tests.proof.world import World
 
 RUNS_OF_THEIR_OWN = frozenset({Front.POKE, Front.TRIGGER})
-"""Whose run the task that fetches then belongs to."""
+"""Waits to whose run the task that fetches belongs."""
 
 PATIENCE_SECONDS = 1.5
-"""A sensor's `timeout`; many rounds have fewer events than are enough for it."""
+"""A sensor's `timeout`; many rounds have fewer events than the sensor waits for."""
 
 POLL_SECONDS = 0.02
 
@@ -28,7 +31,7 @@ POLL_SECONDS = 0.02
 class SoakFront:
     """One wait of one round.
 
-    :ivar kills: how many were killed.
+    :ivar kills: number of kills so far.
     """
 
     plan: Round
@@ -37,7 +40,10 @@ class SoakFront:
     _one: Attempt | None = None
 
     def wait(self) -> None:
-        """Let it wait until it has enough, its time is over, or it is killed. A watcher is left at work, unless it was killed."""
+        """Wait until there are enough events, the time is over, or the wait is killed.
+
+        A watcher that was not killed stays at work.
+        """
         match self.plan.front:
             case Front.POKE:
                 self._one = self._sensor(self.plan.front_stop_at)
@@ -53,11 +59,14 @@ class SoakFront:
 
     @property
     def is_calm(self) -> bool:
-        """Not where a watcher was slow, and began to listen while the task was at it: both are delivered the same."""
+        """False if a watcher subscribed while the task was fetching.
+
+        Both are then delivered the same events.
+        """
         return self.plan.front is not Front.WATCH or bool(self._one and self._has_fired(self._one))
 
     def end(self) -> None:
-        """In good order, where it is still there."""
+        """End a wait that is still running by SIGTERM."""
         if self._one is not None:
             self._one.terminate()
             self._one.wait_all_gone()
@@ -75,7 +84,7 @@ class SoakFront:
                 self.end()
 
     def _kill(self, one: Attempt) -> None:
-        """At its step, should it get there in time; else where it is when its time is over."""
+        """Kill the wait at its step, or at the end of its time if it has not reached the step."""
         self.kills += 1
         until = time.monotonic() + self.plan.front_seconds
         while time.monotonic() < until and not any(step.stopped for step in one.steps()):

@@ -1,4 +1,4 @@
-"""Sets the stage: see `world.Stage`."""
+"""Set up a stage, which trials share: see `world.Stage`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KNOBS = {
-    "half_close_seconds": "0.02",  # quick ends; nothing else depends on it
-    "response_events": "4",  # so that twelve events are three deliveries
-    "slot_hold_seconds": "0",  # of a managed subscription: a client that is gone is gone
+    "half_close_seconds": "0.02",  # streams end quickly; nothing else depends on it
+    "response_events": "4",  # twelve events are three responses
+    "slot_hold_seconds": "0",  # a managed subscription is free at once
     "commit_response_seconds": "0.05",
-    "keepalive_seconds": "1.0",  # what a wait on a quiet topic hears; a fetch is over by then
+    "keepalive_seconds": "1.0",  # for waits on a quiet topic; a fetch is shorter
 }
 AIRFLOW = {
     "AIRFLOW__CORE__DAGS_FOLDER": str(HERE / "definitions"),
-    # How long a supervisor may take to notice that its task is gone, and to give up sockets that a killed task left open.
+    # Longest time in which a supervisor notices the end of its task, and in which it gives up
+    # sockets that a killed task left open.
     "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
     "AIRFLOW__WORKERS__SOCKET_CLEANUP_TIMEOUT": "1",
 }
@@ -32,7 +33,7 @@ AIRFLOW = {
 
 @contextmanager
 def open_stage(folder: Path, database: Path, environment: Mapping[str, str]) -> Iterator[Stage]:
-    """Start what worlds share, and end it.
+    """Start what worlds share, and end it with the block.
 
     :param database: a new Airflow database, which each world copies.
     :param environment: what `spark-submit` needs.

@@ -23,7 +23,11 @@ def _survive(trials: Trials, point: CrashPoint) -> None:
 
 @pytest.mark.parametrize("point", quick_points(), ids=lambda point: point.id)
 def test_a_kill_loses_and_doubles_nothing(trials: Trials, point: CrashPoint) -> None:
-    """While events arrive, as the position moves, a twin of the job, Salesforce itself: every event lands once, the position is right, nothing is left over, nothing staged is paid for again."""
+    """After a kill at each of a few steps every event lands once and no staged event is paid twice.
+
+    The steps are while events arrive, while the position moves, with a twin of the job, and with
+    Salesforce killed.
+    """
     _survive(trials, point)
 
 
@@ -37,5 +41,5 @@ def test_a_kill_loses_and_doubles_nothing(trials: Trials, point: CrashPoint) -> 
     ],
 )
 def test_a_kill_anywhere_loses_and_doubles_nothing(trials: Trials, point: CrashPoint) -> None:
-    """The same at every step of worker and Spark driver, in every position store."""
+    """After a kill at any step of worker or driver, in any store, every event lands once."""
     _survive(trials, point)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Figures of this test only."""
+    """Use a results folder of this test's own."""
     monkeypatch.setenv(figures.FOLDER, str(tmp_path))
     return tmp_path
 
@@ -25,7 +25,7 @@ def note_all(**different: Trial) -> None:
 
 
 def test_a_report_holds_when_every_crash_point_was_survived() -> None:
-    """All of them, each with nothing wrong; a delivery an event."""
+    """The report passes if every crash point has a trial without a violation."""
     note_all()
 
     lines, whole = figures.report()
@@ -36,7 +36,7 @@ def test_a_report_holds_when_every_crash_point_was_survived() -> None:
 
 
 def test_a_report_fails_for_what_was_lost_or_left_out() -> None:
-    """A crash point that broke is named, and so is one that has not been gone through."""
+    """The report fails, and names crash points that broke a rule or have not run."""
     first, second, *_ = crash_points()
     figures.note_trial(Trial(point=first, wrong=["1 of 15 events are not in the tables"]))
 
@@ -48,7 +48,7 @@ def test_a_report_fails_for_what_was_lost_or_left_out() -> None:
 
 
 def test_a_report_tells_what_was_paid_for_twice() -> None:
-    """With the cause, summed up over all that has run."""
+    """The report sums up extra deliveries by cause over all trials and soaks."""
     first = crash_points()[0]
     paid = Trial(point=first, events=15, deliveries=27, causes={"in memory": 12})
     note_all(**{first.id: paid})
@@ -59,7 +59,7 @@ def test_a_report_tells_what_was_paid_for_twice() -> None:
 
 
 def test_a_report_tells_what_was_paid_with_a_wait_in_front() -> None:
-    """Deliveries of each kind of wait by itself, next to those where nobody waits."""
+    """The report lists deliveries per kind of wait, next to those without a wait."""
     note_all()
     poked = next(point for point in crash_points() if point.front is Front.POKE)
     figures.note_trial(Trial(point=poked, events=15, deliveries=21, causes={"in memory": 6}))
@@ -69,4 +69,4 @@ def test_a_report_tells_what_was_paid_with_a_wait_in_front() -> None:
     pokes = [point for point in crash_points() if point.front is Front.POKE]
     first = 15 * len(pokes)
     assert f"  poke               {(first + 6) / first:.3f} ({first + 6} for {first})" in lines
-    assert any(line.startswith("  nobody in front    1.000") for line in lines)
+    assert any(line.startswith("  no wait before     1.000") for line in lines)

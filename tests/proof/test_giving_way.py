@@ -1,4 +1,4 @@
-"""Two runs at one batch under Airflow's real supervisor: the second one is rescheduled, and then fails."""
+"""Two runs on one batch under Airflow's real supervisor: the second gives way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.airflow, pytest.mark.timeout(300)]
 def test_a_run_whose_batch_is_held_is_rescheduled_and_then_names_the_holder(
     new_stage: Callable[[str], AbstractContextManager[Stage]],
 ) -> None:
-    """Airflow's own count of reschedules is the limit; the next try counts anew, and lands what is left."""
+    """A run whose batch is leased is rescheduled up to the limit, then fails and names the holder.
+
+    The next try of the run has a new limit, and lands what is left.
+    """
     with new_stage("giving-way") as stage:
         world = stage.world("held")
         world.publish(12)

@@ -23,13 +23,13 @@ BATCH = "staging/org/proof/event.P__e/e1/0000000001"
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """A world made by hand: two events published and landed, a position behind them, nothing left over."""
+    """A world made by hand: two published and landed events, and a position after them."""
     made = World(
         name="by hand",
         folder=tmp_path,
         store="own",
         job="stand-in",
-        stage=cast("Stage", None),  # nobody is asked
+        stage=cast("Stage", None),  # not used
         topic="/event/P__e",
         published=["a", "b"],
         replay_ids=["01", "02"],
@@ -66,18 +66,18 @@ def wrong(world: World) -> list[str]:
 
 
 def test_nothing_is_wrong_where_all_is_well(world: World) -> None:
-    """What a quiet world looks like passes."""
+    """A world at rest has no violation."""
     assert wrong(world) == []
 
 
 def test_an_event_in_two_files_is_doubled(world: World) -> None:
-    """The same identity in another batch's file is seen; in the folder of a landing under way it is an orphan only."""
+    """An identity in two batches' files is reported as doubled, except in a landing folder."""
     land(world, "e1-2-00000", ["b"])
     assert invariants.doubled(world) == ["1 events are in the tables more than once: ['b']"]
 
 
 def test_an_event_that_is_not_there_is_lost(world: World) -> None:
-    """Published and in no table; and the other way round."""
+    """A published event in no table, and a landed event that was not published, are reported."""
     world.published[0] = "c"
     assert invariants.lost(world) == [
         "1 of 2 events are not in the tables",
@@ -98,7 +98,7 @@ def test_an_event_that_is_not_there_is_lost(world: World) -> None:
 def test_a_position_elsewhere_is_misplaced(
     world: World, change: dict[str, object], said: str
 ) -> None:
-    """Behind the last event, in the first epoch, at the newest receipt: nothing else will do."""
+    """A position is reported unless it is at the last event, in the first epoch and newest batch."""
     (world.folder / "own/sfevents.proof").write_text(json.dumps({**POSITION, **change}))
     assert invariants.misplaced(world) == [f"position: {said}"]
 
@@ -108,7 +108,7 @@ def test_a_position_elsewhere_is_misplaced(
     [f"{BATCH}/.manifest.json.0a.tmp", "lake/_landing/e1-1/x/part.parquet", "lake/events/.a.crc"],
 )
 def test_what_nobody_needs_any_more_is_an_orphan(world: World, path: str) -> None:
-    """Unfinished files and folders of landings are seen, wherever they are."""
+    """Unfinished files and landing folders are reported in tables and staging areas."""
     orphan = world.folder / path
     orphan.parent.mkdir(parents=True, exist_ok=True)
     orphan.touch()
@@ -116,7 +116,7 @@ def test_what_nobody_needs_any_more_is_an_orphan(world: World, path: str) -> Non
 
 
 def test_a_claim_of_a_living_process_is_an_orphan(world: World) -> None:
-    """It is none when its holder is gone, released or not."""
+    """A lease is reported only while its holder is alive and has not released it."""
     holder = Holder.here(Run(), "2026-01-01T00:00:00+00:00")
     claim = world.folder / BATCH / "claims/0001.json"
     claim.parent.mkdir()
@@ -128,7 +128,7 @@ def test_a_claim_of_a_living_process_is_an_orphan(world: World) -> None:
 
 
 def test_a_bill_beyond_what_was_delivered_is_wrong(world: World) -> None:
-    """Two events, and three deliveries that brought nothing, are five."""
+    """Manifests that count five deliveries are reported if the bus counted fewer."""
     said = replace(manifest(), events=2, excess={"in_memory": 3})
     (world.folder / BATCH / "manifest.json").write_text(said.to_json())
     assert invariants.overcounted(world, 5) == []

@@ -19,52 +19,52 @@ from tests.proof.world import MANAGED, SPARK, STAND_IN, STORES
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_step_of_the_worker_is_killed_in_every_store(store: str) -> None:
-    """A step that is added without a kill fails here."""
+    """Every step of the worker has a crash point in every store."""
     killed = {
         point.step_name
         for point in crash_points()
-        if (point.store, point.victim, point.front) == (store, Victim.TASK, Front.NOBODY)
+        if (point.store, point.victim, point.front) == (store, Victim.TASK, Front.NONE)
         and not point.beyond
     }
     assert killed == set(steps.WORKER_STEPS)
 
 
 def test_every_step_around_the_events_beyond_a_batch_is_killed() -> None:
-    """Before and after the manifest, with the next batch claimed, and with its first part closed."""
+    """Every step for events beyond a batch has a crash point."""
     killed = {point.step for point in crash_points() if point.beyond}
     assert killed == {*BEYOND, *steps.CARRY_OVER_STEPS, f"{steps.PART_CLOSED}:2"}
 
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_task_that_has_pinned_latest_is_killed_in_every_store(store: str) -> None:
-    """At each step of the first record's write."""
+    """Each step at which a fetch pins `latest` has a crash point in every store."""
     killed = {
         point.step
         for point in crash_points()
-        if point.latest and (point.store, point.front) == (store, Front.NOBODY)
+        if point.latest and (point.store, point.front) == (store, Front.NONE)
     }
     assert killed == {steps.POSITION_SET, *BEGINNINGS}
 
 
 def test_every_step_is_killed_where_salesforce_keeps_the_place() -> None:
-    """Those of its own too; but for the fallbacks, which there are none of then."""
+    """Every step with a managed subscription has a crash point; fallbacks do not exist there."""
     killed = {
         point.step_name
         for point in crash_points()
-        if (point.store, point.victim, point.front) == (MANAGED, Victim.TASK, Front.NOBODY)
+        if (point.store, point.victim, point.front) == (MANAGED, Victim.TASK, Front.NONE)
     }
     assert killed == {*steps.WORKER_STEPS, *steps.MANAGED_STEPS} - FALLBACKS
 
 
 def test_every_step_of_a_wait_is_killed() -> None:
-    """Those that only waits reach, and those that they have in common with the task that fetches."""
-    killed = {point.step_name for point in crash_points() if point.front is not Front.NOBODY}
+    """Every step of a wait has a crash point, also those that it shares with a fetch."""
+    killed = {point.step_name for point in crash_points() if point.front is not Front.NONE}
     assert killed == {*steps.WAIT_STEPS, *BEGINNINGS, *LISTENING, *FALLBACKS}
 
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_sensor_that_begins_a_position_is_killed_in_every_store(store: str) -> None:
-    """Where the position is kept makes a difference to whoever begins it for another task."""
+    """Each step at which a sensor begins a position has a crash point in every store."""
     killed = {
         point.step for point in crash_points() if (point.store, point.front) == (store, Front.POKE)
     }
@@ -73,19 +73,19 @@ def test_a_sensor_that_begins_a_position_is_killed_in_every_store(store: str) ->
 
 @pytest.mark.parametrize("front", [Front.TRIGGER, Front.WATCH])
 def test_a_triggerer_is_killed_at_every_step_of_listening(front: Front) -> None:
-    """Of a deferred sensor's trigger and of a watcher."""
+    """A triggerer is killed at every step of a deferred sensor's trigger and of a watcher."""
     killed = {point.step for point in crash_points() if point.front is front}
     assert killed >= set(LISTENING)
 
 
 def test_a_task_is_terminated_at_every_step() -> None:
-    """SIGTERM, which a task answers by ending, reaches it at each step of its way."""
+    """A task gets SIGTERM at each of its steps."""
     ended = {point.step for point in crash_points() if point.victim is Victim.TERMINATED}
     assert ended == set(steps.WORKER_STEPS)
 
 
 def test_every_step_of_the_real_job_is_killed() -> None:
-    """The same for Spark's driver, under spark-submit."""
+    """Spark's driver is killed at each of its steps under spark-submit."""
     killed = {
         point.step_name
         for point in crash_points()
@@ -96,7 +96,7 @@ def test_every_step_of_the_real_job_is_killed() -> None:
 
 @pytest.mark.parametrize("store", STORES)
 def test_every_step_of_the_job_is_killed_in_every_store(store: str) -> None:
-    """With the stand-in, which takes every step but those of a batch that is landed in another form."""
+    """The stand-in is killed in every store at each step but those of another form of a batch."""
     killed = {
         point.step_name
         for point in crash_points()
@@ -106,13 +106,13 @@ def test_every_step_of_the_job_is_killed_in_every_store(store: str) -> None:
 
 
 def test_every_victim_dies() -> None:
-    """Nobody who may be killed is left out, nor anybody who waits."""
+    """Every kind of victim and every kind of wait has a crash point."""
     assert {point.victim for point in crash_points()} == set(Victim)
     assert {point.front for point in crash_points()} == set(Front)
 
 
 def test_each_crash_point_has_a_name_of_its_own() -> None:
-    """Names tell crash points apart in figures and test ids; the quick ones are all there."""
+    """Names of crash points are unique, and the quick ones are among them."""
     names = [point.id for point in crash_points()]
     assert len(names) == len(set(names))
     assert len(quick_points()) == 6

@@ -1,4 +1,4 @@
-"""Tasks under Airflow's real supervisor that are ended at random moments, by its timeout and by SIGTERM."""
+"""Tasks under Airflow's real supervisor, ended at random moments by timeout or SIGTERM."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ MOMENTS = (
     (steps.MANIFEST_WRITTEN, 1, 0.02),
     (steps.SPARK_NEXT, 1, 0.5),
     (steps.SPARK_ENDED, 1, 0.02),
-    # until the position is set the Variable is being written
+    # the Variable is written between this step and the next
     *[(steps.COMMIT_NEXT, 1, 0.02)] * 3,
 )
 ENDED = {
     TIMEOUT: ("AirflowTaskTimeout",),
-    # before Spark, in Spark
+    # before the start of Spark, and while it runs
     TERMINATE: ("The task was ended", "Cannot execute: "),
 }
 
@@ -63,7 +63,7 @@ class Signals:
     wrong: list[str] = field(default_factory=list)
 
     def send(self, how: str, moment: tuple[str, int, float]) -> None:
-        """Attempts until one of them was sent a signal at this kind of moment."""
+        """Run attempts until one of them got a signal at this kind of moment."""
         step, most, seconds = moment
         while True:
             order = f"{step}:{self.chance.randint(1, most)}:{how}:{self.chance.uniform(0, seconds)}"
@@ -78,12 +78,12 @@ class Signals:
         self._look(attempt, order, how)
 
     def _tries_again(self) -> bool:
-        """Whether the next attempt is the next try of the run that failed, or that of another run."""
+        """True if the next attempt is another try of the failed run, False if it is a new run."""
         attempts = self.world.attempts
         return bool(attempts and attempts[-1].state == "failed" and self.chance.random() < 0.7)
 
     def end(self) -> None:
-        """Attempts without a signal until nothing is left to do, and the reckoning."""
+        """Run attempts without a signal until nothing is left, and check every rule."""
         for _ in range(3):
             if not self.world.is_quiet():
                 self.world.start(again=self._tries_again()).wait_all_gone()
@@ -136,7 +136,7 @@ def _go_through(stage: Stage, seed: int, count: int) -> Signals:
 
 @pytest.mark.timeout(600)
 def test_a_task_that_is_ended_at_a_random_moment_holds_nothing(stage: Stage) -> None:
-    """A dozen timeouts and SIGTERMs: the task fails, its lease is released, its files are closed, nothing is lost."""
+    """After a timeout or SIGTERM the lease is released, files are closed, and no event is lost."""
     signals = _go_through(stage, 7, 12)
     assert signals.wrong == [], "\n".join(signals.wrong)
 
@@ -145,7 +145,7 @@ def test_a_task_that_is_ended_at_a_random_moment_holds_nothing(stage: Stage) -> 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_tasks_that_are_ended_at_200_random_moments_hold_nothing(stage: Stage, seed: int) -> None:
-    """The same for 50 moments each, which are in the middle of everything that a task does."""
+    """After 50 signals per seed no lease is held, no file is open, and no event is lost."""
     signals = _go_through(stage, seed, 50)
     assert signals.wrong == [], "\n".join(signals.wrong)
     assert {name.partition(" ")[2] for name in signals.sent} == {step for step, _, _ in MOMENTS}

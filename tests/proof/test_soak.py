@@ -7,7 +7,7 @@ import pytest
 
 from tests.proof.figures import note_soak
 from tests.proof.points import Front
-from tests.proof.schedule import FAULTS, NOBODY, SHARED, STAGINGS, plan_round
+from tests.proof.schedule import FAULTS, NO_VICTIM, SHARED, STAGINGS, plan_round
 from tests.proof.soak import Soak
 from tests.proof.world import STORES
 
@@ -27,7 +27,7 @@ SEED, ROUNDS = 126, 8
 def test_a_short_soak_loses_and_doubles_nothing(
     new_stage: Callable[[str], AbstractContextManager[Stage]],
 ) -> None:
-    """Rounds of random kills and faults, one of them with the real job, then quiet: every event is in the tables once."""
+    """After rounds of random kills and faults, every event is in the tables once."""
     lines: list[str] = []
     with new_stage("soak") as stage:
         soak = Soak(stage=stage, seed=SEED, rounds=ROUNDS, spark_every=ROUNDS, say=lines.append)
@@ -40,7 +40,7 @@ def test_a_short_soak_loses_and_doubles_nothing(
 
 
 def test_a_round_follows_from_seed_and_number() -> None:
-    """The same round is ordered each time; another seed orders others."""
+    """Seed and number of a round decide its plan, and another seed decides other plans."""
     rounds = [plan_round(7, number, 25) for number in range(1, 301)]
 
     assert rounds == [plan_round(7, number, 25) for number in range(1, 301)]
@@ -48,11 +48,11 @@ def test_a_round_follows_from_seed_and_number() -> None:
 
 
 def test_a_whole_soak_holds_everything() -> None:
-    """Every kind of victim, fault and event comes up, and calm rounds too, which prove that nothing is paid for twice."""
+    """300 rounds include every victim, fault and kind of event, and undisturbed rounds."""
     rounds = [plan_round(6, number, 25) for number in range(1, 301)]
 
     assert {one.victim for one in rounds} == {
-        NOBODY,
+        NO_VICTIM,
         "task",
         "supervisor",
         "worker",

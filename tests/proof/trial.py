@@ -1,4 +1,4 @@
-"""One crash point gone through: events, a kill, whatever comes next until all is quiet, and the reckoning."""
+"""Run one crash point: publish, kill, recover until all is quiet, and check the rules."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 EVENTS, MORE_EVENTS = 12, 3
 MOST_ATTEMPTS = 5
 LONG_AGO = "2020-01-01T00:00:00+00:00"
-"""As `until`, it ends a batch with the first event that is delivered."""
+"""Value of `until` that ends a batch with the first delivered event."""
 
 GO_ON = {Victim.SUPERVISOR, Victim.TWIN_BESIDE, Victim.EMULATOR, Victim.TERMINATED}
-"""Where the process that was held at the step is not among the dead, and goes on at once."""
+"""Victims after whose kill the held process still lives, and continues at once."""
 
 NOTICED = {Victim.TASK, Victim.JOB, Victim.JVM, Victim.EMULATOR, Victim.TERMINATED}
-"""Where a supervisor is left, which sees the attempt to its end."""
+"""Victims after whose kill a supervisor still runs the attempt to its end."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """What came of one.
+    """Result of one trial.
 
-    :ivar wrong: what does not hold, in words; empty when all is well.
-    :ivar causes: deliveries beyond the first of each event, by why.
-    :ivar recovery_seconds: from the kill until the events that were on the bus were landed and committed.
+    :ivar wrong: violations in words; empty if every rule holds.
+    :ivar causes: extra deliveries by cause.
+    :ivar recovery_seconds: time from the kill until all published events were landed and committed.
     """
 
     point: CrashPoint
@@ -50,9 +50,12 @@ class Trial:
 
 
 def go_through(point: CrashPoint, world: World) -> Trial:
-    """Kill there, recover, and look. Before a next run there is more to fetch; a next try finds what the first one found."""
+    """Kill at the crash point, recover, and check the rules.
+
+    More events are published before a next run; a next try finds those of the first one.
+    """
     trial = Trial(point=point)
-    if point.front is not Front.NOBODY:
+    if point.front is not Front.NONE:
         _go_through_wait(Wait(point, world), trial)
         return trial
     options = _prepare(point, world, trial)
@@ -66,7 +69,7 @@ def go_through(point: CrashPoint, world: World) -> Trial:
     killed_at = time.time()
     _strike(point, world, attempt, held, trial)
     if point.latest:
-        world.publish(EVENTS)  # the position is pinned, so each of them counts
+        world.publish(EVENTS)  # the position is pinned, so all of them count
     if not point.again:
         world.publish(MORE_EVENTS)
     _recover(point, world, options, trial)
@@ -81,7 +84,10 @@ def go_through(point: CrashPoint, world: World) -> Trial:
 
 
 def _go_through_wait(wait: Wait, trial: Trial) -> None:
-    """The same where the one who waits is killed: what comes next is another wait, or at once the task that fetches."""
+    """Kill a wait at the crash point, recover, and check the rules.
+
+    Either another wait follows, or at once the task that fetches.
+    """
     point, world = wait.point, wait.world
     held = wait.begin()
     if held is None:
@@ -100,7 +106,7 @@ def _go_through_wait(wait: Wait, trial: Trial) -> None:
 
 
 def _prepare(point: CrashPoint, world: World, trial: Trial) -> dict[str, str]:
-    """Whatever has to have happened for the step to be reached; options for all attempts from now on."""
+    """Bring the world to where the step is reached; return options for all attempts."""
     if point.step_name in FALLBACKS:
         return {"PROOF_INITIAL": "ff" * 10, "PROOF_FALLBACK": "earliest"}
     if point.latest:
@@ -113,7 +119,10 @@ def _prepare(point: CrashPoint, world: World, trial: Trial) -> dict[str, str]:
 
 
 def _land_in_another_form(world: World, trial: Trial) -> None:
-    """Two staged files, landed as two, by a release whose splits were smaller; then the batch is released, so that it comes again as one."""
+    """Land a batch as two files, and release it so that it is landed again as one.
+
+    An earlier release with smaller splits would have landed the two files.
+    """
     for stop_at, count in ((steps.MANIFEST_NEXT, 4), (steps.LANDING_LANDED, 4)):
         world.publish(count)
         attempt = world.start(stop_at=stop_at)
@@ -167,7 +176,10 @@ def _pids(victim: Victim, attempt: Attempt, held: Reached) -> list[int]:
 
 
 def _explain(point: CrashPoint, world: World, trial: Trial) -> None:
-    """What had been delivered and was in no closed file when the killed process died is delivered again; nothing else may be."""
+    """Explain the extra deliveries: events that only the killed process had in memory.
+
+    No other event may be delivered again.
+    """
     released = sum(trial.causes.values())
     excess = world.bus.deliveries(world.topic) - released - len(world.note_kept())
     if excess > 0:
@@ -175,14 +187,14 @@ def _explain(point: CrashPoint, world: World, trial: Trial) -> None:
 
 
 def _cause(point: CrashPoint) -> str:
-    if point.front is not Front.NOBODY and point.victim is Victim.TWIN_BESIDE:
+    if point.front is not Front.NONE and point.victim is Victim.TWIN_BESIDE:
         return "two triggerers have run one trigger at once"
     who = f"{point.front.value}, " * bool(point.front.value)
     return f"in memory at {point.step} ({who}{point.victim.value} killed)"
 
 
 def _recover(point: CrashPoint, world: World, options: dict[str, str], trial: Trial) -> None:
-    """Tries or runs, until one has nothing left to do."""
+    """Run tries or new runs until one of them has nothing left to do."""
     for number in range(MOST_ATTEMPTS):
         if world.is_quiet():
             return

@@ -1,4 +1,4 @@
-"""Crash points gone through several at a time, each on a stage of its own; whoever asks for one waits for it."""
+"""Run several crash points at a time, each on its own stage."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 
 
 class Trials:
-    """Begins at once, in the order given. A context manager that waits for what is under way and leaves the rest.
+    """Trials in threads, started at once in the given order.
 
-    :param open_stage: told which of the stages it is; a trial has a stage to itself, so that Salesforce may be killed.
-    :param at_once: how many stages.
+    A context manager: on exit it waits for the trials that run and drops the rest.
+
+    :param open_stage: opens the stage of this number; stages are not shared, because a trial may
+        kill the emulator.
+    :param at_once: number of stages.
     """
 
     def __init__(
@@ -40,7 +43,7 @@ class Trials:
             thread.start()
 
     def of(self, point: CrashPoint) -> Trial:
-        """What came of it."""
+        """Wait for the trial of this crash point, and return it."""
         return self._outcomes[point].result()
 
     def close(self) -> None:
@@ -59,7 +62,7 @@ class Trials:
             with self._open_stage(number) as stage:
                 while (point := self._next()) is not None:
                     self._go_through(stage, point)
-        except BaseException as error:  # noqa: BLE001 - told to those who wait for what this thread would have done
+        except BaseException as error:  # noqa: BLE001 - raised by `of` for each trial left
             while (point := self._next()) is not None:
                 self._outcomes[point].set_exception(error)
 
@@ -73,7 +76,7 @@ class Trials:
         name = point.id.replace(":", "-")
         try:
             trial = go_through(point, stage.world(name, store=point.store, job=point.job))
-        except BaseException as error:  # noqa: BLE001 - told to the one who asks
+        except BaseException as error:  # noqa: BLE001 - raised by `of`
             self._outcomes[point].set_exception(error)
         else:
             self._outcomes[point].set_result(trial)

@@ -1,7 +1,8 @@
-"""Runs triggers as Airflow's triggerer does, in a process that may be killed at any step: the deferred task's, or a watcher.
+"""Run triggers as Airflow's triggerer does, in a process that can be killed at any step.
 
-The one of a deferred task comes from Airflow's database, and its event goes there. The watcher's announcements go to the report, and whoever
-reads it plays the scheduler. Airflow's own triggerer is killed in `tests/airflow/`.
+The trigger of a deferred task comes from Airflow's database, and its event goes there. The
+announcements of a watcher go to the report; the test that reads them plays the scheduler. Airflow's
+own triggerer is killed in `tests/airflow/`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def main(report: str) -> int:
-    """Until the deferred task has its event, or SIGTERM, as for a triggerer that is stopped; a watcher ends by nothing else."""
+    """Run until the deferred task has its event, or until SIGTERM.
+
+    A watcher ends only by SIGTERM, as in a triggerer that is stopped.
+    """
     return asyncio.run(_run(report))
 
 
@@ -59,7 +63,7 @@ async def _watch(report: str) -> None:
 
 
 def _deferred() -> tuple[int, BaseTrigger]:
-    """The trigger of the task that was deferred last."""
+    """Load the trigger of the task that was deferred last."""
     from airflow.models.trigger import Trigger
     from airflow.utils.session import create_session
     from sqlalchemy import select

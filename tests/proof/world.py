@@ -1,4 +1,7 @@
-"""One consumer of one topic with all that is its own: database, staging area, tables, position; and what is known of it from outside."""
+"""One consumer of one topic: its database, staging area, tables and position.
+
+The properties read from outside what the tasks did.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +39,16 @@ STORES = {
     OWN: "tests.proof.own_positions.Files",
 }
 MANAGED = "managed"
-"""Salesforce keeps the place, and what lies beside it is in the Variable."""
+"""A managed subscription: Salesforce stores the position, and the Variable the rest of it."""
 TWO_DAYS = 2 * 24 * 3600.0
 STAND_IN, SPARK = "stand-in", "spark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What worlds share: an Airflow that is imported already, a Salesforce, a database to begin with.
+    """Shared by worlds: a warm Airflow, an emulator, a database to copy.
 
-    :param environment: what `spark-submit` needs.
+    :param environment: environment of `spark-submit`.
     """
 
     airflow: WarmAirflow
@@ -57,9 +60,9 @@ class Stage:
     def world(
         self, name: str, store: str = "variable", job: str = STAND_IN, **options: str
     ) -> World:
-        """A new world; nothing has happened in it.
+        """Create a world in which nothing has happened.
 
-        :param options: of the task; see `definitions/proof.py`.
+        :param options: options of the task; see `definitions/proof.py`.
         """
         folder = self.folder / name
         folder.mkdir(parents=True)
@@ -75,14 +78,16 @@ class Stage:
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """Made by `Stage.world`.
+    """A world, made by `Stage.world`.
 
-    :ivar published: event ids, oldest first, each once however often it was published.
-    :ivar replay_ids: of all that was published, in hex.
-    :ivar runs: how many runs have been made.
-    :ivar extra_deliveries: for whoever keeps count.
-    :ivar attempts_per_area: 0: all attempts have one staging area; 1: each has one of its own; 2: two take turns.
-    :ivar may_come_again: events that Salesforce, where it keeps the place, may have delivered again though they were kept here.
+    :ivar published: event ids, oldest first; an id that was published twice is there once.
+    :ivar replay_ids: replay ids of all published events, in hex.
+    :ivar runs: number of runs so far.
+    :ivar extra_deliveries: extra deliveries that the soak has counted so far.
+    :ivar attempts_per_area: 0: all attempts share one staging area; 1: each has its own; 2: every
+        other attempt gets a new one.
+    :ivar may_come_again: events that a managed subscription may have delivered again although they
+        were in a closed file.
     """
 
     name: str
@@ -114,7 +119,7 @@ class World:
 
     @property
     def staging(self) -> Path:
-        """Staging area of the coming attempt."""
+        """Staging area of the next attempt."""
         number = len(self.attempts)
         match self.attempts_per_area:
             case 0:
@@ -134,7 +139,7 @@ class World:
 
     @property
     def _managed(self) -> str:
-        """Developer name of its managed subscription, where it has one."""
+        """Developer name of the managed subscription; empty if there is none."""
         return self.topic.rpartition("/")[2].removesuffix("__e")
 
     @property
@@ -144,14 +149,14 @@ class World:
         return sorted((path for path in found if path.name.isdigit()), key=lambda path: path.name)
 
     def publish(self, count: int, *, size: int = 8) -> None:
-        """Publish so many events, each with an id of its own."""
+        """Publish events, each with a new id."""
         first = len(self.published)
         ids = [self._identity(number) for number in range(first, first + count)]
         self.published += ids
         self.repeat(ids, size=size)
 
     def repeat(self, ids: list[str], *, size: int = 8) -> None:
-        """Publish under ids that may have been published before, as a publisher does that got no answer."""
+        """Publish events under given ids, as a publisher does after a lost answer."""
         for one in ids:
             if one in self.undecodable:
                 self.replay_ids += self.bus.publish_raw(self.topic, b"\x02", one)
@@ -161,7 +166,7 @@ class World:
             self.replay_ids += self.bus.publish(self.topic, events, readable)
 
     def publish_undecodable(self) -> None:
-        """Publish an event whose payload is not what its schema says."""
+        """Publish an event whose payload does not match its schema."""
         identity = self._identity(len(self.published))
         self.undecodable.add(identity)
         self.published.append(identity)
@@ -178,9 +183,11 @@ class World:
         stop_at: str = "",
         options: Mapping[str, str] | None = None,
     ) -> Attempt:
-        """Start a task in a new run of the DAG, or in its newest one: for the first time, once more, or after it was deferred.
+        """Start a task in a new run of the DAG, or in its newest one.
 
-        :param options: on top of the world's.
+        In its newest run it is the first try, another try, or the continuation of a deferred task.
+
+        :param options: options in addition to the world's.
         """
         if not again or not self.runs:
             self.runs += 1
@@ -189,7 +196,10 @@ class World:
     def start_triggers(
         self, *, stop_at: str = "", options: Mapping[str, str] | None = None
     ) -> Attempt:
-        """Start what runs the trigger of the task that was deferred last; or a watcher. See `triggerer`."""
+        """Start the triggerer for the task that was deferred last, or for a watcher.
+
+        See `triggerer`.
+        """
         return self._attempt(stop_at, options or {}, program="tests.proof.triggerer")
 
     def _attempt(self, stop_at: str, options: Mapping[str, str], **order: Any) -> Attempt:
@@ -233,11 +243,11 @@ class World:
         }
 
     def landed(self) -> list[str]:
-        """Ids of the events in the tables, as often as they are there."""
+        """Ids of the events in the tables; an event that is there twice is listed twice."""
         return [one for path in self._landed_files() for one in _column(path, layout.EVENT_ID)]
 
     def compact(self) -> None:
-        """Make one file of the files of each date, as a program against small files does."""
+        """Compact each date's files into one, as an external compaction job does."""
         for folder in sorted({path.parent for path in self._landed_files()}):
             files = sorted(path for path in folder.glob("*.parquet") if path.name[0] not in "._")
             if len(files) < 2:
@@ -250,37 +260,43 @@ class World:
                 path.unlink()
 
     def note_kept(self) -> set[str]:
-        """Replay ids of what has been in a closed file at this or an earlier look, and need not be delivered again."""
+        """Replay ids of all events that this or an earlier call found in a closed file.
+
+        None of these needs to be delivered again.
+        """
         for path in (one for area in self.areas for one in area.rglob("part-*.parquet")):
             if not path.name.startswith("."):
                 self._kept.update(one.hex() for one in _column(path, layout.REPLAY_ID))
         return self._kept
 
     def age_leftovers(self) -> bool:
-        """Make what killed processes had begun to write look two days old, when it may be cleared away; False where there is nothing."""
+        """Make unfinished files of killed processes two days old, so that a sweep deletes them.
+
+        Return False if there are none.
+        """
         left = [path for area in self.areas for path in area.rglob(".*.tmp")]
         for path in left:
             os.utime(path, (time.time() - TWO_DAYS,) * 2)
         return bool(left)
 
     def deliveries_since(self) -> int:
-        """Since this was last asked."""
+        """Count deliveries since the last call."""
         before, self._deliveries = self._deliveries, self.bus.deliveries(self.topic)
         return self._deliveries - before
 
     def commits(self) -> list[float]:
-        """When a position was committed."""
+        """Times at which a position was committed."""
         return [
             step.at for one in self.attempts for step in one.steps() if step.step == steps.COMMITTED
         ]
 
     def is_quiet(self) -> bool:
-        """Whether nothing is left to fetch, land or commit."""
+        """True if nothing is left to fetch, land or commit."""
         position = self.position()
         return position is not None and position["replay_id"] == self.replay_ids[-1]
 
     def position(self) -> dict[str, Any] | None:
-        """The record, from where its store keeps it."""
+        """Read the position's record from its store."""
         records = [json.loads(text) for text in self._records()]
         return max(records, key=lambda record: int(record["sequence"]), default=None)
 
@@ -291,7 +307,8 @@ class World:
         statement = {
             "variable": "SELECT val FROM variable WHERE key LIKE 'sfevents.%'",
             MANAGED: "SELECT val FROM variable WHERE key LIKE 'sfevents.%'",
-            "asset": "SELECT value FROM asset_state_store WHERE key LIKE 'sfevents.%' AND key NOT LIKE '%.probe'",
+            "asset": "SELECT value FROM asset_state_store WHERE key LIKE 'sfevents.%' AND key "
+            "NOT LIKE '%.probe'",
             "xcom": "SELECT value FROM xcom WHERE key LIKE 'sfevents%' AND key NOT LIKE '%.rows'",
         }[self.store]
         database = sqlite3.connect(self.folder / "airflow.db")
@@ -312,7 +329,7 @@ def _column(path: Path, name: str) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    """Airflow wraps what it keeps as JSON in JSON, once or twice."""
+    """Unwrap a stored value: Airflow encodes JSON as JSON, once or twice."""
     while True:
         parsed = json.loads(value)
         if not isinstance(parsed, str):

@@ -1,4 +1,7 @@
-"""One DAG with a task, and a sensor that may come before it, whose world is in the environment: which topic, which position store, which job."""
+"""DAG of the proof: one task, and optionally a sensor before it.
+
+The environment sets its topic, its position store and its job.
+"""
 
 from __future__ import annotations
 

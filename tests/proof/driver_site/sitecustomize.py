@@ -1,4 +1,7 @@
-"""Python imports this when it starts, wherever this folder is on PYTHONPATH: so Spark's driver can be stopped at a named step."""
+"""Stop Spark's driver at a named step.
+
+Python imports this module at its start, because its folder is on PYTHONPATH.
+"""
 
 from __future__ import annotations
 

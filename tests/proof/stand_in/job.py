@@ -1,8 +1,12 @@
-"""A Spark job without Spark: lands a staged batch with pyarrow, by the same steps and the same rules, in a tenth of the time.
+"""A stand-in for the Spark job: lands a staged batch with pyarrow in a tenth of the time.
 
-It decodes nothing: a row is an event's identity, its replay id and its place in the batch. Its files follow from the batch alone, an
-event that has landed in another batch is left out, `_landed/<batch id>.json`, its ledger, and the receipt come last. Of two forms of a batch, staged
-in two areas, the one that landed first stays; unlike the real job it cannot tell two apart that land at once.
+It goes through the same steps by the same rules. It decodes nothing: a row is an event's identity,
+its replay id and its place in the batch. The files follow from the batch alone, and an event that
+has landed in another batch is left out. `_landed/<batch id>.json`, its ledger, and the receipt are
+written last.
+
+Of two forms of a batch, staged in two areas, the one that landed first stays. Unlike the real job,
+the stand-in cannot separate two forms that land at once.
 """
 
 from __future__ import annotations
@@ -74,7 +78,7 @@ def _receipt(batch_id: str, events: int, landed: int, end: str, root: Path) -> R
 
 
 def _other_form(manifest: Manifest, root: Path) -> Receipt | None:
-    """The receipt of another form of this batch that has landed already; None where there is none."""
+    """Return the receipt of another landed form of this batch; None if there is none."""
     mark = root / _LEDGER / f"{manifest.batch_id}.json"
     if not mark.exists():
         return None
@@ -86,7 +90,7 @@ def _other_form(manifest: Manifest, root: Path) -> Receipt | None:
 
 
 def landed_elsewhere(root: Path, batch_id: str) -> set[str]:
-    """Identities of what other batches have landed."""
+    """Return the identities of events that other batches have landed."""
     others = [
         path
         for path in (root / TABLE).glob("*.parquet")
